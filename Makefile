@@ -1,0 +1,29 @@
+# Every target sets up .venv by itself; nothing but git, make and Python 3.11+ is needed.
+PYTHON ?= python3
+BIN := .venv/bin
+ONCE ?=
+
+.PHONY: demo test check bench schemas
+
+demo: .venv/ready ## the whole system on this machine (ONCE=1: the story in simulated time)
+	$(BIN)/egs demo $(if $(ONCE),--once)
+
+test: .venv/ready ## all tests
+	$(BIN)/pytest -n auto
+
+check: .venv/ready ## lint, types and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/ready ## measure; prints what docs/benchmarks.md quotes
+	$(BIN)/python -m benchmarks
+
+schemas: .venv/ready ## write schemas/json again after a model changed
+	$(BIN)/python -m schemas.generate
+
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch .venv/ready

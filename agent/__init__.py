@@ -1,0 +1,1 @@
+"""One node's GPUs: read, judge, report."""

@@ -1,0 +1,295 @@
+"""Read GPUs through the vendor's library, NVML.
+
+NVML calls can hang for ever and cannot be cancelled, so all of them are made by a probe thread, and `read` waits
+for it no longer than a deadline: the GPU at which the probe stands is then reported wedged, and the thread is left
+alone until it comes back. Few calls are made, because they take turns on the driver's locks with the workloads.
+
+GPUs are known by their uuid; indices may change with every reload of the driver. One GPU that is lost, or that
+does not know an answer, says nothing about the others.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from threading import Event, Lock, Thread
+from typing import Any, Protocol, TypeVar
+
+from agent.port import GpuReading, XidEvent
+from schemas.errors import EgsError, Fault, UserError
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+EVENTS_PER_READ = 256
+"""More events than that wait for the next read: a GPU that reports without end must not hold the probe."""
+
+
+class Nvml(Protocol):
+    """The part of `pynvml` that is used here; functions and constants are looked up by name."""
+
+    NVMLError: type[Exception]
+
+    def __getattr__(self, name: str) -> Any:
+        """Any function or constant of the library."""
+
+
+class _Lost(Exception):  # noqa: N818 - an answer, not an error
+    """The GPU is off the bus."""
+
+
+class _Probe:
+    """One pass over all GPUs in a thread of its own; `taken` hands every reading out once."""
+
+    def __init__(self, work: Callable[[_Probe], None]) -> None:
+        self.done = Event()
+        self.error: Exception | None = None
+        self.at: str | None = None  # uuid of the GPU that is asked now
+        self._lock = Lock()
+        self._readings: dict[str, GpuReading] = {}
+        Thread(target=self._run, args=(work,), name="nvml-probe", daemon=True).start()
+
+    def found(self, reading: GpuReading) -> None:
+        with self._lock:
+            self._readings[reading.uuid] = reading
+
+    def taken(self) -> dict[str, GpuReading]:
+        with self._lock:
+            readings, self._readings = self._readings, {}
+        return readings
+
+    def _run(self, work: Callable[[_Probe], None]) -> None:
+        try:
+            work(self)
+        except Exception as error:  # carried to the thread that waits
+            self.error = error
+        finally:
+            self.done.set()
+
+
+class NvmlReader:
+    """`agent.port.Reader` over NVML; `nvml` is the module `pynvml` or one that behaves like it."""
+
+    def __init__(self, nvml: Nvml, deadline_s: float) -> None:
+        self._nvml = nvml
+        self._deadline_s = deadline_s
+        self._handles: dict[str, Any] | None = None  # uuid -> handle; None: not attached
+        self._count = 0  # GPUs that the driver named when we attached
+        self._known: dict[str, GpuReading] = {}  # uuid -> identity only
+        self._events: Any = None
+        self._probe: _Probe | None = None
+
+    def read(self, now: datetime) -> tuple[GpuReading, ...]:
+        """One pass over all GPUs, or as far as it came before the deadline."""
+        probe = self._probe or _Probe(lambda p: self._pass(p, now))
+        self._probe = probe
+        finished = probe.done.wait(self._deadline_s)
+        if finished:
+            self._probe = None
+        if probe.error is not None:
+            raise probe.error
+        found = probe.taken()
+        readings = found.values() if finished else self._filled_up(found, probe.at)
+        return tuple(sorted(readings, key=lambda r: (r.index, r.uuid)))
+
+    def release(self) -> None:
+        """Detach; while a probe hangs in the driver this is not possible, and a `Fault` says so."""
+        if self._probe is not None and not self._probe.done.is_set():
+            raise Fault("a call hangs in the GPU driver; end the agent to release it", "GpuDriverWedged")
+        self._probe = None
+        if self._handles is not None:
+            self._detach()
+
+    def _filled_up(self, found: dict[str, GpuReading], at: str | None) -> list[GpuReading]:
+        """Identity alone for GPUs the probe did not come to; the one at which it stands is wedged."""
+        log.warning("gpu driver did not answer in time deadline_s=%.1f gpu=%s", self._deadline_s, at)
+        return [
+            found.get(uuid) or replace(known, wedged=uuid == at) for uuid, known in list(self._known.items())
+        ]
+
+    # --- what follows runs in the probe's thread ---
+
+    def _pass(self, probe: _Probe, now: datetime) -> None:
+        # Only a changed count is a reason to attach anew: a GPU that cannot be opened would else mean an
+        # attachment with every read, and drivers suffer from those.
+        if self._handles is None or self._counted() != self._count:
+            self._attach()
+        xids = self._drained_events(now)
+        for uuid, handle in (self._handles or {}).items():
+            probe.at = uuid
+            probe.found(self._reading(self._known[uuid], handle, xids.get(uuid, ())))
+        probe.at = None
+
+    def _attach(self) -> None:
+        """Open every GPU that can be opened; a lost one is then absent, which the judge notices."""
+        if self._handles is not None:
+            self._detach()
+        self._init()
+        self._count = self._counted()
+        opened = [found for index in range(self._count) if (found := self._identity(index)) is not None]
+        self._known = {known.uuid: known for _, known in opened}
+        self._handles = {known.uuid: handle for handle, known in opened}
+        self._listen()
+
+    def _detach(self) -> None:
+        self._handles = self._events = None
+        with suppress(self._nvml.NVMLError):  # a driver that was unloaded has nothing left to let go of
+            self._nvml.nvmlShutdown()
+
+    def _init(self) -> None:
+        nvml = self._nvml
+        try:
+            nvml.nvmlInit()
+        except nvml.NVMLError as error:
+            raise _cannot_attach(nvml, _code(error)) from error
+
+    def _counted(self) -> int:
+        try:
+            return self._ask(self._nvml.nvmlDeviceGetCount) or 0
+        except _Lost:
+            return self._count
+
+    def _identity(self, index: int) -> tuple[Any, GpuReading] | None:
+        nvml = self._nvml
+        try:
+            handle = nvml.nvmlDeviceGetHandleByIndex(index)
+            uuid, product = nvml.nvmlDeviceGetUUID(handle), nvml.nvmlDeviceGetName(handle)
+            memory_mib = nvml.nvmlDeviceGetMemoryInfo(handle).total >> 20
+        except nvml.NVMLError as error:
+            log.warning("gpu not opened index=%d code=%d", index, _code(error))
+            return None
+        return handle, GpuReading(uuid, index, product, memory_mib)
+
+    def _reading(self, known: GpuReading, handle: Any, xids: tuple[XidEvent, ...]) -> GpuReading:
+        try:
+            return replace(self._measured(known, handle), xids=xids)
+        except _Lost:
+            return replace(known, lost=True, xids=xids)
+
+    def _measured(self, known: GpuReading, handle: Any) -> GpuReading:
+        nvml = self._nvml
+        power_mw = self._ask(nvml.nvmlDeviceGetPowerUsage, handle)
+        use = self._ask(nvml.nvmlDeviceGetUtilizationRates, handle)
+        memory = self._ask(nvml.nvmlDeviceGetMemoryInfo, handle)
+        fields = self._fields(handle)
+        failure, pending = (
+            fields[nvml.NVML_FI_DEV_REMAPPED_FAILURE],
+            fields[nvml.NVML_FI_DEV_REMAPPED_PENDING],
+        )
+        return replace(
+            known,
+            temp_c=self._ask(nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU),
+            power_w=None if power_mw is None else power_mw / 1000,
+            utilisation_percent=None if use is None else use.gpu,
+            memory_used_mib=None if memory is None else memory.used >> 20,
+            ecc_uncorrectable=fields[nvml.NVML_FI_DEV_ECC_DBE_VOL_TOTAL],
+            remap_failure=None if failure is None else failure > 0,
+            remap_pending=None if pending is None else pending > 0,
+            recovery_action=fields[nvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION],
+        )
+
+    def _fields(self, handle: Any) -> dict[int, int | None]:
+        """Several answers for one call; each has its own return code, the call itself succeeds."""
+        nvml = self._nvml
+        wanted = [
+            nvml.NVML_FI_DEV_ECC_DBE_VOL_TOTAL,
+            nvml.NVML_FI_DEV_REMAPPED_PENDING,
+            nvml.NVML_FI_DEV_REMAPPED_FAILURE,
+            nvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION,
+        ]
+        answers = self._ask(nvml.nvmlDeviceGetFieldValues, handle, wanted) or ()
+        return dict.fromkeys(wanted) | {a.fieldId: self._field(a) for a in answers}
+
+    def _field(self, answer: Any) -> int | None:
+        nvml = self._nvml
+        if answer.nvmlReturn == nvml.NVML_ERROR_GPU_IS_LOST:
+            raise _Lost
+        if answer.nvmlReturn != nvml.NVML_SUCCESS:
+            return None
+        wide = answer.valueType in (
+            nvml.NVML_VALUE_TYPE_UNSIGNED_LONG,
+            nvml.NVML_VALUE_TYPE_UNSIGNED_LONG_LONG,
+            nvml.NVML_VALUE_TYPE_SIGNED_LONG_LONG,
+        )
+        return int(answer.value.ullVal if wide else answer.value.uiVal)
+
+    def _ask(self, call: Callable[..., T], *args: Any) -> T | None:
+        """The answer; None for one that this GPU or driver does not know."""
+        nvml = self._nvml
+        try:
+            return call(*args)
+        except nvml.NVMLError as error:
+            code = _code(error)
+        if code == nvml.NVML_ERROR_GPU_IS_LOST:
+            raise _Lost
+        if code == nvml.NVML_ERROR_UNINITIALIZED:
+            # The driver was reloaded under us: the handles are stale, the next read attaches anew.
+            self._handles = None
+            raise Fault("the GPU driver was reloaded", "GpuDriverReloaded")
+        return None
+
+    def _listen(self) -> None:
+        nvml = self._nvml
+        self._events = self._ask(nvml.nvmlEventSetCreate)
+        for uuid, handle in (self._handles or {}).items():
+            try:
+                nvml.nvmlDeviceRegisterEvents(handle, nvml.nvmlEventTypeXidCriticalError, self._events)
+            except nvml.NVMLError as error:
+                log.info("xid events not available gpu=%s code=%d", uuid, _code(error))
+
+    def _drained_events(self, now: datetime) -> dict[str, tuple[XidEvent, ...]]:
+        """Xids that wait in the driver, by GPU; it is asked without waiting, as it keeps them for us."""
+        seen: dict[str, tuple[XidEvent, ...]] = {}
+        for _ in range(EVENTS_PER_READ if self._events is not None else 0):
+            event = self._next_event()
+            if event is None:
+                break
+            uuid = self._event_uuid(event)
+            seen[uuid] = (*seen.get(uuid, ()), XidEvent(int(event.eventData), now))
+        return seen
+
+    def _next_event(self) -> Any:
+        """None when nothing waits, which the library tells as a Timeout error."""
+        try:
+            return self._ask(self._nvml.nvmlEventSetWait_v2, self._events, 0)
+        except _Lost:
+            return None
+
+    def _event_uuid(self, event: Any) -> str:
+        """The GPU of an event; empty when it is too far gone to say its name, then its loss tells more."""
+        try:
+            return self._ask(self._nvml.nvmlDeviceGetUUID, event.device) or ""
+        except _Lost:
+            log.warning("xid of a lost gpu xid=%d", int(event.eventData))
+            return ""
+
+
+def installed(deadline_s: float) -> NvmlReader:
+    """A reader over the installed `pynvml`."""
+    import pynvml  # costs 14 MB, which an agent of simulated GPUs does not need
+
+    return NvmlReader(pynvml, deadline_s)
+
+
+def _code(error: Exception) -> int:
+    """An NVMLError is unhashable, and comparing it raises: only its number may be looked at."""
+    return int(getattr(error, "value", -1))
+
+
+def _cannot_attach(nvml: Nvml, code: int) -> EgsError:
+    if code == nvml.NVML_ERROR_LIBRARY_NOT_FOUND:
+        return UserError(
+            "libnvidia-ml.so.1 was not found; install the GPU driver on this node, give the container the driver's "
+            "libraries (NVIDIA_DRIVER_CAPABILITIES=utility), or read a file with --simulated",
+            "GpuLibraryMissing",
+        )
+    if code == nvml.NVML_ERROR_NO_PERMISSION:
+        return UserError(
+            "the GPU driver does not let this user in; run the agent as a user of /dev/nvidiactl",
+            "GpuDriverForbidden",
+        )
+    return Fault(f"the GPU driver does not answer (NVML error {code})", "GpuDriverNotLoaded")

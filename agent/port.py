@@ -1,0 +1,58 @@
+"""What the judge needs to know of a node's GPUs, and nothing else.
+
+Two readers hold this port: `agent.nvml.NvmlReader` (the vendor's library) and `agent.simulated.SimulatedReader`.
+What a GPU does not support, or could not answer this time, is None and never 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class XidEvent:
+    """One error that the driver reported, by the vendor's number."""
+
+    xid: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class GpuReading:
+    """One GPU at one instant."""
+
+    uuid: str
+    index: int
+    product: str
+    memory_mib: int
+    lost: bool = False  # the driver says it fell off the bus
+    wedged: bool = False  # it did not answer before the deadline
+    temp_c: int | None = None
+    power_w: float | None = None
+    utilisation_percent: int | None = None
+    memory_used_mib: int | None = None
+    ecc_uncorrectable: int | None = None  # since the driver was loaded or the GPU reset
+    remap_failure: bool | None = None
+    remap_pending: bool | None = None
+    recovery_action: int | None = None  # the driver's own verdict, see agent.xids
+    xids: tuple[XidEvent, ...] = ()  # since the reading before
+
+    @property
+    def answers(self) -> bool:
+        """The GPU is there and talks to us."""
+        return not (self.lost or self.wedged)
+
+
+class Reader(Protocol):
+    """Reads all GPUs of this node. Never blocks longer than its own deadline."""
+
+    def read(self, now: datetime) -> tuple[GpuReading, ...]:
+        """Every GPU that is there, by index; none at all when even counting them did not end in time.
+
+        Raises `UserError` when somebody has to install or change something, `Fault` when it may pass.
+        """
+
+    def release(self) -> None:
+        """Let go of the driver, so that a GPU can be reset; the next `read` attaches again."""

@@ -1,0 +1,204 @@
+"""What the agent tells the world: a report on a Git branch of its own, written on change only.
+
+The branch `egs/agents/<cluster>/<agent>` has one writer and one file, so a push that finds somebody else's commit
+is an alarm, not a race. The last report is read back at the start: what held before a restart still holds.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from pydantic import ValidationError
+
+from agent.judge import GPU_COUNT_LOW, GpuVerdict, Verdict, kind_of
+from agent.xids import RECOVERY_ACTIONS
+from reconciler.store.port import Draft, Outcome, Person, Store
+from schemas.base import Metadata
+from schemas.errors import Fault
+from schemas.reading import parse_to_json
+from schemas.status import AgentReport, GpuReport
+from schemas.strictyaml import Refused
+from schemas.yamltext import dump
+
+log = logging.getLogger(__name__)
+
+PATH = "report.yaml"
+MESSAGE_LINES = 4
+"""A message names that many GPUs; the rest stand in the report's list."""
+
+SENTENCES = {
+    "GpuLost": "fell off the bus; the machine needs service",
+    "GpuMissing": "was there and is gone; the machine needs service",
+    "GpuWedged": "gets no answer from the driver; reboot the node",
+    "RemapFailure": "has no spare memory rows left; it has to be replaced",
+    "EccUncorrectable": "has memory errors that cannot be corrected; reset it when it is idle",
+    "TooHot": "is too hot; look at its cooling",
+    GPU_COUNT_LOW: "fewer GPUs answer than the cluster's manifest says",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whose branch it is. `writer` is unique to this life of the process, `boot` to this life of the machine."""
+
+    cluster: str
+    node: str
+    agent: str
+    writer: str
+    boot: str = ""  # empty: not known, then a restart never counts as a reboot
+
+    @property
+    def branch(self) -> str:
+        """The branch that this agent alone writes."""
+        return f"egs/agents/{self.cluster}/{self.agent}"
+
+
+@dataclass(frozen=True, slots=True)
+class Previous:
+    """What an earlier life of this agent reported."""
+
+    report: AgentReport
+    rebooted: bool  # the machine was started anew since
+
+
+def report_of(verdict: Verdict, who: Identity, at: datetime) -> AgentReport:
+    """The verdict as a document; its texts hold no figure that moves, so that only a change is a change."""
+    return AgentReport(
+        metadata=Metadata(name=who.agent),
+        cluster=who.cluster,
+        node=who.node,
+        at=at.replace(microsecond=0),
+        healthy=verdict.healthy,
+        reason=verdict.reason,
+        message=None if verdict.healthy else "\n".join(_lines(verdict)),
+        gpus=tuple(_gpu_report(g) for g in verdict.gpus),
+        faults=tuple(at.replace(microsecond=0) for at in verdict.faults),
+    )
+
+
+def _gpu_report(g: GpuVerdict) -> GpuReport:
+    return GpuReport(
+        uuid=g.gpu.uuid,
+        index=g.gpu.index,
+        product=g.gpu.product,
+        memory_mib=g.gpu.memory_mib,
+        healthy=not g.reasons,
+        reasons=g.reasons,
+    )
+
+
+def _lines(verdict: Verdict) -> Iterator[str]:
+    bad = [g for g in verdict.gpus if g.reasons]
+    for g in bad[:MESSAGE_LINES]:
+        yield f"GPU {g.gpu.index} ({g.gpu.uuid}) {sentence(g.reasons[0])}"
+    if len(bad) > MESSAGE_LINES:
+        yield f"and {len(bad) - MESSAGE_LINES} GPUs more"
+    yield from (SENTENCES[reason] for reason in verdict.node_reasons)
+
+
+def sentence(reason: str) -> str:
+    """What a reason means and what to do about it; the GPU is the subject."""
+    kind = kind_of(reason)
+    number = reason[len(kind) :]
+    if kind == "Xid":
+        return f"had error Xid {number}; see the vendor's Xid catalog, and reset it when it is idle"
+    if kind == "RecoveryAction":
+        return f"is to be mended, says the driver: {RECOVERY_ACTIONS.get(int(number), f'action {number}')}"
+    return SENTENCES.get(reason, reason)
+
+
+def tells_news(new: AgentReport, old: AgentReport | None) -> bool:
+    """True when the world has to hear of it; that an old fault leaves the day's window is no news."""
+    if old is None:
+        return True
+    same = new.model_copy(update={"at": old.at, "faults": old.faults}) == old
+    return not same or max(new.faults, default=None) not in (None, max(old.faults, default=None))
+
+
+class Reporter:
+    """Reads and writes the agent's own branch."""
+
+    def __init__(self, store: Store, who: Identity) -> None:
+        self._store = store
+        self._who = who
+        self._tip: str | None = None
+        self._last: AgentReport | None = None
+        self._settled = False  # True: `_tip` and `_last` are what the remote has
+
+    def previous(self) -> Previous | None:
+        """Read the branch; None when there is no report, or none that can be read."""
+        self._tip = self._store.fetch([self._who.branch]).get(self._who.branch)
+        self._last = None if self._tip is None else self._read(self._tip)
+        self._settled = True
+        if self._tip is None or self._last is None:
+            return None
+        boot = self._store.commit(self._tip).trailers.get("Boot", "")
+        return Previous(self._last, rebooted=bool(boot and self._who.boot) and boot != self._who.boot)
+
+    def publish(self, report: AgentReport) -> Outcome | None:
+        """Push the report if it tells news; None when it does not.
+
+        Anything but `COMMITTED` is settled by reading the branch before the next attempt, which is the next call.
+        """
+        if not self._settled:
+            self.previous()
+        if not tells_news(report, self._last):
+            return None
+        oid = self._store.write(self._draft(report))
+        outcome = self._store.push(self._who.branch, oid, self._tip)
+        if outcome is Outcome.COMMITTED:
+            self._tip, self._last = oid, report
+            log.info(
+                "report written branch=%s healthy=%s reason=%s",
+                self._who.branch,
+                report.healthy,
+                report.reason,
+            )
+            return outcome
+        self._settled = False
+        self._complain(outcome)
+        return outcome
+
+    def _complain(self, outcome: Outcome) -> None:
+        if outcome is Outcome.CONFLICT:
+            log.error(
+                "somebody else wrote the agent's branch branch=%s act=find-the-second-agent", self._who.branch
+            )
+        else:
+            log.warning("report not written branch=%s outcome=%s", self._who.branch, outcome.value)
+
+    def _draft(self, report: AgentReport) -> Draft:
+        state = "healthy" if report.healthy else f"unhealthy: {report.reason}"
+        trailers = f"Writer: {self._who.writer}\n" + (f"Boot: {self._who.boot}\n" if self._who.boot else "")
+        return Draft(
+            changes={PATH: as_text(report)},
+            message=f"{report.node} is {state}\n\n{trailers}",
+            author=Person(f"egs-agent {self._who.agent}", "egs-agent@egs.invalid"),
+            at=report.at,
+            base=self._tip,
+            parent=self._tip,
+        )
+
+    def _read(self, tip: str) -> AgentReport | None:
+        data = self._store.read_path(tip, PATH)
+        try:
+            return None if data is None else from_text(data)
+        except Fault as error:
+            log.warning("last report not readable branch=%s error=%s", self._who.branch, error)
+            return None
+
+
+def as_text(report: AgentReport) -> bytes:
+    """The document as it is committed."""
+    return dump(report.model_dump(mode="json", by_alias=True, exclude_none=True)).encode()
+
+
+def from_text(data: bytes) -> AgentReport:
+    """The inverse of `as_text`; raises `Fault` (`ReportUnreadable`)."""
+    try:
+        return AgentReport.model_validate_json(parse_to_json(data))
+    except (Refused, ValidationError) as error:
+        raise Fault(f"{PATH} is not an AgentReport of this release", "ReportUnreadable") from error

@@ -1,0 +1,113 @@
+"""One agent at work: read, judge, report, over and over.
+
+One cycle never fails for what may pass: trouble with the driver or the repository is told in the log, and the next
+cycle goes on from what is. Only what somebody has to mend (`UserError`) ends it.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from agent.judge import Memory, Verdict, after_reboot, judge, remembered
+from agent.port import Reader
+from agent.report import Identity, Reporter, report_of
+from agent.xids import FATAL, class_of
+from reconciler.store.port import Store
+from schemas.cluster import Cluster, ClusterSpec, Health
+from schemas.errors import Fault
+from schemas.reading import read_document
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What the cluster's manifest says of this node."""
+
+    health: Health = field(default_factory=Health)
+    gpus: int | None = None  # None: the manifest does not know this node
+
+
+def orders_of(spec: ClusterSpec, node: str) -> Orders:
+    """Thresholds for every node, the number of GPUs for a node of a pool."""
+    counts = [pool.gpus_per_node for pool in spec.pools if node in pool.node_names()]
+    return Orders(spec.health, counts[0] if counts else None)
+
+
+class Manifest:
+    """`clusters/<cluster>.yaml` on `main`, as last valid; nothing is asked more often than `every`."""
+
+    def __init__(self, store: Store, branch: str, who: Identity, every: timedelta) -> None:
+        self._store, self._branch, self._who, self._every = store, branch, who, every
+        self._orders = Orders()
+        self._next: datetime | None = None
+
+    def orders(self, now: datetime) -> Orders:
+        """The orders in force; defaults until a valid manifest was seen."""
+        if self._next is None or now >= self._next:
+            self._next = now + self._every
+            self._orders = self._fetched() or self._orders
+        return self._orders
+
+    def _fetched(self) -> Orders | None:
+        path = f"clusters/{self._who.cluster}.yaml"
+        try:
+            tip = self._store.fetch([self._branch]).get(self._branch)
+            data = None if tip is None else self._store.read_path(tip, path)
+        except Fault as error:
+            log.warning("thresholds not fetched path=%s error=%s", path, error)
+            return None
+        document = () if data is None else read_document(path, data)
+        if isinstance(document, Cluster):
+            return orders_of(document.spec, self._who.node)
+        log.warning("manifest not usable, the last valid one stays path=%s", path)
+        return None
+
+
+class Watch:
+    """The agent of one node; everything it needs is given."""
+
+    def __init__(self, reader: Reader, reporter: Reporter, manifest: Manifest, who: Identity) -> None:
+        self._reader, self._reporter, self._manifest, self._who = reader, reporter, manifest, who
+        self._memory: Memory | None = None  # None: the last report was not read yet
+
+    def cycle(self, now: datetime) -> Verdict | None:
+        """Read, judge and report once; None when there was nothing to judge by."""
+        try:
+            orders = self._manifest.orders(now)
+            memory = replace(self._recalled(), expected=orders.gpus)
+            readings = self._reader.read(now)
+        except Fault as error:
+            log.warning("node not read node=%s reason=%s error=%s", self._who.node, error.reason, error)
+            return None
+        for reading in readings:
+            self._tell_xids(reading.uuid, tuple(x.xid for x in reading.xids))
+        self._memory, verdict = judge(memory, readings, orders.health, now)
+        self._report(verdict, now)
+        return verdict
+
+    def release(self) -> None:
+        """Let go of the driver, so that a GPU can be reset."""
+        self._reader.release()
+
+    def _recalled(self) -> Memory:
+        if self._memory is None:
+            found = self._reporter.previous()
+            memory = Memory() if found is None else remembered(found.report)
+            self._memory = after_reboot(memory) if found is not None and found.rebooted else memory
+        return self._memory
+
+    def _report(self, verdict: Verdict, now: datetime) -> None:
+        try:
+            self._reporter.publish(report_of(verdict, self._who, now))
+        except Fault as error:
+            log.warning("report not written node=%s reason=%s error=%s", self._who.node, error.reason, error)
+
+    def _tell_xids(self, uuid: str, xids: tuple[int, ...]) -> None:
+        for xid in xids:
+            level = logging.WARNING if xid in FATAL else logging.INFO
+            log.log(
+                level, "xid seen node=%s gpu=%s xid=%d class=%s", self._who.node, uuid, xid, class_of(xid)
+            )

@@ -1,0 +1,1 @@
+"""Make it so: read what is wanted, decide, commit the decision, carry it out."""

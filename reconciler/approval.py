@@ -1,0 +1,124 @@
+"""Whether a waiting request needs an admin's word, and whether it has it. Pure.
+
+In force is an unsigned Approval by an admin the Project lists, for exactly this content, not past its end and
+within its limit. A policy that changed re-judges whoever waits; who holds nodes keeps his terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from reconciler.conditions import without_promise
+from reconciler.events import Event, Told
+from reconciler.facts import Scene, Turn
+from scheduler.fit import approval_reasons, limit_violations
+from scheduler.lifecycle import Event as Move
+from scheduler.lifecycle import advance
+from schemas.approval import Approval
+from schemas.status import WAITING, ApprovalState, Cause, GPRStatus, Phase
+
+
+def approval_turn(key: str, status: GPRStatus, scene: Scene) -> Turn:
+    """Moves a waiting request between PendingApproval, Queued and Rejected."""
+    if status.phase not in WAITING or status.accepted_spec.slice not in scene.wanted.slices:
+        return Turn(status)
+    words = standing_words(key, status, scene)
+    rejection = next((word for word in words if word.spec.decision == "reject"), None)
+    if rejection is not None:
+        return _rejected(key, status, rejection, scene.now)
+    reasons = needed_reasons(status, scene)
+    approval = next((w for w in words if w.spec.decision == "approve"), None)
+    if reasons and approval is None:
+        return _pending(key, status, reasons, scene)
+    return _queued(key, status, reasons, approval, scene.now)
+
+
+def standing_words(key: str, status: GPRStatus, scene: Scene) -> tuple[Approval, ...]:
+    """Decisions on this request that count now, by the approver's name."""
+    admins = {person.handle for person in scene.wanted.project.admins}
+    return tuple(
+        word
+        for word in sorted(scene.wanted.approvals.get(key, ()), key=lambda w: w.metadata.name)
+        if word.metadata.name in admins
+        and word.spec.spec_digest == status.spec_digest
+        and (word.spec.not_after is None or scene.now < word.spec.not_after)
+    )
+
+
+def needed_reasons(status: GPRStatus, scene: Scene) -> tuple[str, ...]:
+    """Why an admin must approve this request: QuotaExceeded, NodeLimitExceeded, LimitExceeded; () if nothing."""
+    spec = status.accepted_spec
+    slice_ = scene.wanted.slices[spec.slice]
+    needs = approval_reasons(spec, slice_, scene.wanted.project.limits, scene.wanted.pools)
+    return tuple(need.reason for need in needs)
+
+
+def hard_violations(status: GPRStatus, scene: Scene) -> tuple[str, ...]:
+    """Sentences on the slice's hard limits this request breaks since a policy changed."""
+    slice_ = scene.wanted.slices.get(status.accepted_spec.slice)
+    if slice_ is None:
+        return ("its slice is gone",)
+    return tuple(violation.message for violation in limit_violations(status.accepted_spec, slice_))
+
+
+def expiries(words: Iterable[Approval], now: datetime) -> tuple[datetime, ...]:
+    """Instants at which an approval that counts now stops counting."""
+    return tuple(w.spec.not_after for w in words if w.spec.not_after is not None and w.spec.not_after > now)
+
+
+def _pending(key: str, status: GPRStatus, reasons: tuple[str, ...], scene: Scene) -> Turn:
+    if status.phase is Phase.PENDING_APPROVAL:
+        return Turn(status)
+    why = " and ".join(reasons)
+    pending = without_promise(status).model_copy(
+        update={
+            "phase": advance(status.phase, Move.WITHHOLD),
+            "reason": "NeedsApproval",
+            "message": f"{why}: an admin approves it with `egs approve {key}`",
+            "approval": ApprovalState(reasons=reasons),
+        }
+    )
+    told = Event(scene.now, Told.PENDING_APPROVAL, f"{key} waits for approval: {why}", key)
+    return Turn(pending, (told,))
+
+
+def _queued(
+    key: str, status: GPRStatus, reasons: tuple[str, ...], approval: Approval | None, now: datetime
+) -> Turn:
+    if status.phase is Phase.QUEUED:
+        return Turn(status)
+    by = "" if approval is None else approval.metadata.name
+    state = None
+    if approval is not None:
+        state = ApprovalState(
+            reasons=reasons,
+            decision="approve",
+            by=by,
+            message=approval.spec.reason,
+            limit=approval.spec.limit,
+            at=now,
+        )
+    queued = status.model_copy(
+        update={
+            "phase": advance(status.phase, Move.APPROVE if by else Move.ALLOW),
+            "reason": None,
+            "message": None,
+            "approval": state,
+        }
+    )
+    what = f"{key} was approved by {by}" if by else f"{key} needs no approval any more"
+    return Turn(queued, (Event(now, Told.APPROVED, what, key),), (Cause.APPROVED, key))
+
+
+def _rejected(key: str, status: GPRStatus, word: Approval, now: datetime) -> Turn:
+    by, why = word.metadata.name, word.spec.reason or "no reason given"
+    rejected = without_promise(status).model_copy(
+        update={
+            "phase": advance(status.phase, Move.REJECT),
+            "reason": "Rejected",
+            "message": f"rejected by {by}: {why}",
+            "approval": ApprovalState(decision="reject", by=by, message=why, at=now),
+        }
+    )
+    return Turn(rejected, (Event(now, Told.REJECTED, f"{key} was rejected by {by}: {why}", key),))

@@ -1,0 +1,135 @@
+"""Scripted trouble of a simulated cluster, as data: what goes wrong, on what, from when until when.
+
+A fault holds on [at, until); without `until` it holds for good. Nothing here acts: the simulation asks which
+faults hold at an instant, so a script may be given beforehand, added while it runs, and replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+RESET_XIDS = frozenset({46, 48, 62, 64, 79, 95, 109, 110, 119, 120, 136, 140, 143, 155, 156, 158})
+"""After these the simulated driver asks for a reset (recovery action 1), as the real one does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeDies:
+    """The node is not Ready; what ran on it stops."""
+
+    node: str
+    at: datetime
+    until: datetime | None = None
+    kind: Literal["NodeDies"] = "NodeDies"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeCordoned:
+    """A person takes the node out, and puts it back at `until`."""
+
+    node: str
+    at: datetime
+    until: datetime | None = None
+    kind: Literal["NodeCordoned"] = "NodeCordoned"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuFails:
+    """One GPU goes bad in one or more ways; at `until` it has been repaired.
+
+    An Xid of `RESET_XIDS` brings recovery action 1 along unless `recovery_action` says otherwise.
+    """
+
+    node: str
+    gpu: int
+    at: datetime
+    until: datetime | None = None
+    xid: int | None = None
+    temp_c: int | None = None
+    lost: bool = False
+    ecc_uncorrectable: int = 0
+    remap_failure: bool = False
+    recovery_action: int | None = None
+    kind: Literal["GpuFails"] = "GpuFails"
+
+    @property
+    def driver_action(self) -> int:
+        """What the simulated driver says has to be done."""
+        if self.recovery_action is not None:
+            return self.recovery_action
+        return int(self.xid in RESET_XIDS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiFails:
+    """Calls time out; with `acted`, writes are carried out all the same and only their answer is lost."""
+
+    at: datetime
+    until: datetime
+    acted: bool = False
+    kind: Literal["ApiFails"] = "ApiFails"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainHangs:
+    """A drain that is under way at `at` or begins after it does not finish before `until`."""
+
+    node: str
+    at: datetime
+    until: datetime
+    kind: Literal["DrainHangs"] = "DrainHangs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckFails:
+    """A check of this node fails `times` times, or always."""
+
+    node: str
+    check: str
+    at: datetime
+    until: datetime | None = None
+    stage: Literal["pre", "post"] = "pre"
+    times: int | None = None
+    kind: Literal["CheckFails"] = "CheckFails"
+
+
+Scripted = NodeDies | NodeCordoned | GpuFails | ApiFails | DrainHangs | CheckFails
+
+
+def holds(fault: Scripted, now: datetime) -> bool:
+    """True while the fault is on."""
+    return fault.at <= now and (fault.until is None or now < fault.until)
+
+
+def dead_nodes(faults: Iterable[Scripted], now: datetime) -> frozenset[str]:
+    """Nodes that are not Ready."""
+    return frozenset(f.node for f in faults if isinstance(f, NodeDies) and holds(f, now))
+
+
+def cordoned_nodes(faults: Iterable[Scripted], now: datetime) -> frozenset[str]:
+    """Nodes that a person took out."""
+    return frozenset(f.node for f in faults if isinstance(f, NodeCordoned) and holds(f, now))
+
+
+def api_failure(faults: Iterable[Scripted], now: datetime) -> ApiFails | None:
+    """The reason for which a call at `now` gets no answer."""
+    return next((f for f in faults if isinstance(f, ApiFails) and holds(f, now)), None)
+
+
+def drain_end(faults: Iterable[Scripted], node: str, planned: datetime) -> datetime:
+    """When a drain that should end at `planned` really does."""
+    hangs = [f.until for f in faults if isinstance(f, DrainHangs) and f.node == node and f.at <= planned]
+    return max([planned, *hangs])
+
+
+def gpu_failures(faults: Iterable[Scripted], node: str, now: datetime) -> list[GpuFails]:
+    """What is wrong with the GPUs of a node."""
+    return [f for f in faults if isinstance(f, GpuFails) and f.node == node and holds(f, now)]
+
+
+def turning_points(faults: Iterable[Scripted]) -> list[datetime]:
+    """Instants at which a fault decides anew where workloads can run."""
+    movers = [f for f in faults if isinstance(f, NodeDies | NodeCordoned | DrainHangs)]
+    return [t for f in movers for t in (f.at, f.until) if t is not None]

@@ -1,0 +1,212 @@
+"""The state of a simulated cluster: plain frozen values, and the fleet that its manifest describes.
+
+Only what was done to a node is kept here; the nodes themselves follow from the manifest, so that a changed
+manifest adds and removes nodes without touching a lease. Mappings inside are never changed in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from hashlib import md5
+from typing import Literal
+
+from reconciler.clusters.faults import CheckFails, Scripted, cordoned_nodes, dead_nodes, drain_end
+from reconciler.clusters.port import (
+    CheckResult,
+    ClusterView,
+    GpuView,
+    LeaseRef,
+    NodeView,
+    Stage,
+    Stamp,
+    WorkloadView,
+)
+from schemas.cluster import ClusterSpec, Pool
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long things take in simulated time."""
+
+    check: timedelta = timedelta(seconds=30)  # well inside the shortest useful `prepare`
+    drain: timedelta = timedelta(seconds=20)  # Kubernetes gives a pod 30 s to end; most need less
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRun:
+    """One stage of checks for one lease; `results` once it is finished."""
+
+    lease: LeaseRef
+    begun: datetime
+    results: tuple[CheckResult, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What was done to one node."""
+
+    lease: LeaseRef | None = None
+    stamp: Stamp | None = None
+    isolated: str | None = None  # the reason
+    drain_until: datetime | None = None
+    checks: Mapping[Stage, CheckRun] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SliceState:
+    """A slice; one that was removed keeps its stamp, so that an old controller cannot bring it back."""
+
+    namespaces: tuple[str, ...]
+    stamp: Stamp
+    present: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Something a person runs in a namespace; without `duration` it never ends by itself."""
+
+    name: str
+    namespace: str
+    gpus: int  # 0: a CPU workload
+    duration: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A job and where it stands; it begins anew whenever it is evicted."""
+
+    job: Job
+    slice: str
+    phase: Literal["Pending", "Running", "Succeeded"] = "Pending"
+    node: str | None = None
+    since: datetime = EPOCH  # when the phase began
+
+    @property
+    def ends_at(self) -> datetime | None:
+        """When it succeeds if nothing stops it."""
+        if self.phase != "Running" or self.job.duration is None:
+            return None
+        return self.since + self.job.duration
+
+    @property
+    def uses_gpus_of(self) -> str | None:
+        """The node whose GPUs it uses now."""
+        return self.node if self.job.gpus and self.phase == "Running" else None
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """All that a simulated cluster remembers; `at` is the instant of its last change."""
+
+    at: datetime = EPOCH
+    nodes: Mapping[str, Held] = field(default_factory=dict)
+    slices: Mapping[str, SliceState] = field(default_factory=dict)
+    workloads: tuple[Workload, ...] = ()  # in the order in which they were submitted
+    faults: tuple[Scripted, ...] = ()
+    spent: tuple[CheckFails, ...] = ()  # once for each time that one with a limit struck
+
+    def held(self, node: str) -> Held:
+        """What was done to a node; nothing, for one nobody touched."""
+        return self.nodes.get(node, UNTOUCHED)
+
+    def with_node(self, node: str, held: Held) -> World:
+        """The same world with one node changed; this very object when nothing is."""
+        if held == self.nodes.get(node):
+            return self
+        return replace(self, nodes={**self.nodes, node: held})
+
+    def with_slice(self, name: str, state: SliceState) -> World:
+        """The same world with one slice changed; this very object when nothing is."""
+        if state == self.slices.get(name):
+            return self
+        return replace(self, slices={**self.slices, name: state})
+
+
+UNTOUCHED = Held()
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """The nodes of a manifest; `views` are as nobody touched them, in the manifest's order."""
+
+    cluster: str
+    spec: ClusterSpec
+    pools: Mapping[str, Pool]  # node -> its pool
+    views: Mapping[str, NodeView]
+
+
+def fleet_of(cluster: str, spec: ClusterSpec) -> Fleet:
+    """Every node that the manifest describes; of two equal names the first counts."""
+    pools: dict[str, Pool] = {}
+    for pool in spec.pools:
+        for node in pool.node_names():
+            pools.setdefault(node, pool)
+    attributes = {pool.name: _attributes(cluster, pool) for pool in spec.pools}
+    views = {
+        node: NodeView(
+            node, pool.name, True, gpus=_gpus(cluster, node, pool), attributes=attributes[pool.name]
+        )
+        for node, pool in pools.items()
+    }
+    return Fleet(cluster, spec, pools, views)
+
+
+def _attributes(cluster: str, pool: Pool) -> Mapping[str, str]:
+    known = {
+        "instanceType": pool.instance_type,
+        "rdmaSubnet": f"{cluster}-{pool.name}-rdma" if pool.rdma else None,
+        "secondaryNetwork": f"{cluster}-{pool.name}-net1" if pool.secondary_network else None,
+    }
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def _gpus(cluster: str, node: str, pool: Pool) -> tuple[GpuView, ...]:
+    return tuple(
+        GpuView(_uuid(f"{cluster}/{node}/{index}"), index, pool.gpu_shape, pool.memory_per_gpu * 1024)
+        for index in range(pool.gpus_per_node)
+    )
+
+
+def _uuid(seed: str) -> str:
+    """Looks like NVML's, and is the same in every process."""
+    h = md5(seed.encode(), usedforsecurity=False).hexdigest()
+    return f"GPU-{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}"
+
+
+def view_of(world: World, fleet: Fleet, now: datetime) -> ClusterView:
+    """What an observer sees. Costs a copy of the fleet and what was done to it, not more."""
+    nodes = dict(fleet.views)
+    dead, cordoned = dead_nodes(world.faults, now), cordoned_nodes(world.faults, now)
+    for name in {*world.nodes, *dead, *cordoned} & nodes.keys():
+        nodes[name] = _node_view(nodes[name], world.held(name), name not in dead, name in cordoned)
+    slices = {name: s.namespaces for name, s in sorted(world.slices.items()) if s.present}
+    return ClusterView(now, nodes, slices, tuple(_workload_view(w) for w in world.workloads))
+
+
+def _node_view(node: NodeView, held: Held, ready: bool, cordoned: bool) -> NodeView:
+    return NodeView(
+        name=node.name,
+        pool=node.pool,
+        ready=ready,
+        cordoned=cordoned,
+        isolated=held.isolated is not None,
+        lease=held.lease,
+        stamp=held.stamp,
+        draining=held.drain_until is not None,
+        gpus=node.gpus,
+        attributes=node.attributes,
+    )
+
+
+def _workload_view(w: Workload) -> WorkloadView:
+    return WorkloadView(w.job.name, w.job.namespace, w.slice, w.job.gpus, w.phase, w.node)
+
+
+def drained_at(world: World, node: str) -> datetime | None:
+    """When the drain of a node ends; None while nobody drains it."""
+    planned = world.held(node).drain_until
+    return None if planned is None else drain_end(world.faults, node, planned)

@@ -1,0 +1,84 @@
+"""Small changes to a status that several decisions share."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from schemas.cluster import ClusterSpec
+from schemas.status import Cause, Condition, Cost, GPRStatus, Slip
+
+KEPT_SLIPS = 50
+"""Slips kept in a status, newest last; `delayedCount` counts them all."""
+
+
+def has_condition(status: GPRStatus, type_: str, message: str) -> bool:
+    """True when that claim stands already, word for word."""
+    return any(c.type == type_ and c.message == message for c in status.conditions)
+
+
+def with_condition(status: GPRStatus, condition: Condition) -> GPRStatus:
+    """The status with this claim in the place of an older one of its type; an equal one keeps its time."""
+    if has_condition(status, condition.type, condition.message):
+        return status
+    others = tuple(c for c in status.conditions if c.type != condition.type)
+    return status.model_copy(update={"conditions": (*others, condition)})
+
+
+def without_condition(status: GPRStatus, *types: str) -> GPRStatus:
+    """The status without the claims of these types."""
+    left = tuple(c for c in status.conditions if c.type not in types)
+    return status if len(left) == len(status.conditions) else status.model_copy(update={"conditions": left})
+
+
+def with_slip(status: GPRStatus, to: datetime | None, cause: Cause, by: str, at: datetime) -> GPRStatus:
+    """The status with its promise moved later for a named cause."""
+    was = status.estimated_start_time
+    if was is None:
+        return status
+    slip = Slip(was=was, now=to, cause=cause, by=by, at=at)
+    return status.model_copy(
+        update={"slips": (*status.slips, slip)[-KEPT_SLIPS:], "delayed_count": status.delayed_count + 1}
+    )
+
+
+def without_promise(status: GPRStatus) -> GPRStatus:
+    """The status with no start, no nodes and no lease: back in the queue."""
+    return status.model_copy(
+        update={
+            "estimated_start_time": None,
+            "estimated_end_time": None,
+            "estimated_cluster": None,
+            "estimated_pool": None,
+            "bound_nodes": (),
+            "assignment": None,
+            "held_from": None,
+            "start_time": None,
+            "end_time": None,
+        }
+    )
+
+
+def lease_duration(status: GPRStatus) -> timedelta:
+    """How long the request may hold its nodes from its next start on."""
+    return status.accepted_spec.duration if status.remaining is None else status.remaining
+
+
+def cost_until(status: GPRStatus, cluster: ClusterSpec | None, currency: str, until: datetime) -> Cost | None:
+    """What the lease has cost by `until`: every GPU of its nodes, from its start; None before a start.
+
+    Earlier leases of a requeued request are kept in the figure.
+    """
+    if status.start_time is None or status.assignment is None or cluster is None:
+        return status.cost
+    pool = next((p for p in cluster.pools if p.name == status.assignment.pool), None)
+    if pool is None:
+        return status.cost
+    price = cluster.price_per_gpu_hour if pool.price_per_gpu_hour is None else pool.price_per_gpu_hour
+    hours = max(0.0, (until - status.start_time).total_seconds() / 3600)
+    gpu_hours = hours * pool.gpus_per_node * status.accepted_spec.nodes
+    before = status.cost_before or Cost(amount=0.0, currency=currency, gpu_hours=0.0)
+    return Cost(
+        amount=round(before.amount + gpu_hours * price, 4),
+        currency=currency,
+        gpu_hours=round(before.gpu_hours + gpu_hours, 4),
+    )

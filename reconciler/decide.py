@@ -1,0 +1,262 @@
+"""From folded facts to decisions: promises, slips with their causes, starts. Pure.
+
+All promises of a plan are published together or not at all, so that the committed ones can always be kept side by
+side. A move later is always published, with its cause; moves earlier wait until one of them is worth a commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from reconciler.approval import hard_violations
+from reconciler.conditions import with_slip, without_promise
+from reconciler.events import Event, Told
+from reconciler.extension import extended
+from reconciler.facts import Facts, Scene, Seen, Wanted
+from reconciler.fold import Folded
+from reconciler.settings import Settings
+from reconciler.spares import Spares
+from reconciler.world import build_snapshot
+from scheduler.causes import Moved, slips
+from scheduler.changes import Known, changes_between, node_key
+from scheduler.lifecycle import Event as Move
+from scheduler.lifecycle import advance
+from scheduler.plan import plan
+from scheduler.snapshot import ChangeKind, Placement, Plan, Promise, Refusal, Snapshot
+from schemas.status import Assignment, GPRStatus, Phase
+from schemas.units import instant
+
+DAMPED_S = 60
+"""Moves earlier by less than a minute …"""
+DAMPED_SHARE = 0.05
+"""… or than this share of the wait are not worth a commit of their own."""
+PLAN_REASONS = frozenset({"FitsNowhere", "ClusterObserved", "LimitExceeded"})
+"""Reasons that planning gives, and takes back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Facts to commit, what to tell, and whether somebody waits for the push."""
+
+    facts: Facts
+    events: tuple[Event, ...]
+    urgent: bool
+    plan: Plan
+    snapshot: Snapshot
+
+
+def decide(
+    before: Snapshot | None, folded: Folded, wanted: Wanted, seen: Seen, settings: Settings
+) -> Decision:
+    """Plan, name every slip's cause, publish promises, and start what is due."""
+    world = build_snapshot(wanted, folded.facts, seen)
+    facts, world, events = extended(folded.facts, wanted, world)
+    planned = plan(world)
+    later = _slips(before, world, planned, folded)
+    requests = dict(facts.requests)
+    told = [*folded.events, *events]
+    for slip in later:
+        requests[slip.key] = _slipped(requests[slip.key], slip, facts.at)
+        told.append(_delayed(slip, facts.at))
+    scene = Scene(facts.at, settings, wanted, seen, facts.nodes)
+    requests = _unplaced(requests, world, planned, scene)
+    due = due_starts(world, planned, settings)
+    if due or later or worth_publishing(world, planned):
+        requests = _published(requests, world, planned)
+    requests, started = _started(requests, due, (world, planned), scene)
+    told += started
+    final = replace(facts, requests=requests)
+    return Decision(final, tuple(told), bool(started or later), planned, world)
+
+
+def _slips(before: Snapshot | None, world: Snapshot, planned: Plan, folded: Folded) -> tuple[Moved, ...]:
+    if before is None:
+        return ()
+    known: dict[tuple[ChangeKind, str], Known] = {}
+    for key, (cause, by) in folded.causes.items():
+        known[ChangeKind.REQUEST, key] = known[ChangeKind.LEASE, key] = Known(cause, by)
+    for (cluster, node), cause in folded.failed_nodes.items():
+        for pool in world.pools.values():
+            if pool.key[0] == cluster and node in pool.nodes:
+                known[ChangeKind.NODE, node_key(pool.key, node)] = Known(cause, f"{cluster}/{node}")
+    return slips(before, world, changes_between(before, world, known), planned)
+
+
+def _slipped(status: GPRStatus, slip: Moved, at: datetime) -> GPRStatus:
+    to = None if slip.now is None else instant(slip.now)
+    return with_slip(status, to, slip.causes[0].cause, _blamed(slip), at)
+
+
+def _blamed(slip: Moved) -> str:
+    """What did it; several when no single change did."""
+    return ", ".join(dict.fromkeys(change.by or change.key or "controller" for change in slip.causes))
+
+
+def _delayed(slip: Moved, at: datetime) -> Event:
+    to = "an unknown time" if slip.now is None else f"{instant(slip.now):%Y-%m-%d %H:%M:%SZ}"
+    was = f"{instant(slip.was):%Y-%m-%d %H:%M:%SZ}"
+    cause = f"{slip.causes[0].cause} ({_blamed(slip)})"
+    return Event(at, Told.DELAYED, f"{slip.key} moved from {was} to {to}: {cause}", slip.key)
+
+
+def _unplaced(
+    requests: dict[str, GPRStatus], world: Snapshot, planned: Plan, scene: Scene
+) -> dict[str, GPRStatus]:
+    """Waiting requests without a start say why."""
+    result = {}
+    for key, status in requests.items():
+        if status.phase is Phase.QUEUED:
+            refusal = planned.refusals.get(key)
+            if key not in world.requests:
+                refusal = _outside(key, status, scene)
+            status = _with_refusal(status, refusal)
+        result[key] = status
+    return result
+
+
+def _outside(key: str, status: GPRStatus, scene: Scene) -> Refusal:
+    """Why a waiting request is not even planned."""
+    return Refusal(key, "LimitExceeded", "; ".join(hard_violations(status, scene)))
+
+
+def _with_refusal(status: GPRStatus, refusal: Refusal | None) -> GPRStatus:
+    if refusal is None:
+        if status.reason in PLAN_REASONS:
+            return status.model_copy(update={"reason": None, "message": None})
+        return status
+    message = f"{refusal.message}; {refusal.would_fit}" if refusal.would_fit else refusal.message
+    if (status.reason, status.message) == (refusal.reason, message) and status.estimated_start_time is None:
+        return status
+    return without_promise(status).model_copy(update={"reason": refusal.reason, "message": message})
+
+
+def worth_publishing(world: Snapshot, planned: Plan) -> bool:
+    """True when somebody has no promise yet, or can start earlier by a minute or 5 % of the wait."""
+    return any(
+        _is_worth(world.requests[key].promise, place, world.now) for key, place in planned.placements.items()
+    )
+
+
+def _is_worth(promise: Promise | None, place: Placement, now: int) -> bool:
+    if promise is None:
+        return True
+    promised = promise.start
+    return promised - place.start >= max(DAMPED_S, DAMPED_SHARE * (promised - now))
+
+
+def _published(requests: Mapping[str, GPRStatus], world: Snapshot, planned: Plan) -> dict[str, GPRStatus]:
+    return {key: _with_place(s, planned.placements.get(key), world) for key, s in requests.items()}
+
+
+def _with_place(status: GPRStatus, place: Placement | None, world: Snapshot) -> GPRStatus:
+    if place is None:
+        return status
+    if world.pools[place.pool].observed:
+        return _only_shown(status, place)
+    start, end = instant(place.start), instant(place.end)
+    if (
+        status.estimated_start_time == start
+        and status.estimated_end_time == end
+        and (status.estimated_cluster, status.estimated_pool) == place.pool
+        and status.bound_nodes == place.bound
+    ):
+        return status
+    return status.model_copy(
+        update={
+            "estimated_start_time": start,
+            "estimated_end_time": end,
+            "estimated_cluster": place.pool[0],
+            "estimated_pool": place.pool[1],
+            "bound_nodes": place.bound,
+        }
+    )
+
+
+def _only_shown(status: GPRStatus, place: Placement) -> GPRStatus:
+    """A cluster that is only observed promises nothing: the first estimate is shown, and stays."""
+    if status.reason == "ClusterObserved":
+        return status
+    cluster, pool = place.pool
+    message = (
+        f"would start at {instant(place.start):%Y-%m-%dT%H:%M:%SZ} in {cluster}/{pool}, but that cluster is only "
+        "observed; an admin sets its mode to manage"
+    )
+    return without_promise(status).model_copy(update={"reason": "ClusterObserved", "message": message})
+
+
+def due_starts(world: Snapshot, planned: Plan, settings: Settings) -> tuple[Placement, ...]:
+    """Placements whose nodes must be taken now, earliest first, then by rank."""
+    lead = int(settings.start_lead.total_seconds())
+    rank = {key: i for i, key in enumerate(planned.order)}
+    found = [
+        place
+        for place in planned.placements.values()
+        if not (pool := world.pools[place.pool]).observed
+        and pool.open
+        and place.start - pool.prepare - lead <= world.now
+    ]
+    return tuple(sorted(found, key=lambda p: (p.start, rank[p.key])))
+
+
+def _started(
+    requests: dict[str, GPRStatus],
+    due: tuple[Placement, ...],
+    known: tuple[Snapshot, Plan],
+    scene: Scene,
+) -> tuple[dict[str, GPRStatus], list[Event]]:
+    """The due requests with nodes of their own; one whose nodes are not free yet keeps its promise and waits."""
+    world, _ = known
+    spares = Spares(world.pools, world.leases, scene.now)
+    told = []
+    for place in due:
+        status = requests[place.key]
+        end = instant(place.end)
+        avoid = frozenset(c.node for c in status.checks if c.stage == "pre" and not c.passed)
+        nodes = spares.take(place.pool, status.accepted_spec.nodes, end, avoid, place.bound)
+        if nodes is None and avoid:
+            nodes = spares.take(place.pool, status.accepted_spec.nodes, end, bound=place.bound)
+        if nodes is None:
+            continue
+        requests[place.key] = _provisioning(status, place, nodes, scene.now)
+        text = f"{place.key} gets {', '.join(nodes)} of {place.pool[0]} at {instant(place.start):%H:%M:%SZ}"
+        told.append(Event(scene.now, Told.PROVISIONING, text, place.key, place.pool[0]))
+    return requests, told
+
+
+def _provisioning(status: GPRStatus, place: Placement, nodes: tuple[str, ...], now: datetime) -> GPRStatus:
+    cluster, pool = place.pool
+    return status.model_copy(
+        update={
+            "phase": advance(status.phase, Move.DECIDE),
+            "reason": None,
+            "message": None,
+            "estimated_start_time": instant(place.start),
+            "estimated_end_time": instant(place.end),
+            "estimated_cluster": cluster,
+            "estimated_pool": pool,
+            "bound_nodes": (),
+            "assignment": Assignment(cluster=cluster, pool=pool, nodes=nodes),
+            "held_from": now,
+            "checks": (),
+        }
+    )
+
+
+def next_instants(world: Snapshot, planned: Plan, settings: Settings) -> tuple[datetime, ...]:
+    """When starts become due."""
+    lead = int(settings.start_lead.total_seconds())
+    found = []
+    for place in planned.placements.values():
+        pool = world.pools[place.pool]
+        if not pool.observed and pool.open:
+            found += [place.start - pool.prepare - lead, place.start - pool.prepare, place.start]
+    return tuple(instant(at) for at in sorted(set(found)) if at > world.now)
+
+
+def wait_left(status: GPRStatus, now: datetime) -> timedelta | None:
+    """Time until the promised start; None when there is none."""
+    if status.estimated_start_time is None:
+        return None
+    return max(timedelta(), status.estimated_start_time - now)

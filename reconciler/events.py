@@ -1,0 +1,77 @@
+"""What the controller tells people: a closed list of reasons, told once, in the commit that made it so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class Told(StrEnum):
+    """Every event there is; docs/operations.md says when each appears and what to do."""
+
+    FILED = "GPRCreated"
+    PENDING_APPROVAL = "GPRPendingApproval"
+    APPROVED = "GPRApproved"
+    REJECTED = "GPRRejected"
+    QUEUED = "GPRQueued"
+    EDITED = "GPREdited"
+    EDIT_REFUSED = "GPREditRefused"
+    DELAYED = "GPRDelayed"
+    CANCELLED = "GPRCancelled"
+    PROVISIONING = "GPRProvisioning"
+    CHECK_FAILED = "GPRPrecheckFailed"
+    CHECKS_PASSED = "GPRPrecheckPassed"
+    PROVISIONED = "GPRProvisioned"
+    MARK_25 = "GPRDuration25"
+    MARK_50 = "GPRDuration50"
+    MARK_75 = "GPRDuration75"
+    EXTENDED = "GPRExtended"
+    EXTENSION_REFUSED = "GPRExtensionRefused"
+    EARLY_RELEASED = "GPREarlyReleased"
+    EXITING = "GPRExiting"
+    COMPLETED = "GPRCompleted"
+    REQUEUED = "GPRRequeued"
+    FAILED = "GPRFailed"
+    FILE_MISSING = "GPRFileMissing"
+    NODE_REPLACED = "GPRNodeReplaced"
+    NODE_NOT_REPLACED = "GPRNodeNotReplaced"
+    NODE_OUT = "NodeOut"
+    NODE_SUSPECT = "NodeSuspect"
+    NODE_BACK = "NodeBack"
+    POST_CHECK_FAILED = "NodePostcheckFailed"
+    CLUSTER_UNREACHABLE = "ClusterUnreachable"
+    CLUSTER_REACHABLE = "ClusterReachable"
+    DRIFT = "DriftRepaired"
+    ACTION_REFUSED = "ActionRefused"
+    DELETIONS_HELD = "DeletionsHeld"
+    TAKEN_OVER = "ControllerTookOver"
+    ALARM = "RepositoryAlarm"
+
+
+MARKS = {25: Told.MARK_25, 50: Told.MARK_50, 75: Told.MARK_75}
+"""Shares of a lease, in percent, that are told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened, in a person's words."""
+
+    at: datetime
+    reason: Told
+    message: str
+    request: str = ""  # slice/name
+    cluster: str = ""
+    node: str = ""
+
+    @property
+    def warning(self) -> bool:
+        """True when a person may have to act."""
+        return self.reason in _WARNINGS
+
+
+_WARNINGS = frozenset({
+    Told.EDIT_REFUSED, Told.DELAYED, Told.CHECK_FAILED, Told.EXTENSION_REFUSED, Told.REQUEUED, Told.FAILED,
+    Told.FILE_MISSING, Told.NODE_NOT_REPLACED, Told.NODE_OUT, Told.NODE_SUSPECT, Told.POST_CHECK_FAILED,
+    Told.CLUSTER_UNREACHABLE, Told.DRIFT, Told.ACTION_REFUSED, Told.DELETIONS_HELD, Told.ALARM,
+})  # fmt: skip

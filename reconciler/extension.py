@@ -1,0 +1,83 @@
+"""Grace for a running request: granted within the project's bound when nobody's promise moves. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from reconciler.conditions import has_condition, with_condition, without_condition
+from reconciler.events import Event, Told
+from reconciler.facts import Facts, Turn, Wanted
+from scheduler.plan import plan
+from scheduler.snapshot import Snapshot
+from schemas.status import Condition, GPRStatus, Phase
+from schemas.units import format_duration
+
+
+def extended(facts: Facts, wanted: Wanted, snapshot: Snapshot) -> tuple[Facts, Snapshot, tuple[Event, ...]]:
+    """Facts and world with every extension granted that hurts nobody; the refused ones say whom they would."""
+    requests = dict(facts.requests)
+    events: list[Event] = []
+    for key in sorted(requests):
+        status = requests[key]
+        if not asks_for_more_time(status):
+            continue
+        turn, snapshot = _turn(key, status, (facts, wanted), snapshot)
+        assert turn.status is not None
+        requests[key] = turn.status
+        events += turn.events
+    return replace(facts, requests=requests), snapshot, tuple(events)
+
+
+def asks_for_more_time(status: GPRStatus) -> bool:
+    """True when a running request wants more grace than it has."""
+    return status.phase is Phase.PROVISIONED and status.accepted_spec.extend > status.extended_by
+
+
+def _turn(
+    key: str, status: GPRStatus, known: tuple[Facts, Wanted], snapshot: Snapshot
+) -> tuple[Turn, Snapshot]:
+    facts, wanted = known
+    asked, most = status.accepted_spec.extend, wanted.project.max_extension
+    if asked > most:
+        message = f"{format_duration(asked)} of grace is more than the project's {format_duration(most)}"
+        return _refused(key, status, message, facts), snapshot
+    longer = _with_longer_lease(key, asked - status.extended_by, snapshot)
+    hurt = _first_hurt(snapshot, longer)
+    if hurt is not None:
+        message = f"it would make {hurt} start later than promised"
+        return _refused(key, status, message, facts), snapshot
+    assert status.end_time is not None
+    end = status.end_time + (asked - status.extended_by)
+    granted = without_condition(status, "ExtensionRefused").model_copy(
+        update={"end_time": end, "estimated_end_time": end, "extended_by": asked}
+    )
+    text = f"{key} may run {format_duration(asked)} longer in total"
+    return Turn(granted, (Event(facts.at, Told.EXTENDED, text, key),)), longer
+
+
+def _refused(key: str, status: GPRStatus, message: str, facts: Facts) -> Turn:
+    if has_condition(status, "ExtensionRefused", message):
+        return Turn(status)
+    condition = Condition(type="ExtensionRefused", reason="ExtensionRefused", message=message, at=facts.at)
+    told = Event(facts.at, Told.EXTENSION_REFUSED, f"{key} is not extended: {message}", key)
+    return Turn(with_condition(status, condition), (told,))
+
+
+def _with_longer_lease(key: str, by: timedelta, snapshot: Snapshot) -> Snapshot:
+    lease, more = snapshot.leases[key], int(by.total_seconds())
+    longer = replace(lease, end=lease.end + more, held_until=lease.held_until + more)
+    return replace(snapshot, leases={**snapshot.leases, key: longer})
+
+
+def _first_hurt(before: Snapshot, after: Snapshot) -> str | None:
+    """The first request in rank order whose promise would not hold any more only because of this."""
+    as_is, would_be = plan(before), plan(after)
+    for key in would_be.order:
+        promise = before.requests[key].promise
+        was, now = as_is.placements.get(key), would_be.placements.get(key)
+        if promise is None or was is None or was.start > promise.start:
+            continue
+        if now is None or now.start > promise.start:
+            return key
+    return None

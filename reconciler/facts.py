@@ -1,0 +1,117 @@
+"""What is known at one instant, as values: the committed status, what main says, what clusters and agents say.
+
+`Facts` is exactly what the status branch holds; everything else here is read anew in every cycle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from reconciler.clusters.port import Busy, CheckResult, ClusterView, LeaseRef, Stage
+from reconciler.events import Event
+from reconciler.settings import Settings
+from scheduler.snapshot import Pool, PoolKey
+from schemas.approval import Approval
+from schemas.cluster import ClusterSpec
+from schemas.gpr import RequestSpec
+from schemas.project import ProjectSpec
+from schemas.slice import SliceSpec
+from schemas.status import AgentReport, Cause, GPRStatus, NodeRecord, UsageRecord
+
+NodeKey = tuple[str, str]
+"""(cluster, node)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reachability:
+    """Whether a cluster answered, and since when that is so."""
+
+    reachable: bool
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Everything the controller has committed."""
+
+    at: datetime
+    intent: str = ""  # the commit of main these facts answer
+    requests: Mapping[str, GPRStatus] = field(default_factory=dict)
+    nodes: Mapping[NodeKey, NodeRecord] = field(default_factory=dict)
+    clusters: Mapping[str, Reachability] = field(default_factory=dict)
+    usage: Mapping[str, UsageRecord] = field(default_factory=dict)
+    held_deletions: str = ""  # names the deletions that wait for an admin; empty: none do
+
+
+@dataclass(frozen=True, slots=True)
+class Filed:
+    """What main says about one request: its resolved spec, or why its file is refused."""
+
+    spec: RequestSpec | None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The documents in force, resolved for deciding."""
+
+    commit: str
+    project: ProjectSpec
+    clusters: Mapping[str, ClusterSpec]
+    slices: Mapping[str, SliceSpec]
+    filed: Mapping[str, Filed]
+    approvals: Mapping[str, tuple[Approval, ...]]  # by slice/gpr
+    pools: Mapping[PoolKey, Pool]  # as the manifests say, before health
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """What clusters answered to earlier actions of this process; lost in a crash and simply asked again."""
+
+    checks: Mapping[tuple[str, str, Stage], Busy | tuple[CheckResult, ...]] = field(default_factory=dict)
+    """By lease uid, node and stage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What clusters and agents say now; a cluster that is absent from `views` cannot be reached."""
+
+    views: Mapping[str, ClusterView]
+    reports: Mapping[NodeKey, AgentReport] = field(default_factory=dict)
+    outcomes: Outcomes = field(default_factory=Outcomes)
+
+    def lease_of(self, cluster: str, node: str) -> LeaseRef | None:
+        """Who has that node, as far as the cluster can be seen."""
+        view = self.views.get(cluster)
+        found = view.nodes.get(node) if view is not None else None
+        return found.lease if found is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """All that a decision about one request may look at."""
+
+    now: datetime
+    settings: Settings
+    wanted: Wanted
+    seen: Seen
+    nodes: Mapping[NodeKey, NodeRecord]
+
+    def is_out(self, cluster: str, node: str) -> bool:
+        """True when that node serves nobody new; see `reconciler.health`."""
+        record = self.nodes.get((cluster, node))
+        return record is not None and record.state not in IN_SERVICE
+
+
+IN_SERVICE = frozenset({"Ready", "Suspect"})
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What became of one request: its status (None: forgotten), what to tell, and why others may move."""
+
+    status: GPRStatus | None
+    events: tuple[Event, ...] = ()
+    cause: tuple[Cause, str] | None = None

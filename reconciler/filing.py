@@ -1,0 +1,156 @@
+"""What main says about a request, against what is on record: new, edited, cancelled, refused, missing.
+
+Pure. The rules are the life of a file in docs/gpr.md; a request that finished never runs again under its name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+
+from reconciler.conditions import has_condition, with_condition, without_condition, without_promise
+from reconciler.events import Event, Told
+from reconciler.facts import Filed, Scene, Turn
+from scheduler.lifecycle import Event as Move
+from scheduler.lifecycle import advance
+from schemas.edits import ALWAYS_FREE, FIELD_NAMES, asks_more_or_other, changed_terms
+from schemas.gpr import RequestSpec
+from schemas.status import HOLDING, TERMINAL, WAITING, Cause, Condition, GPRStatus, Phase
+
+
+def file_turn(key: str, filed: Filed | None, status: GPRStatus | None, scene: Scene) -> Turn:
+    """What the file (None: there is none) makes of the record (None: there is none)."""
+    if status is None:
+        return _first_seen(key, filed, scene)
+    if filed is None:
+        return _file_gone(key, status, scene)
+    status = _note_return(status)
+    if filed.spec is None:
+        return Turn(_noted(status, "InvalidFile", "Invalid", filed.problem, scene.now))
+    status = without_condition(status, "InvalidFile")
+    if status.phase in TERMINAL:
+        return Turn(_finished(status, filed.spec, scene))
+    if status.phase in WAITING:
+        return _waiting(key, status, filed.spec, scene)
+    return _held(key, status, filed.spec, scene)
+
+
+def _first_seen(key: str, filed: Filed | None, scene: Scene) -> Turn:
+    if filed is None or filed.spec is None:
+        return Turn(None)
+    digest = filed.spec.digest(_ceiling(filed.spec, scene))
+    status = GPRStatus(
+        phase=Phase.QUEUED,
+        uid=_uid(key, scene),
+        filed_at=scene.now,
+        accepted_spec=filed.spec,
+        spec_digest=digest,
+    )
+    told = Event(scene.now, Told.FILED, f"{key} was filed", key)
+    if filed.spec.early_release:
+        return _cancelled(key, status, "EarlyRelease", "its file asks for release", scene)
+    return Turn(status, (told,), (Cause.HIGHER_RANK_ARRIVED, key))
+
+
+def _file_gone(key: str, status: GPRStatus, scene: Scene) -> Turn:
+    if status.phase in TERMINAL:
+        return Turn(None)
+    if status.phase in WAITING:
+        return Turn(None, (Event(scene.now, Told.CANCELLED, f"{key} was cancelled: its file is gone", key),))
+    message = "its file is gone; the lease goes on until its end, only earlyRelease ends it sooner"
+    told = (
+        ()
+        if has_condition(status, "FileMissing", message)
+        else (Event(scene.now, Told.FILE_MISSING, f"{key}: {message}", key),)
+    )
+    return Turn(_noted(status, "FileMissing", "FileMissing", message, scene.now), told)
+
+
+def _finished(status: GPRStatus, spec: RequestSpec, scene: Scene) -> GPRStatus:
+    if not asks_more_or_other(status.accepted_spec, spec) or spec.early_release:
+        return without_condition(status, "EditRefused")
+    message = f"this request is {status.phase} and never runs again; file it under a new name"
+    return _noted(status, "EditRefused", "Finished", message, scene.now)
+
+
+def _waiting(key: str, status: GPRStatus, spec: RequestSpec, scene: Scene) -> Turn:
+    if spec.early_release:
+        return _cancelled(key, status, "EarlyRelease", "its file asks for release", scene)
+    if spec == status.accepted_spec:
+        return Turn(without_condition(status, "EditRefused"))
+    reset = asks_more_or_other(status.accepted_spec, spec)
+    update = {"accepted_spec": spec, "spec_digest": spec.digest(_ceiling(spec, scene))}
+    edited = without_condition(status, "EditRefused").model_copy(update=update)
+    if reset:
+        edited = edited.model_copy(update={"filed_at": scene.now, "remaining": None})
+    how = "asks for more or something else and queues anew" if reset else "keeps its place"
+    told = Event(scene.now, Told.EDITED, f"{key} was edited and {how}", key)
+    return Turn(edited, (told,), (Cause.REQUEST_CHANGED, key))
+
+
+def _held(key: str, status: GPRStatus, spec: RequestSpec, scene: Scene) -> Turn:
+    if status.phase is Phase.RELEASING:
+        return Turn(status)
+    refused = tuple(FIELD_NAMES.get(field, field) for field in changed_terms(status.accepted_spec, spec))
+    free = {field: getattr(spec, field) for field in ALWAYS_FREE}
+    accepted = status.accepted_spec.model_copy(update=free)
+    status = status.model_copy(update={"accepted_spec": accepted})
+    told: tuple[Event, ...] = ()
+    if refused:
+        message = (
+            f"{', '.join(refused)} cannot change while nodes are held; the accepted values stay in force"
+        )
+        if not has_condition(status, "EditRefused", message):
+            told = (Event(scene.now, Told.EDIT_REFUSED, f"{key}: {message}", key),)
+        status = _noted(status, "EditRefused", "Held", message, scene.now)
+    else:
+        status = without_condition(status, "EditRefused")
+    if not spec.early_release:
+        return Turn(status, told)
+    return _released(key, status, told, scene)
+
+
+def _released(key: str, status: GPRStatus, told: tuple[Event, ...], scene: Scene) -> Turn:
+    """Ends a lease now; the room it leaves makes others earlier, never later."""
+    ended = status.model_copy(
+        update={
+            "phase": advance(status.phase, Move.RELEASE),
+            "end_time": scene.now if status.end_time is None else min(status.end_time, scene.now),
+            "reason": "EarlyRelease",
+            "message": "released early at its owner's request",
+        }
+    )
+    event = Event(scene.now, Told.EARLY_RELEASED, f"{key} was released early", key)
+    return Turn(ended, (*told, event))
+
+
+def _cancelled(key: str, status: GPRStatus, reason: str, why: str, scene: Scene) -> Turn:
+    gone = without_promise(status).model_copy(
+        update={
+            "phase": advance(status.phase, Move.CANCEL),
+            "reason": reason,
+            "message": f"cancelled: {why}",
+            "conditions": (),
+        }
+    )
+    return Turn(gone, (Event(scene.now, Told.CANCELLED, f"{key} was cancelled: {why}", key),))
+
+
+def _note_return(status: GPRStatus) -> GPRStatus:
+    return without_condition(status, "FileMissing") if status.phase in HOLDING | TERMINAL else status
+
+
+def _noted(status: GPRStatus, type_: str, reason: str, message: str, now: datetime) -> GPRStatus:
+    return with_condition(status, Condition(type=type_, reason=reason, message=message, at=now))
+
+
+def _ceiling(spec: RequestSpec, scene: Scene) -> int:
+    slice_ = scene.wanted.slices.get(spec.slice)
+    return 0 if slice_ is None else slice_.limits.max_priority
+
+
+def _uid(key: str, scene: Scene) -> str:
+    """The same for the same file in the same commit, so that a decision made twice is one."""
+    seed = f"{key}\n{scene.wanted.commit}\n{scene.now.isoformat()}"
+    digest = hashlib.sha256(seed.encode()).hexdigest()
+    return f"gpr-{digest[:8]}-{digest[8:12]}"

@@ -1,0 +1,172 @@
+"""Everything that happened since the last commit, folded into the facts; nothing is planned here. Pure.
+
+Order: which clusters answer, what main says of each request, which nodes are sound, then each lease. One request's
+trouble never touches another's turn.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from reconciler.approval import approval_turn
+from reconciler.clusters.port import Busy
+from reconciler.events import Event, Told
+from reconciler.facts import Facts, Filed, NodeKey, Reachability, Scene, Seen, Turn, Wanted
+from reconciler.filing import file_turn
+from reconciler.handover import handover_turn
+from reconciler.health import health_events, judge_nodes
+from reconciler.ledger import with_finished
+from reconciler.running import overdue_nodes, releasing_turn, running_turn
+from reconciler.settings import Settings
+from reconciler.spares import Spares
+from reconciler.world import at, build_snapshot, stray_nodes
+from schemas.base import Metadata
+from schemas.status import TERMINAL, WAITING, Cause, GPRStatus, NodeRecord, NodeState
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """New facts, what to tell, and why each touched request may make others later."""
+
+    facts: Facts
+    events: tuple[Event, ...]
+    causes: Mapping[str, tuple[Cause, str]]
+    failed_nodes: Mapping[NodeKey, Cause] = field(default_factory=dict)
+
+
+def fold(facts: Facts, wanted: Wanted, seen: Seen, settings: Settings, now: datetime) -> Folded:
+    """The facts as they are now, before planning."""
+    gather = _Gather(dict(facts.requests))
+    clusters = _reachability(facts, wanted, seen, now, gather)
+    wanted, held = _with_held_deletions(facts, wanted, now, gather)
+    scene = Scene(now, settings, wanted, seen, facts.nodes)
+    for key in sorted({*facts.requests, *wanted.filed}):
+        gather.turn(key, file_turn(key, wanted.filed.get(key), gather.requests.get(key), scene))
+        status = gather.requests.get(key)
+        if status is not None:
+            gather.turn(key, approval_turn(key, status, scene))
+    nodes, failed = _judged(facts, gather.requests, scene)
+    gather.events += health_events(facts.nodes, nodes, now)
+    scene = replace(scene, nodes=nodes)
+    current = replace(
+        facts,
+        at=now,
+        intent=wanted.commit,
+        requests=gather.requests,
+        nodes=nodes,
+        clusters=clusters,
+        held_deletions=held,
+    )
+    _lease_turns(scene, current, gather)
+    usage = with_finished(facts, gather.requests, wanted.project.currency)
+    return Folded(replace(current, usage=usage), tuple(gather.events), gather.causes, failed)
+
+
+@dataclass(slots=True)
+class _Gather:
+    """Collects the turns of one cycle."""
+
+    requests: dict[str, GPRStatus]
+    events: list[Event] = field(default_factory=list)
+    causes: dict[str, tuple[Cause, str]] = field(default_factory=dict)
+
+    def turn(self, key: str, turn: Turn) -> None:
+        if turn.status is None:
+            self.requests.pop(key, None)
+        else:
+            self.requests[key] = turn.status
+        self.events += turn.events
+        if turn.cause is not None:
+            self.causes[key] = turn.cause
+
+
+def _lease_turns(scene: Scene, current: Facts, gather: _Gather) -> None:
+    snapshot = build_snapshot(scene.wanted, current, scene.seen)
+    spares = Spares(snapshot.pools, snapshot.leases, scene.now)
+    for key in sorted(gather.requests):
+        status = gather.requests[key]
+        if status.assignment is None or status.phase in TERMINAL:
+            continue
+        gather.turn(key, handover_turn(key, status, scene, spares))
+        gather.turn(key, running_turn(key, gather.requests[key], scene, spares))
+        gather.turn(key, releasing_turn(key, gather.requests[key], scene))
+
+
+def _reachability(
+    facts: Facts, wanted: Wanted, seen: Seen, now: datetime, gather: _Gather
+) -> dict[str, Reachability]:
+    found = {}
+    for cluster in sorted(wanted.clusters):
+        reachable = cluster in seen.views
+        old = facts.clusters.get(cluster)
+        if old is not None and old.reachable == reachable:
+            found[cluster] = old
+            continue
+        found[cluster] = Reachability(reachable, now)
+        if not reachable:
+            text = f"{cluster} does not answer: its leases stand, nothing new starts there"
+            gather.events.append(Event(now, Told.CLUSTER_UNREACHABLE, text, "", cluster))
+        elif old is not None:
+            gather.events.append(Event(now, Told.CLUSTER_REACHABLE, f"{cluster} answers again", "", cluster))
+    return found
+
+
+def _with_held_deletions(facts: Facts, wanted: Wanted, now: datetime, gather: _Gather) -> tuple[Wanted, str]:
+    """More files gone at once than the project allows: nobody is cancelled until an admin says so."""
+    gone = sorted(k for k, s in facts.requests.items() if s.phase in WAITING and k not in wanted.filed)
+    digest = deletions_digest(gone)
+    limit = wanted.project.limits.deletions_at_once
+    if len(gone) <= limit or digest in wanted.project.confirmed_deletions:
+        return wanted, ""
+    if facts.held_deletions != digest:
+        text = (
+            f"{len(gone)} files of waiting requests are gone at once, more than {limit}: nobody was cancelled; "
+            f"restore them, or confirm with confirmedDeletions: [{digest}] in project.yaml"
+        )
+        gather.events.append(Event(now, Told.DELETIONS_HELD, text))
+    kept = {key: Filed(facts.requests[key].accepted_spec) for key in gone}
+    return replace(wanted, filed={**wanted.filed, **kept}), digest
+
+
+def deletions_digest(keys: Iterable[str]) -> str:
+    """Names one set of deletions, so that an admin confirms exactly those."""
+    return "sha256:" + hashlib.sha256("\n".join(sorted(keys)).encode()).hexdigest()[:16]
+
+
+def _judged(
+    facts: Facts, requests: dict[str, GPRStatus], scene: Scene
+) -> tuple[dict[NodeKey, NodeRecord], dict[NodeKey, Cause]]:
+    fresh = _freshly_failed(requests, scene)
+    overdue = overdue_nodes(requests, scene) | stray_nodes(at(facts, scene.now), scene.seen)
+    before = {**facts.nodes, **fresh}
+    nodes = judge_nodes(scene.wanted.clusters, scene.seen, before, overdue, scene.now)
+    return nodes, dict.fromkeys(fresh, Cause.CHECKS_FAILED)
+
+
+def _freshly_failed(requests: Mapping[str, GPRStatus], scene: Scene) -> dict[NodeKey, NodeRecord]:
+    """Nodes whose checks failed and whose request does not know it yet."""
+    by_uid = {status.uid: status for status in requests.values() if status.assignment is not None}
+    found: dict[NodeKey, NodeRecord] = {}
+    for (uid, node, stage), results in sorted(scene.seen.outcomes.checks.items(), key=lambda item: item[0]):
+        status = by_uid.get(uid)
+        if status is None or status.assignment is None or isinstance(results, Busy):
+            continue
+        known = any(c.stage == stage and c.node == node for c in status.checks)
+        bad = [r for r in results if not r.passed]
+        if known or not bad or node not in status.assignment.nodes:
+            continue
+        pre = stage == "pre"
+        found[(status.assignment.cluster, node)] = NodeRecord(
+            metadata=Metadata(name=node),
+            cluster=status.assignment.cluster,
+            pool=status.assignment.pool,
+            state=NodeState.UNHEALTHY if pre else NodeState.QUARANTINED,
+            reason="PreCheckFailed" if pre else "PostCheckFailed",
+            message=f"{bad[0].name} failed: {bad[0].log or bad[0].value}",
+            since=scene.now,
+            until=scene.now + scene.settings.recheck_after if pre else None,
+        )
+    return found

@@ -1,0 +1,243 @@
+"""One cycle, from what main says to nodes in slices. The numbered steps are the design.
+
+A decision is committed before it is carried out: actions are derived from committed facts alone. Whatever fails,
+what is committed already is completed, strict ends happen, and the next cycle begins from what is.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from reconciler import reports
+from reconciler.apply import Answers, CheckKey, apply, observe
+from reconciler.branch import StatusBranch
+from reconciler.clusters.port import Busy, CheckResult, ClusterDriver, ClusterView
+from reconciler.decide import Decision, decide
+from reconciler.desired import Desired
+from reconciler.diff import Action, actions, drifted
+from reconciler.events import Event, Told
+from reconciler.facts import Facts, Outcomes, Seen, Wanted
+from reconciler.fold import fold
+from reconciler.instants import next_wake
+from reconciler.settings import Settings
+from reconciler.status import render
+from reconciler.store.cache import DocumentCache
+from reconciler.store.port import Store
+from reconciler.store.writer import Postponed
+from reconciler.world import at, build_snapshot
+from scheduler.snapshot import Snapshot
+from schemas.cluster import ClusterSpec
+from schemas.errors import Fault, UserError
+from schemas.status import HOLDING, TERMINAL, GPRStatus
+
+log = logging.getLogger(__name__)
+
+Drivers = Callable[[Mapping[str, ClusterSpec]], Mapping[str, ClusterDriver]]
+"""Opens (or keeps open) a driver for every cluster in force."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """What one cycle did, for logs, tests and the demo."""
+
+    at: datetime
+    leading: bool
+    wake: datetime
+    events: tuple[Event, ...] = ()
+    facts: Facts | None = None
+    changed: bool = False
+
+
+class Reconciler:
+    """One controller. `cycle` may be called at any time and as often as one likes."""
+
+    def __init__(
+        self,
+        store: Store,
+        cache: DocumentCache,
+        drivers: Drivers,
+        settings: Settings,
+        writer: str,
+        *,
+        adopt: bool = False,
+    ) -> None:
+        self._store = store
+        self._drivers = drivers
+        self._settings = settings
+        self._adopt = adopt
+        self._desired = Desired(store, cache)
+        self._branch = StatusBranch(store, settings, writer)
+        self._reports = reports.Reports(store)
+        self._checks: dict[CheckKey, Busy | tuple[CheckResult, ...]] = {}
+        self._views: Mapping[str, ClusterView] = {}
+        self._before_wanted: Wanted | None = None
+        self._notes: list[Event] = []
+        self._refusals: set[tuple[str, str, str]] = set()
+        self._done: set[Action] = set()
+        self._started = False
+
+    def cycle(self, now: datetime) -> Cycle:
+        """Steps 1 to 9 of docs/architecture.md; raises only what no later cycle can mend by itself."""
+        settings = self._settings
+        reachable = self._fetch()  # 1
+        if not self._lead(now, reachable):
+            return Cycle(now, False, now + settings.poll)
+        wanted = self._read_desired(reachable)  # 2
+        seen = self._observe(wanted, now)  # 3
+        committed = self._branch.facts
+        assert committed is not None
+        folded = fold(committed, wanted, seen, settings, now)  # 4
+        before = self._before(committed)
+        decision = decide(before, folded, wanted, seen, settings)  # 5
+        events = (*self._notes, *decision.events)
+        held = self._commit(decision, wanted, events, reachable=reachable)  # 6, 7
+        facts = self._branch.facts
+        assert facts is not None
+        answers = self._carry_out(wanted, at(facts, now), seen, now)  # 8
+        told = () if held is not None else self._tell(events)  # 9
+        acted = held is None and bool(set(answers.done) - self._done)
+        self._done = set(answers.done)
+        wake = now if acted else next_wake(facts, decision, answers, settings, held)
+        return Cycle(now, self._branch.leading, wake, told, facts, bool(events) or acted)
+
+    def _fetch(self) -> bool:
+        """Everything from the remote; False when it cannot be reached, and we go on with what is known."""
+        settings = self._settings
+        try:
+            self._store.fetch([settings.main_branch, settings.status_branch, reports.PATTERN])
+        except Fault as fault:
+            log.warning(
+                "repository not fetched reason=%s; committed starts and ends still happen", fault.reason
+            )
+            return False
+        return True
+
+    def _lead(self, now: datetime, reachable: bool) -> bool:
+        """True while this process may write; takes the branch at its first cycle, and when ends are overdue."""
+        if self._started and (not reachable or self._branch.check()):
+            return True
+        if not reachable:
+            return False
+        if self._started and not self._overdue(now):
+            return False
+        self._refuse_foreign_start()
+        loaded = self._branch.take_over(now)
+        if loaded is None:
+            return False
+        self._started, self._checks, self._before_wanted = True, {}, None
+        self._desired.restore(loaded.accepted)
+        self._notes = [
+            Event(now, Told.TAKEN_OVER, f"a controller took over as term {self._branch.stamp.term}")
+        ]
+        self._notes += [Event(now, Told.ALARM, sentence) for sentence in self._branch.alarms]
+        if loaded.facts.intent:
+            self._recall(loaded.facts)
+        return True
+
+    def _refuse_foreign_start(self) -> None:
+        if self._adopt or self._branch.exists():
+            return
+        main = self._store.tips().get(self._settings.main_branch)
+        if main is None:
+            return
+        self._desired.update(main)
+        if self._desired.has_requests():
+            raise UserError(
+                "main has requests but there is no status branch: a status that was lost would be planned anew; "
+                "if this is a new repository, run `egs-reconciler adopt`",
+                "NotAdopted",
+            )
+
+    def _recall(self, facts: Facts) -> None:
+        """The documents that the committed facts answered, so that causes are judged against them."""
+        try:
+            self._desired.update(facts.intent)
+            self._before_wanted = self._desired.wanted(facts)
+        except (Fault, UserError) as error:
+            log.info("last intent not recalled reason=%s", error.reason)
+
+    def _overdue(self, now: datetime) -> bool:
+        """A superseded controller takes over when a committed start or end is late."""
+        late = now - self._settings.overdue
+        for status in self._branch.read(now).facts.requests.values():
+            due = status.end_time or status.estimated_start_time
+            if status.phase not in TERMINAL and due is not None and due < late:
+                return True
+        return False
+
+    def _read_desired(self, reachable: bool) -> Wanted:
+        main = self._store.tips().get(self._settings.main_branch)
+        facts = self._branch.facts
+        assert facts is not None
+        if main is not None and reachable:
+            self._desired.update(main)
+        return self._desired.wanted(facts)
+
+    def _observe(self, wanted: Wanted, now: datetime) -> Seen:
+        views = observe(self._drivers(wanted.clusters), now)
+        live = {s.uid for s in self._live()}
+        self._checks = {key: value for key, value in self._checks.items() if key[0] in live}
+        found = self._reports.read(wanted.clusters)
+        return Seen(views, found, Outcomes(self._checks))
+
+    def _live(self) -> list[GPRStatus]:
+        facts = self._branch.facts
+        return [] if facts is None else [s for s in facts.requests.values() if s.phase in HOLDING]
+
+    def _before(self, committed: Facts) -> Snapshot | None:
+        if self._before_wanted is None:
+            return None
+        return build_snapshot(self._before_wanted, committed, None)
+
+    def _commit(
+        self, decision: Decision, wanted: Wanted, events: tuple[Event, ...], *, reachable: bool
+    ) -> datetime | None:
+        """Push the decision; None when it stands, else when to try again. Nothing new is carried out until then."""
+        now = decision.facts.at
+        if not reachable:
+            return now + self._settings.poll
+        files = render(decision.facts, wanted, decision.plan.order, self._desired.problems)
+        files |= self._desired.accepted_files()
+        summary = events[0].message if events else "status"
+        result = self._branch.write(decision.facts, files, events, summary[:200], urgent=decision.urgent)
+        if result.landed:
+            self._before_wanted, self._notes = wanted, []
+            return None
+        return result.until if isinstance(result, Postponed) else now
+
+    def _carry_out(self, wanted: Wanted, facts: Facts, seen: Seen, now: datetime) -> Answers:
+        planned = actions(wanted, facts, seen, now)
+        for action in drifted(planned, self._views):
+            text = f"{action.cluster}/{action.node} had lost its lease of {action.request}; given back"
+            self._notes.append(Event(now, Told.DRIFT, text, action.request, action.cluster, action.node))
+        answers = apply(planned, self._drivers(wanted.clusters), self._branch.stamp, now)
+        self._checks |= answers.checks
+        self._views = seen.views
+        for action, refused in answers.refused:
+            token = (action.cluster, action.node, refused.reason)
+            if token not in self._refusals:
+                self._refusals.add(token)
+                text = (
+                    f"{action.cluster}: {action.do.name.lower()} {action.node} was refused: {refused.message}"
+                )
+                self._notes.append(
+                    Event(now, Told.ACTION_REFUSED, text, action.request, action.cluster, action.node)
+                )
+        return answers
+
+    def _tell(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
+        for event in events:
+            level = logging.WARNING if event.warning else logging.INFO
+            log.log(
+                level,
+                "event reason=%s request=%s cluster=%s node=%s message=%s",
+                event.reason,
+                event.request,
+                event.cluster,
+                event.node,
+                event.message,
+            )
+        return events

@@ -1,0 +1,212 @@
+"""A request that has its nodes: marks, a spare for a bad node, the strict end, and getting clean after it. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from reconciler.clusters.port import Busy
+from reconciler.conditions import cost_until, with_condition, without_condition, without_promise
+from reconciler.events import MARKS, Event, Told
+from reconciler.facts import NodeKey, Scene, Turn
+from reconciler.handover import failed, with_check_results
+from reconciler.spares import Spares
+from scheduler.lifecycle import Event as Move
+from scheduler.lifecycle import advance
+from schemas.status import Assignment, Cause, Check, Condition, GPRStatus, Mark, NodeState, Phase
+
+FAILURES = frozenset({"ChecksFailed", "NodeLost"})
+"""Reasons with which a request that is Releasing ends as Failed."""
+
+
+def running_turn(key: str, status: GPRStatus, scene: Scene, spares: Spares) -> Turn:
+    """One look at a request that is Provisioned: marks first, then its end, then its nodes."""
+    if status.phase is not Phase.PROVISIONED or status.start_time is None or status.end_time is None:
+        return Turn(status)
+    end = status.end_time
+    status, events = _with_marks(key, status, scene.now)
+    if scene.now >= end:
+        text = f"{key} reached its strict end; its nodes are taken back"
+        ended = status.model_copy(
+            update={"phase": advance(status.phase, Move.END), "reason": "Ended", "message": None}
+        )
+        return Turn(ended, (*events, Event(scene.now, Told.EXITING, text, key)))
+    status, checked = with_check_results(key, status, scene)
+    turn = _with_sound_nodes(key, status, scene, spares)
+    return Turn(turn.status, (*events, *checked, *turn.events), turn.cause)
+
+
+def _with_marks(key: str, status: GPRStatus, now: datetime) -> tuple[GPRStatus, tuple[Event, ...]]:
+    """Every share of the lease that has passed is told once, however late we look."""
+    told: list[Event] = []
+    for percent, reason in MARKS.items():
+        if any(mark.percent == percent for mark in status.marks) or now < mark_time(status, percent):
+            continue
+        status = status.model_copy(update={"marks": (*status.marks, Mark(percent=percent, at=now))})
+        told.append(Event(now, reason, f"{key} has used {percent} % of its time", key))
+    return status, tuple(told)
+
+
+def mark_time(status: GPRStatus, percent: int) -> datetime:
+    """When that share of the lease is over."""
+    assert status.start_time is not None
+    assert status.end_time is not None
+    return status.start_time + (status.end_time - status.start_time) * percent / 100
+
+
+def _with_sound_nodes(key: str, status: GPRStatus, scene: Scene, spares: Spares) -> Turn:
+    assignment = status.assignment
+    assert assignment is not None
+    assert status.end_time is not None
+    bad = tuple(n for n in assignment.nodes if needs_replacing(status, assignment.cluster, n, scene))
+    if not bad:
+        return Turn(without_condition(status, "NoSpare"))
+    pool = (assignment.cluster, assignment.pool)
+    avoid = frozenset(assignment.nodes) | {c.node for c in status.checks if not c.passed}
+    found = [n for _ in bad if (got := spares.take(pool, 1, status.end_time, avoid)) for n in got]
+    if not found:
+        return _without_spare(key, status, bad, scene)
+    out = bad[: len(found)]
+    nodes = tuple(dict(zip(out, found, strict=True)).get(n, n) for n in assignment.nodes)
+    moved = status.model_copy(
+        update={
+            "assignment": Assignment(cluster=assignment.cluster, pool=assignment.pool, nodes=nodes),
+            "replaced_nodes": (*status.replaced_nodes, *out),
+        }
+    )
+    told = tuple(
+        Event(scene.now, Told.NODE_REPLACED, f"{key}: {new} replaces {old}", key, assignment.cluster, old)
+        for old, new in zip(out, found, strict=True)
+    )
+    return Turn(moved, told, (Cause.NODE_REPLACED, f"{assignment.cluster}/{out[0]}"))
+
+
+def needs_replacing(status: GPRStatus, cluster: str, node: str, scene: Scene) -> bool:
+    """True when that node of a running request is bad for good: cordoned ones run on, silent ones get a grace."""
+    if failed(status, node):
+        return True
+    record = scene.nodes.get((cluster, node))
+    if record is None or cluster not in scene.seen.views:
+        return False
+    if record.state is NodeState.LOST:
+        return scene.now - record.since >= scene.settings.lost_grace
+    return record.state in {NodeState.UNHEALTHY, NodeState.QUARANTINED}
+
+
+def _without_spare(key: str, status: GPRStatus, bad: tuple[str, ...], scene: Scene) -> Turn:
+    assert status.assignment is not None
+    if len(bad) == len(status.assignment.nodes):
+        return _all_lost(key, status, scene)
+    message = f"{', '.join(bad)} cannot be replaced: no spare in the pool; the other nodes go on"
+    noted = with_condition(status, Condition(type="NoSpare", reason="NoSpare", message=message, at=scene.now))
+    if noted is status:
+        return Turn(status)
+    told = Event(
+        scene.now, Told.NODE_NOT_REPLACED, f"{key}: {message}", key, status.assignment.cluster, bad[0]
+    )
+    return Turn(noted, (told,))
+
+
+def _all_lost(key: str, status: GPRStatus, scene: Scene) -> Turn:
+    """No node is left: back into the queue for the rest of its time, or failed if it does not want that."""
+    assert status.assignment is not None
+    assert status.end_time is not None
+    cluster = scene.wanted.clusters.get(status.assignment.cluster)
+    cost = cost_until(status, cluster, scene.wanted.project.currency, scene.now)
+    left = max(timedelta(minutes=1), status.end_time - scene.now)
+    if not status.accepted_spec.requeue_on_failure:
+        text = "failed: all its nodes are lost and it does not want to be queued again"
+        update = {"phase": advance(status.phase, Move.FAIL), "reason": "NodeLost", "message": text}
+        return Turn(status.model_copy(update={**update, "end_time": scene.now}))
+    text = "queued again for the rest of its time: all its nodes are lost"
+    queued = without_promise(status).model_copy(
+        update={
+            "phase": advance(status.phase, Move.NODES_FAILED),
+            "reason": "NodeLost",
+            "message": text,
+            "remaining": left,
+            "retry_count": status.retry_count + 1,
+            "cost": cost,
+            "cost_before": cost,
+            "marks": (),
+        }
+    )
+    return Turn(queued, (Event(scene.now, Told.REQUEUED, f"{key} was {text}", key),), (Cause.REQUEUED, key))
+
+
+def releasing_turn(key: str, status: GPRStatus, scene: Scene) -> Turn:
+    """One look at a request whose time is over: it is Completed when its last node is clean."""
+    assignment = status.assignment
+    if status.phase is not Phase.RELEASING or assignment is None:
+        return Turn(status)
+    events: list[Event] = []
+    for node in assignment.nodes:
+        results = scene.seen.outcomes.checks.get((status.uid, node, "post"))
+        if results is None or isinstance(results, Busy) or is_clean(status, node):
+            continue
+        added = tuple(
+            Check(
+                stage="post", node=node, name=r.name, passed=r.passed, value=r.value, log=r.log, at=scene.now
+            )
+            for r in results
+        )
+        status = status.model_copy(update={"checks": (*status.checks, *added)})
+        events += [
+            Event(
+                scene.now,
+                Told.POST_CHECK_FAILED,
+                f"{node} is not clean after {key}: {c.name} failed: {c.log or c.value}",
+                key,
+                assignment.cluster,
+                node,
+            )
+            for c in added
+            if not c.passed
+        ]
+    if not all(
+        is_clean(status, node) or _is_gone(assignment.cluster, node, scene) for node in assignment.nodes
+    ):
+        return Turn(status, tuple(events))
+    return _completed(key, status, tuple(events), scene)
+
+
+def _is_gone(cluster: str, node: str, scene: Scene) -> bool:
+    """True when the cluster answers and does not know that node any more: there is nothing left to clean."""
+    view = scene.seen.views.get(cluster)
+    return view is not None and node not in view.nodes
+
+
+def is_clean(status: GPRStatus, node: str) -> bool:
+    """True when the checks after the lease have been made on that node, passed or not."""
+    return any(c.stage == "post" and c.node == node for c in status.checks)
+
+
+def _completed(key: str, status: GPRStatus, events: tuple[Event, ...], scene: Scene) -> Turn:
+    assert status.assignment is not None
+    cluster = scene.wanted.clusters.get(status.assignment.cluster)
+    end = status.end_time or scene.now
+    is_failure = status.reason in FAILURES
+    done = status.model_copy(
+        update={
+            "phase": advance(status.phase, Move.CLEAN_AFTER_FAILURE if is_failure else Move.CLEAN),
+            "released_at": scene.now,
+            "cost": cost_until(status, cluster, scene.wanted.project.currency, end),
+        }
+    )
+    if is_failure:
+        return Turn(done, (*events, Event(scene.now, Told.FAILED, f"{key} {status.message}", key)))
+    text = f"{key} is complete; its nodes are clean"
+    return Turn(done, (*events, Event(scene.now, Told.COMPLETED, text, key)))
+
+
+def overdue_nodes(requests: dict[str, GPRStatus], scene: Scene) -> frozenset[NodeKey]:
+    """Nodes whose lease is over by more than its cluster's drain and that are not clean yet."""
+    found = set()
+    for status in requests.values():
+        if status.phase is not Phase.RELEASING or status.assignment is None or status.end_time is None:
+            continue
+        cluster = scene.wanted.clusters.get(status.assignment.cluster)
+        if cluster is not None and scene.now >= status.end_time + cluster.drain:
+            found |= {
+                (status.assignment.cluster, n) for n in status.assignment.nodes if not is_clean(status, n)
+            }
+    return frozenset(found)

@@ -1,0 +1,45 @@
+"""What an operator can turn, read once at the start. Each has a unit, a default and a reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings of one controller; docs/operations.md explains each."""
+
+    repo: str
+    """Path or URL of the repository; people's branch is read, the status branch is written."""
+
+    state: Path
+    """Folder for the mirror, the document cache and embedded clusters; may be lost at any time."""
+
+    main_branch: str = "main"
+    """Branch that people write."""
+
+    status_branch: str = "egs/status"
+    """Branch that this controller alone writes."""
+
+    poll: timedelta = timedelta(seconds=30)
+    """Longest pause between two looks at the repository; an instant that matters comes earlier."""
+
+    pushes_per_minute: int | None = 2
+    """Budget for pushes nobody waits for (forges advise against more than 6 a minute); None: no bound."""
+
+    start_lead: timedelta = timedelta(seconds=10)
+    """How long before the checks a start is decided, so that the push is done when they begin."""
+
+    start_tolerance: timedelta = timedelta(minutes=1)
+    """A hand-over this late still counts as on time; what is later is a slip with its cause."""
+
+    overdue: timedelta = timedelta(minutes=2)
+    """A superseded controller takes over when a committed start or end is this late."""
+
+    lost_grace: timedelta = timedelta(minutes=1)
+    """A node must be silent this long before its request gets another one: reboots of the API are short."""
+
+    recheck_after: timedelta = timedelta(minutes=30)
+    """A node that failed its checks before a start is tried again after this."""

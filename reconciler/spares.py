@@ -1,0 +1,43 @@
+"""Concrete nodes for a decision in this cycle; what one decision took, the next does not get."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from scheduler.concrete import Need, choose_nodes
+from scheduler.snapshot import Lease, Pool, PoolKey, Window
+from schemas.units import seconds
+
+
+class Spares:
+    """Free nodes of every pool at one instant, given all leases; promises are not looked at."""
+
+    def __init__(self, pools: Mapping[PoolKey, Pool], leases: Mapping[str, Lease], now: datetime) -> None:
+        self._pools = pools
+        self._leases = leases
+        self._now = now
+        self._taken: dict[PoolKey, set[str]] = {}
+
+    def take(
+        self,
+        pool: PoolKey,
+        count: int,
+        until: datetime,
+        avoid: frozenset[str] = frozenset(),
+        bound: tuple[str, ...] = (),
+    ) -> tuple[str, ...] | None:
+        """`count` nodes of a pool free from now to `until` and its drain, or None if there are not enough.
+
+        `bound` are the names the plan gave already; `avoid` are not taken.
+        """
+        found = self._pools.get(pool)
+        if found is None or not found.open:
+            return None
+        taken = self._taken.setdefault(pool, set())
+        hold = Window(seconds(self._now), seconds(until) + found.drain)
+        leases = [lease for lease in self._leases.values() if lease.pool == pool]
+        nodes = choose_nodes(found, leases, Need(count, hold, bound), avoid | taken)
+        if nodes is not None:
+            taken.update(nodes)
+        return nodes

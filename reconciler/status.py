@@ -1,0 +1,281 @@
+"""The status branch's files, from facts and back. Pure.
+
+Only facts are written: an estimated start, yes; the wait, the position and the time that is left follow from
+facts and the clock and are left to readers, so the passing of time alone changes no file. No file passes 1 MB and
+no folder 1,000 entries.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from reconciler.events import Event
+from reconciler.facts import Facts, Reachability, Wanted
+from reconciler.readme import readme
+from schemas.base import API_VERSION, Document, Metadata
+from schemas.problems import Problem
+from schemas.status import (
+    HOLDING,
+    WAITING,
+    ClusterState,
+    ControllerRecord,
+    GPRRecord,
+    GPRStatus,
+    Inventory,
+    InventoryNode,
+    InventoryPool,
+    NodeRecord,
+    NodeState,
+    Phase,
+    Reservation,
+    Schedule,
+    UsageRecord,
+)
+from schemas.strictyaml import FORBIDDEN, load
+from schemas.units import format_instant
+from schemas.yamltext import dump
+
+MAX_ROWS = 5000
+"""Rows of one list in one file; about 150 bytes each, so that a file stays under 1 MB."""
+MAX_NODE_FILES = 1000
+"""Entries of one folder; nodes beyond it are in the inventory only."""
+EVENTS_KEPT = timedelta(days=30)
+"""Older event files are dropped; the branch's history has them as long as it lasts."""
+EVENTS_PER_FILE = 1000
+OWN_BYTES = 1_000_000
+"""Bound for files of our own; people's are smaller."""
+
+Files = dict[str, bytes]
+
+
+def render(facts: Facts, wanted: Wanted, order: tuple[str, ...], problems: Iterable[Problem]) -> Files:
+    """Every file of the branch but requests (see `request_file`) and events (see `event_files`)."""
+    files: Files = {
+        "README.md": readme(facts, wanted, order).encode(),
+        "controller.yaml": _document(_controller(facts)),
+        "queue.yaml": _queue(facts, order),
+        "problems.yaml": _problems(problems),
+    }
+    for name in sorted(wanted.clusters):
+        files[f"clusters/{name}/inventory.yaml"] = _document(_inventory(name, facts, wanted))
+        files[f"clusters/{name}/schedule.yaml"] = _document(_schedule(name, facts, order))
+    for cluster in sorted(wanted.clusters):
+        keys = sorted(key for key in facts.nodes if key[0] == cluster)[:MAX_NODE_FILES]
+        for key in keys:
+            files[f"nodes/{cluster}/{key[1]}.yaml"] = _document(facts.nodes[key])
+    for slice_, usage in sorted(facts.usage.items()):
+        files[f"usage/{slice_}.yaml"] = _document(usage)
+    return files
+
+
+def request_path(key: str) -> str:
+    """Where the status of `slice/name` lives."""
+    slice_, _, name = key.partition("/")
+    return f"slices/{slice_}/gprs/{name}.yaml"
+
+
+def request_file(key: str, status: GPRStatus) -> bytes:
+    """The status of one request."""
+    return _document(GPRRecord(metadata=Metadata(name=key.partition("/")[2]), status=status))
+
+
+def event_path(at: datetime, part: int) -> str:
+    """The file of one hour's events; a busy hour has several parts."""
+    return f"events/{at:%Y-%m-%d}/{at:%H}-{part}.yaml"
+
+
+def event_rows(events: Iterable[Event]) -> list[dict[str, str]]:
+    """Events as they are written; empty fields are left out."""
+    rows = []
+    for event in events:
+        row = {
+            "at": format_instant(event.at),
+            "reason": str(event.reason),
+            "type": "Warning" if event.warning else "Normal",
+            "request": event.request,
+            "cluster": event.cluster,
+            "node": event.node,
+            "message": event.message,
+        }
+        rows.append({k: v for k, v in row.items() if v})
+    return rows
+
+
+def event_file(rows: list[dict[str, str]]) -> bytes:
+    """One file of events, oldest first."""
+    return _plain("Events", {"events": rows})
+
+
+def facts_from(files: Mapping[str, bytes], at: datetime, intent: str) -> Facts:
+    """The facts that a status tree holds; the inverse of `render` and `request_file`."""
+    requests: dict[str, GPRStatus] = {}
+    nodes: dict[tuple[str, str], NodeRecord] = {}
+    clusters: dict[str, Reachability] = {}
+    usage: dict[str, UsageRecord] = {}
+    held = ""
+    for path, data in files.items():
+        match path.split("/"):
+            case ["slices", slice_, "gprs", _]:
+                record = GPRRecord.model_validate_json(_json(data))
+                requests[f"{slice_}/{record.metadata.name}"] = record.status
+            case ["nodes", cluster, _]:
+                node = NodeRecord.model_validate_json(_json(data))
+                nodes[(cluster, node.metadata.name)] = node
+            case ["usage", _]:
+                ledger = UsageRecord.model_validate_json(_json(data))
+                usage[ledger.metadata.name] = ledger
+            case ["controller.yaml"]:
+                own = ControllerRecord.model_validate_json(_json(data))
+                held = own.held_deletions
+                clusters = {c.name: Reachability(c.reachable, c.since) for c in own.clusters}
+    return Facts(at, intent, requests, nodes, clusters, usage, held)
+
+
+def events_from(data: bytes) -> list[dict[str, str]]:
+    """The rows of one file of events."""
+    content = load(data, OWN_BYTES)
+    rows = content.get("events", []) if isinstance(content, dict) else []
+    return [row for row in rows if isinstance(row, dict)]
+
+
+def _json(data: bytes) -> bytes:
+    return json.dumps(load(data, OWN_BYTES)).encode()
+
+
+def _document(document: Document) -> bytes:
+    content = document.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=False)
+    return dump(_without_empty(content)).encode()
+
+
+def _without_empty(content: Any) -> Any:
+    """Without empty lists, maps and texts, which say nothing; characters our own reader refuses are replaced."""
+    if isinstance(content, dict):
+        pairs = {k: _without_empty(v) for k, v in content.items()}
+        return {k: v for k, v in pairs.items() if v not in ([], {}, "")}
+    if isinstance(content, list):
+        return [_without_empty(v) for v in content]
+    return FORBIDDEN.sub("\ufffd", content) if isinstance(content, str) else content
+
+
+def _plain(kind: str, content: dict[str, Any]) -> bytes:
+    return dump(_without_empty({"apiVersion": API_VERSION, "kind": kind, **content})).encode()
+
+
+def _controller(facts: Facts) -> ControllerRecord:
+    return ControllerRecord(
+        metadata=Metadata(name="controller"),
+        held_deletions=facts.held_deletions,
+        clusters=tuple(
+            ClusterState(name=name, reachable=reach.reachable, since=reach.since)
+            for name, reach in sorted(facts.clusters.items())
+        ),
+    )
+
+
+def _queue(facts: Facts, order: tuple[str, ...]) -> bytes:
+    holding = sorted(k for k, s in facts.requests.items() if s.phase in HOLDING)
+    pending = sorted(k for k, s in facts.requests.items() if s.phase is Phase.PENDING_APPROVAL)
+    rows = [_queue_row(k, facts.requests[k]) for k in (*holding, *order, *pending) if k in facts.requests]
+    return _plain("Queue", {"requests": rows[:MAX_ROWS], "omitted": max(0, len(rows) - MAX_ROWS)})
+
+
+def _queue_row(key: str, status: GPRStatus) -> dict[str, Any]:
+    row: dict[str, Any] = {"request": key, "phase": str(status.phase)}
+    if status.phase in WAITING:
+        row["priority"] = status.accepted_spec.priority
+    start = status.start_time or status.estimated_start_time
+    if start is not None:
+        row["start"] = format_instant(start)
+    if status.reason:
+        row["reason"] = status.reason
+    return row
+
+
+def _problems(problems: Iterable[Problem]) -> bytes:
+    rows = [
+        {
+            "file": p.file,
+            "line": p.line,
+            "column": p.column,
+            "rule": p.rule,
+            "severity": p.severity,
+            "message": p.message,
+            "fix": p.fix,
+        }
+        for p in sorted(problems)
+    ]
+    shown = rows[: MAX_ROWS // 5]
+    return _plain("Problems", {"problems": shown, "omitted": len(rows) - len(shown)})
+
+
+def _inventory(cluster: str, facts: Facts, wanted: Wanted) -> Inventory:
+    leases = {
+        node: key
+        for key, status in facts.requests.items()
+        if status.assignment is not None and status.assignment.cluster == cluster and status.phase in HOLDING
+        for node in status.assignment.nodes
+    }
+    spec, reach = wanted.clusters[cluster], facts.clusters.get(cluster)
+    pools, nodes = [], []
+    for pool in spec.pools:
+        names = pool.node_names()
+        states = {n: _state(facts, cluster, n) for n in names}
+        pools.append(
+            InventoryPool(
+                name=pool.name,
+                gpu_shape=pool.gpu_shape,
+                gpus_per_node=pool.gpus_per_node,
+                memory_per_gpu=pool.memory_per_gpu,
+                nodes=len(names),
+                ready=sum(state is NodeState.READY for state in states.values()),
+                leased=sum(n in leases for n in names),
+            )
+        )
+        nodes += [
+            InventoryNode(name=n, pool=pool.name, state=states[n], lease=leases.get(n))
+            for n in names
+            if n in leases or states[n] is not NodeState.READY
+        ]
+    return Inventory(
+        metadata=Metadata(name=cluster),
+        mode=spec.mode,
+        reachable=reach is None or reach.reachable,
+        since=facts.at if reach is None else reach.since,
+        pools=tuple(pools),
+        nodes=tuple(nodes[:MAX_ROWS]),
+    )
+
+
+def _state(facts: Facts, cluster: str, node: str) -> NodeState:
+    record = facts.nodes.get((cluster, node))
+    return NodeState.READY if record is None else record.state
+
+
+def _schedule(cluster: str, facts: Facts, order: tuple[str, ...]) -> Schedule:
+    holding = sorted(k for k, s in facts.requests.items() if s.phase in HOLDING)
+    rows = [
+        row
+        for key in (*holding, *order)
+        if key in facts.requests and (row := _reservation(key, facts.requests[key], cluster)) is not None
+    ]
+    return Schedule(metadata=Metadata(name=cluster), reservations=tuple(rows[:MAX_ROWS]))
+
+
+def _reservation(key: str, status: GPRStatus, cluster: str) -> Reservation | None:
+    begin = status.start_time or status.estimated_start_time
+    end = status.end_time or status.estimated_end_time
+    held = status.assignment
+    if begin is None or end is None or (held.cluster if held else status.estimated_cluster) != cluster:
+        return None
+    return Reservation(
+        request=key,
+        phase=status.phase,
+        pool=held.pool if held else status.estimated_pool or "",
+        nodes=held.nodes if held else None,
+        count=status.accepted_spec.nodes,
+        begin=begin,
+        end=end,
+    )

@@ -1,0 +1,1 @@
+"""Git as the only database: read a commit, write a branch, compare-and-swap."""

@@ -1,0 +1,124 @@
+"""Parsed documents that survive a restart, found again by the id of the blob they came from.
+
+The contents are the caller's text (JSON), never anything that is executed on reading. `version` names the
+loader and the models: what another version wrote is dropped on opening, so a document is never read by rules
+it was not made by. Nothing depends on the file: a broken, locked or unwritable one costs only time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+_PORTION = 500  # SQLite allows 999 variables a statement where it was built with its old limit
+_MAKE = """
+CREATE TABLE IF NOT EXISTS documents (
+    version TEXT NOT NULL, oid TEXT NOT NULL, content BLOB NOT NULL, PRIMARY KEY (version, oid)
+) WITHOUT ROWID
+"""
+
+
+class DocumentCache:
+    """Blob id to document text. `path` None keeps everything in memory. For one thread."""
+
+    def __init__(self, path: Path | None, version: str) -> None:
+        self._path = path
+        self._version = version
+        self._database = self._open()
+
+    def get_many(self, oids: Iterable[str]) -> dict[str, bytes]:
+        """Those of the documents that are known."""
+        found: dict[str, bytes] = {}
+        with self._guarded():
+            for portion in _portions(oids):
+                marks = ",".join("?" * len(portion))
+                query = f"SELECT oid, content FROM documents WHERE version = ? AND oid IN ({marks})"  # noqa: S608
+                rows = self._database.execute(query, (self._version, *portion))
+                found.update((oid, bytes(content)) for oid, content in rows)
+        return found
+
+    def put_many(self, documents: Mapping[str, bytes]) -> None:
+        """Keep documents, all or none of them."""
+        rows = [(self._version, oid, content) for oid, content in documents.items()]
+        with self._guarded(), self._database:
+            self._database.executemany("INSERT OR REPLACE INTO documents VALUES (?, ?, ?)", rows)
+
+    def retain(self, live: Iterable[str]) -> None:
+        """Drop the documents whose blobs are not among the live ones. Costs what is kept."""
+        with self._guarded(), self._database:
+            self._database.execute("CREATE TEMP TABLE IF NOT EXISTS live (oid TEXT PRIMARY KEY)")
+            self._database.execute("DELETE FROM live")
+            self._database.executemany("INSERT OR IGNORE INTO live VALUES (?)", ((oid,) for oid in live))
+            self._database.execute("DELETE FROM documents WHERE oid NOT IN (SELECT oid FROM live)")
+
+    def close(self) -> None:
+        """Write out and let go of the file."""
+        self._database.close()
+
+    def _open(self) -> sqlite3.Connection:
+        if self._path is not None:
+            with contextlib.suppress(_Unusable):
+                return self._connected(self._path)
+        return _connect(None, self._version)
+
+    def _connected(self, path: Path) -> sqlite3.Connection:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return _connect(path, self._version)
+        except (OSError, sqlite3.OperationalError) as error:
+            # Locked, read-only or full: the file may be good and another's, so it stays as it is.
+            log.warning("document cache kept in memory path=%s error=%s", path, error)
+            raise _Unusable from error
+        except sqlite3.DatabaseError as error:
+            log.warning("document cache remade path=%s error=%s", path, error)
+        try:
+            _remove(path)
+            return _connect(path, self._version)
+        except (OSError, sqlite3.Error) as error:
+            log.warning("document cache kept in memory path=%s error=%s", path, error)
+            raise _Unusable from error
+
+    @contextlib.contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """The call that meets a broken file finds or keeps nothing; the next one has a working cache."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            log.warning("document cache reopened path=%s error=%s", self._path, error)
+            self._database.close()
+            self._database = self._open()
+
+
+class _Unusable(Exception):  # noqa: N818 - not an error to anybody outside: the cache is then in memory
+    pass
+
+
+def _connect(path: Path | None, version: str) -> sqlite3.Connection:
+    database = sqlite3.connect(":memory:" if path is None else path, timeout=1, check_same_thread=False)
+    try:
+        # Losing the last writes in a power cut costs time only; waiting for the disk costs every cycle.
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = OFF")
+        with database:
+            database.execute(_MAKE)
+            database.execute("DELETE FROM documents WHERE version <> ?", (version,))
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _remove(path: Path) -> None:
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def _portions(oids: Iterable[str]) -> Iterator[Sequence[str]]:
+    every = list(dict.fromkeys(oids))
+    for start in range(0, len(every), _PORTION):
+        yield every[start : start + _PORTION]

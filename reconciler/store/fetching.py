@@ -1,0 +1,141 @@
+"""Bring branches from the remote, so that a bad one never keeps the others away.
+
+All at once first: one process when all is well. When that fails, or cannot be hoped for (a branch that is
+not there yet, one that was refused), the remote's tips are read and only what changed is brought, one by one
+if it must be. A branch whose objects fail git's check keeps its last good tip.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from reconciler.store import names
+from reconciler.store.mirror import TRACKING, Limits, Mirror
+from schemas.errors import Fault
+
+log = logging.getLogger(__name__)
+
+_HEADS = "refs/heads/"
+_FETCH = (
+    "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
+    "--no-recurse-submodules", "--no-show-forced-updates",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A remote tip that is not brought again before the fetch of that number."""
+
+    oid: str
+    sentence: str
+    until_fetch: int
+
+
+class Fetcher:
+    """`tips` are the branches' last good ones, by name; whoever moves a tracking ref keeps them true."""
+
+    def __init__(self, mirror: Mirror, limits: Limits) -> None:
+        self.tips = mirror.refs
+        self._mirror = mirror
+        self._git = mirror.git
+        self._limits = limits
+        self._refused: dict[str, Refused] = {}
+        self._fetches = 0
+
+    def alarms(self) -> list[str]:
+        """One sentence for each branch that stays behind."""
+        return [refused.sentence for _, refused in sorted(self._refused.items())]
+
+    def fetch(self, patterns: Sequence[str], tracked: Callable[[Sequence[str]], dict[str, str]]) -> None:
+        """Make `tips` true for the patterns; `tracked` reads tracking refs. Fault `RemoteUnreachable`."""
+        self._fetches += 1
+        if not patterns:
+            return
+        hopeful = not self._refused and all(name in self.tips for name in names.exact(patterns))
+        if hopeful and self._bring(_refspecs(patterns), prune=True):
+            found = tracked(self._listed(patterns))
+        else:
+            self._piece_by_piece(patterns)
+            found = tracked(self._listed(patterns))
+        for name in names.matching(patterns, self.tips):
+            del self.tips[name]
+        self.tips.update(names.matching(patterns, found))
+
+    def remote_tips(self, patterns: Sequence[str]) -> dict[str, str]:
+        """What the remote's branches are right now. Fault `RemoteUnreachable`."""
+        refs = [_HEADS + names.widened(pattern) for pattern in patterns]
+        done = self._git.run(["ls-remote", "--refs", "origin", *refs], self._limits.remote.total_seconds())
+        if done.code != 0:
+            raise Fault(f"the remote could not be read: {done.error}", "RemoteUnreachable")
+        pairs = (line.split("\t", 1) for line in done.output.decode("utf-8", "replace").splitlines())
+        # ls-remote compares names from their end: refs/heads/x/refs/heads/main would answer for main.
+        tips = {ref.removeprefix(_HEADS): oid for oid, ref in pairs if ref.startswith(_HEADS)}
+        return names.matching(patterns, tips)
+
+    def _listed(self, patterns: Sequence[str]) -> list[str]:
+        """Names of tracking refs that may match; no process when every pattern names one branch."""
+        if len(names.exact(patterns)) == len(patterns):
+            return list(patterns)
+        args = ["for-each-ref", "--format=%(refname)", TRACKING]
+        text = self._git.check(args, self._limits.local.total_seconds()).decode("utf-8", "replace")
+        found = [line.removeprefix(TRACKING) for line in text.splitlines()]
+        return list(names.matching(patterns, dict.fromkeys(found, "")))
+
+    def _piece_by_piece(self, patterns: Sequence[str]) -> None:
+        theirs = self.remote_tips(patterns)
+        self._forget(names.matching(patterns, self.tips).keys() - theirs.keys())
+        for name in names.matching(patterns, dict.fromkeys(self._refused, "")):
+            if theirs.get(name) != self._refused[name].oid:
+                del self._refused[name]
+        moved = [name for name, oid in theirs.items() if oid != self.tips.get(name) and self._due(name)]
+        if not moved or self._bring(_refspecs(moved), prune=False):
+            for name in moved:
+                self._refused.pop(name, None)
+            return
+        for name in moved:
+            self._bring_one(name, theirs[name])
+
+    def _due(self, name: str) -> bool:
+        refused = self._refused.get(name)
+        return refused is None or refused.until_fetch <= self._fetches
+
+    def _bring_one(self, name: str, oid: str) -> None:
+        done = self._run(_refspecs([name]), prune=False)
+        if done is None:
+            self._refused.pop(name, None)
+            return
+        # When the remote went away in the meantime no branch is to blame: this raises then.
+        self.remote_tips([name])
+        held = self.tips.get(name)
+        where = "is not read" if held is None else f"stays at {held[:12]}"
+        sentence = f"branch {name} {where}: its new tip {oid[:12]} failed git's check of its objects ({done})"
+        if name not in self._refused:
+            log.warning("branch refused branch=%s tip=%s error=%s", name, oid, done)
+        self._refused[name] = Refused(oid, sentence, self._fetches + self._limits.retry_refused)
+
+    def _forget(self, gone: Iterable[str]) -> None:
+        lines = "".join(f"delete {TRACKING}{name}\n" for name in sorted(gone))
+        if lines:
+            limit_s = self._limits.local.total_seconds()
+            self._git.check(["update-ref", "--stdin"], limit_s, lines.encode())
+        for name in sorted(gone):
+            self._refused.pop(name, None)
+
+    def _bring(self, refspecs: Sequence[str], *, prune: bool) -> bool:
+        return self._run(refspecs, prune=prune) is None
+
+    def _run(self, refspecs: Sequence[str], *, prune: bool) -> str | None:
+        """None when all arrived, otherwise what git said."""
+        args = [*_FETCH, *(["--prune"] if prune else []), "origin", *refspecs]
+        done = self._git.run(args, self._limits.remote.total_seconds())
+        if done.code == 0:
+            return None
+        self._mirror.sweep()
+        return done.error or f"exit {done.code}"
+
+
+def _refspecs(patterns: Iterable[str]) -> list[str]:
+    wide = dict.fromkeys(names.widened(pattern) for pattern in patterns)
+    return [f"+{_HEADS}{name}:{TRACKING}{name}" for name in wide]

@@ -1,0 +1,259 @@
+"""The store in memory: the twin of `reconciler.store.git` for tests and simulations.
+
+Blobs have git's own ids; commits have ids made from all that they say. What the network can do to a push or
+a fetch is done by a hook on the shared remote: it is asked before and after each, and its answer (or what it
+raises) is what happens. Costs the number of files for each commit: it is meant for thousands, not for
+millions.
+
+Held by tests/contract/test_store_contract.py, like the Git driver.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from reconciler.store import names
+from reconciler.store.objects import blob_oid
+from reconciler.store.port import REGULAR_MODE, Commit, Draft, Entry, Outcome
+from reconciler.store.trailers import parse_trailers
+from schemas.errors import Fault
+
+
+class Fate(Enum):
+    """What a hook lets happen to the operation it is asked about."""
+
+    PASS = "Pass"  # noqa: S105 - no password
+    REFUSE = "Refuse"  # the server says no; for a fetch: the remote is away
+    LOSE = "Lose"  # a push is lost on its way, and the store knows nothing
+    DELAY = "Delay"  # a push is under way still, and the store knows nothing: see MemoryRemote.land
+    HIDE = "Hide"  # asked after a push: it happened, but the answer is lost
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One talk with the remote, before or after it happens; `branch`, `new` and `expected` are a push's."""
+
+    kind: str  # "fetch" or "push"
+    when: str  # "before" or "after"
+    branch: str | None = None
+    new: str | None = None
+    expected: str | None = None
+
+
+Hook = Callable[[Operation], Fate]
+
+
+def pass_all(_: Operation) -> Fate:
+    """The hook of a network without faults."""
+    return Fate.PASS
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    commit: Commit
+    files: Mapping[str, tuple[int, str]]
+
+
+@dataclass(slots=True)
+class MemoryRemote:
+    """The shared side: branches and objects. `forbids_rewinds` is receive.denyNonFastForwards."""
+
+    hook: Hook = pass_all
+    down: bool = False
+    forbids_rewinds: bool = False
+    tips: dict[str, str] = field(default_factory=dict)
+    blobs: dict[str, bytes] = field(default_factory=dict)
+    commits: dict[str, _Stored] = field(default_factory=dict)
+    delayed: list[Operation] = field(default_factory=list)
+
+    def land(self) -> list[Outcome]:
+        """Let the delayed pushes arrive now, oldest first, and tell what became of them."""
+        arriving, self.delayed = self.delayed, []
+        return [self.move(push) for push in arriving]
+
+    def move(self, push: Operation) -> Outcome:
+        """The compare-and-swap itself, as the server does it."""
+        assert push.branch is not None
+        assert push.new is not None
+        tip = self.tips.get(push.branch)
+        if tip == push.new:
+            return Outcome.COMMITTED
+        if tip != push.expected:
+            return Outcome.CONFLICT
+        if self.forbids_rewinds and tip is not None and not self.descends(push.new, tip):
+            return Outcome.REFUSED
+        self.tips[push.branch] = push.new
+        return Outcome.COMMITTED
+
+    def descends(self, new: str, old: str) -> bool:
+        """True when `old` is `new` or among its ancestors."""
+        todo, seen = [new], set()
+        while todo:
+            oid = todo.pop()
+            if oid == old:
+                return True
+            if oid not in seen:
+                seen.add(oid)
+                todo.extend(self.commits[oid].commit.parents)
+        return False
+
+    def delete(self, branch: str) -> None:
+        """Remove a branch, as a person would at the server."""
+        self.tips.pop(branch, None)
+
+
+class MemoryStore:
+    """`port.Store` on a `MemoryRemote`; several stores share one remote."""
+
+    def __init__(self, remote: MemoryRemote) -> None:
+        self._remote = remote
+        self._tips: dict[str, str] = {}
+        self._known: set[str] = set()
+
+    def fetch(self, patterns: Sequence[str]) -> Mapping[str, str]:
+        """See `port.Store.fetch`."""
+        wanted = [names.branch_pattern(pattern) for pattern in patterns]
+        if not wanted:
+            return {}
+        fate = self._remote.hook(Operation("fetch", "before"))
+        if self._remote.down or fate is not Fate.PASS:
+            raise Fault("the remote could not be read: it is down", "RemoteUnreachable")
+        found = names.matching(wanted, self._remote.tips)
+        for name in names.matching(wanted, self._tips):
+            del self._tips[name]
+        self._tips.update(found)
+        for oid in found.values():
+            self._learn(oid)
+        self._remote.hook(Operation("fetch", "after"))
+        return found
+
+    def _learn(self, oid: str) -> None:
+        todo = [oid]
+        while todo:
+            oid = todo.pop()
+            if oid not in self._known:
+                self._known.add(oid)
+                todo.extend(self._remote.commits[oid].commit.parents)
+
+    def tips(self) -> Mapping[str, str]:
+        """See `port.Store.tips`."""
+        return dict(self._tips)
+
+    def alarms(self) -> Sequence[str]:
+        """Always none: nothing malformed can be put into the memory remote."""
+        return []
+
+    def commit(self, oid: str) -> Commit:
+        """See `port.Store.commit`."""
+        return self._stored(oid).commit
+
+    def _stored(self, oid: str) -> _Stored:
+        if names.full_oid(oid) not in self._known:
+            raise Fault(f"the store has no commit {oid}; fetch the branch that holds it", "CorruptObjects")
+        return self._remote.commits[oid]
+
+    def log(self, oid: str, limit: int) -> Sequence[Commit]:
+        """See `port.Store.log`."""
+        commits: list[Commit] = []
+        step: str | None = oid
+        while step is not None and len(commits) < limit:
+            commits.append(self.commit(step))
+            step = commits[-1].parents[0] if commits[-1].parents else None
+        return commits
+
+    def is_ancestor(self, old: str, new: str) -> bool:
+        """See `port.Store.is_ancestor`."""
+        self._stored(old)
+        self._stored(new)
+        return self._remote.descends(new, old)
+
+    def diff(self, old: str | None, new: str) -> Sequence[Entry]:
+        """See `port.Store.diff`."""
+        before = {} if old is None else self._stored(old).files
+        after = self._stored(new).files
+        return [
+            _entry(path, after) for path in sorted({**before, **after}) if before.get(path) != after.get(path)
+        ]
+
+    def sizes(self, oids: Iterable[str]) -> Mapping[str, int]:
+        """See `port.Store.sizes`."""
+        return {oid: len(self._blob(oid)) for oid in oids}
+
+    def read(self, oids: Iterable[str]) -> Mapping[str, bytes]:
+        """See `port.Store.read`."""
+        return {oid: self._blob(oid) for oid in oids}
+
+    def _blob(self, oid: str) -> bytes:
+        if names.full_oid(oid) not in self._remote.blobs:
+            raise Fault(f"the store has no blob {oid}; fetch the branch that holds it", "CorruptObjects")
+        return self._remote.blobs[oid]
+
+    def read_path(self, commit: str, path: str) -> bytes | None:
+        """See `port.Store.read_path`."""
+        found = self._stored(commit).files.get(names.tree_path(path))
+        return None if found is None else self._blob(found[1])
+
+    def write(self, draft: Draft) -> str:
+        """See `port.Store.write`."""
+        files = {} if draft.base is None else dict(self._stored(draft.base).files)
+        parents = () if draft.parent is None else (self._stored(draft.parent).commit.oid,)
+        _make_room(files, draft.changes)
+        for path, content in draft.changes.items():
+            if content is not None:
+                files[names.tree_path(path)] = (REGULAR_MODE, blob_oid(content))
+                self._remote.blobs[blob_oid(content)] = content
+        oid = _commit_oid(draft)
+        text = draft.message.rstrip("\n") + "\n"
+        at = draft.at.replace(microsecond=0)
+        commit = Commit(oid, parents, draft.author, at, text, parse_trailers(text))
+        self._remote.commits[oid] = _Stored(commit, files)
+        self._known.add(oid)
+        return oid
+
+    def push(self, branch: str, new: str, expected: str | None) -> Outcome:
+        """See `port.Store.push`."""
+        self._stored(new)
+        names.branch_name(branch)
+        fate = self._remote.hook(Operation("push", "before", branch, new, expected))
+        push = Operation("push", "after", branch, new, expected)
+        if self._remote.down or fate is Fate.LOSE:
+            return Outcome.UNKNOWN
+        if fate is Fate.DELAY:
+            self._remote.delayed.append(push)
+            return Outcome.UNKNOWN
+        outcome = Outcome.REFUSED if fate is Fate.REFUSE else self._remote.move(push)
+        if self._remote.hook(push) is Fate.HIDE:
+            return Outcome.UNKNOWN
+        if outcome is Outcome.COMMITTED:
+            self._tips[branch] = new
+        return outcome
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+def _entry(path: str, files: Mapping[str, tuple[int, str]]) -> Entry:
+    if path not in files:
+        return Entry(path, None)
+    mode, oid = files[path]
+    return Entry(path, oid, mode)
+
+
+def _make_room(files: dict[str, tuple[int, str]], changes: Mapping[str, bytes | None]) -> None:
+    """Take out what is deleted, and files and folders whose name a new file or folder takes, as git does."""
+    for path, content in changes.items():
+        if path in files and content is None:
+            del files[path]
+        elif path not in files:
+            parents = [path[:end] for end, letter in enumerate(path) if letter == "/" and content is not None]
+            for name in [*parents, *(name for name in files if name.startswith(path + "/"))]:
+                files.pop(name, None)
+
+
+def _commit_oid(draft: Draft) -> str:
+    changes = sorted((path, None if text is None else blob_oid(text)) for path, text in draft.changes.items())
+    said = (draft.base, draft.parent, draft.message, draft.author, int(draft.at.timestamp()), changes)
+    return hashlib.sha1(repr(said).encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()

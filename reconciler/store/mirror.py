@@ -1,0 +1,223 @@
+"""The bare repository that one process keeps of a remote: made, opened, owned and kept small.
+
+A mirror has one owner at a time, held by a lock on a file that the kernel lets go of when the owner dies.
+What a killed owner left behind (lock files, half-written packs) is removed on opening, so no person has to.
+Branches of the remote stand below `refs/remotes/origin/`, the newest drafts below `refs/egs/drafts/`;
+whatever neither reaches is dropped by `tend`.
+
+GitPython makes and reads configuration and refs here. It looks at `GIT_*` variables of its process and runs
+git while it is imported, so both happen with those variables set aside.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from reconciler.store.address import Address
+from reconciler.store.process import Git
+from schemas.errors import Fault, UserError
+
+if TYPE_CHECKING:
+    import git
+
+log = logging.getLogger(__name__)
+
+TRACKING = "refs/remotes/origin/"
+_DRAFTS = "refs/egs/drafts/"
+_DRAFTS_KEPT = 16  # a push whose outcome is unknown may need its commit again for a while
+_OWNER_FILE = "egs-owner"
+_HOME = "egs-home"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long git may take and how large the mirror may grow."""
+
+    local: timedelta = timedelta(seconds=60)  # reading and writing objects: seconds even for 100,000 files
+    remote: timedelta = timedelta(seconds=120)  # fetch and push: a first clone of a large repository fits in
+    upkeep: timedelta = timedelta(minutes=15)  # a whole repack of the largest repository on a slow disk
+    packs: int = 64  # each fetch or commit adds one; more make every git process slower to start
+    operations: int = 2000  # between whole repacks: about a day of work, a few seconds of repacking
+    retry_refused: int = 20  # fetches before a refused branch is downloaded again: a bad branch stays cheap
+
+
+class Mirror:
+    """An owned bare repository. Raises UserError `MirrorInUse` when another process owns it."""
+
+    def __init__(self, path: Path, address: Address, limits: Limits) -> None:
+        self.path = path.expanduser().resolve()
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._owner: int | None = _own(self.path)
+        try:
+            _remove_leftovers(self.path)
+            home = self.path / _HOME
+            home.mkdir(mode=0o700, exist_ok=True)
+            self.git = Git(self.path, home, address)
+            self._limits = limits
+            self.refs = self._opened(address)
+        except BaseException:
+            self.close()
+            raise
+        self._packs = sum(1 for _ in (self.path / "objects" / "pack").glob("*.pack"))
+        self._operations = 0
+        self._replaced = False
+        self._slot = 0
+        self._drafts: dict[str, str] = {}  # ref: commit that is not known to be on a branch
+
+    def _opened(self, address: Address) -> dict[str, str]:
+        try:
+            refs = self._open(address)
+            self._check_tips(refs)
+            return refs
+        except (ValueError, OSError, Fault) as error:
+            log.warning("mirror remade path=%s error=%s", self.path, error)
+        # A torn file after a power cut must not need a person: all that counts here is at the remote.
+        _empty(self.path)
+        return self._open(address)
+
+    def _check_tips(self, refs: Mapping[str, str]) -> None:
+        question = "".join(f"{oid}\n" for oid in refs.values()).encode()
+        answer = self.git.check(["cat-file", "--batch-check"], self._limits.local.total_seconds(), question)
+        if b" missing\n" in answer:
+            raise Fault("a branch's commit is missing", "CorruptObjects")
+
+    def _open(self, address: Address) -> dict[str, str]:
+        if not (self.path / "HEAD").exists():
+            limit_s = self._limits.local.total_seconds()
+            self.git.check(["init", "--quiet", "--bare", "--template="], limit_s)
+        with _git_python() as python:
+            repository = python.Repo(self.path, expand_vars=False)
+            if _configured_url(repository) not in (None, address.url):
+                raise UserError(
+                    f"{self.path} mirrors another remote; give an empty folder, or remove this one",
+                    "MirrorInUse",
+                )
+            _configure(repository, address)
+            paths = sorted(ref.path for ref in repository.refs if ref.path.startswith(TRACKING))
+            # Read from the ref files: asking for a ref's object would start a git of GitPython's own.
+            oids = [python.SymbolicReference.dereference_recursive(repository, path) for path in paths]
+            repository.close()
+        return {path.removeprefix(TRACKING): oid for path, oid in zip(paths, oids, strict=True)}
+
+    def next_draft(self) -> str:
+        """The ref for the next draft; it keeps the draft from being dropped, until some drafts later."""
+        self._slot = (self._slot + 1) % _DRAFTS_KEPT
+        return f"{_DRAFTS}{self._slot}"
+
+    def wrote(self, ref: str, oid: str) -> None:
+        """Note a draft, which is one more pack."""
+        self._drafts[ref] = oid
+        self.grew()
+
+    def landed(self, oid: str) -> None:
+        """Note that a branch holds the draft now, so that its own ref may go."""
+        self._drafts = {ref: draft for ref, draft in self._drafts.items() if draft != oid}
+
+    def grew(self) -> None:
+        """Count one more pack."""
+        self._packs += 1
+        self._operations += 1
+
+    def lost_a_history(self) -> None:
+        """Note that a branch was re-rooted: what it had is worth dropping at once."""
+        self._replaced = True
+
+    def tend(self) -> bool:
+        """Keep the mirror small when it is time to; True when packs were replaced. Mostly costs nothing."""
+        if self._replaced or self._operations >= self._limits.operations:
+            self._repack_all()
+        elif self._packs >= self._limits.packs:
+            # Only as many small packs as keep the sizes doubling are joined: large ones are left alone.
+            self._upkeep("repack", "--quiet", "-d", "--geometric=2")
+        else:
+            return False
+        self._packs = 0
+        return True
+
+    def _repack_all(self) -> None:
+        # Drafts that landed would keep a history alive that a re-root has just left behind.
+        slots = (f"{_DRAFTS}{slot}" for slot in range(_DRAFTS_KEPT))
+        stale = "".join(f"delete {ref}\n" for ref in slots if ref not in self._drafts)
+        self._upkeep("update-ref", "--stdin", given=stale.encode())
+        self._upkeep("pack-refs", "--all")
+        # Unreachable objects go at once: nothing else writes here, and drafts are held by refs.
+        self._upkeep("repack", "--quiet", "-a", "-d", "-l")
+        self._upkeep("prune", "--expire=now")
+        self._operations, self._replaced = 0, False
+
+    def sweep(self) -> None:
+        """Remove what a failed transfer left: git keeps a pack that it refused or could not finish."""
+        for leftover in (self.path / "objects" / "pack").glob("tmp_*"):
+            leftover.unlink(missing_ok=True)
+
+    def _upkeep(self, *args: str, given: bytes = b"") -> None:
+        self.git.check(args, self._limits.upkeep.total_seconds(), given)
+
+    def close(self) -> None:
+        """Let another process own the mirror; may be called again."""
+        owner, self._owner = self._owner, None
+        if owner is not None:
+            os.close(owner)
+
+
+def _own(path: Path) -> int:
+    descriptor = os.open(path / _OWNER_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        raise UserError(
+            f"another process uses the mirror {path}; give this one a folder of its own", "MirrorInUse"
+        ) from error
+    return descriptor
+
+
+def _remove_leftovers(path: Path) -> None:
+    for leftover in (*path.rglob("*.lock"), *path.glob("fast_import_crash_*"), *path.rglob("tmp_*")):
+        if leftover.is_dir():
+            shutil.rmtree(leftover, ignore_errors=True)
+        else:
+            leftover.unlink(missing_ok=True)
+
+
+def _empty(path: Path) -> None:
+    for entry in path.iterdir():
+        if entry.is_dir() and entry.name != _HOME:
+            shutil.rmtree(entry)
+        elif entry.name not in (_OWNER_FILE, _HOME):
+            entry.unlink()
+
+
+@contextlib.contextmanager
+def _git_python() -> Iterator[ModuleType]:
+    aside = {key: os.environ.pop(key) for key in list(os.environ) if key.startswith("GIT_")}
+    try:
+        import git
+
+        yield git
+    finally:
+        os.environ.update(aside)
+
+
+def _configured_url(repository: git.Repo) -> str | None:
+    with repository.config_reader("repository") as config:
+        return str(config.get_value('remote "origin"', "url", "")) or None
+
+
+def _configure(repository: git.Repo, address: Address) -> None:
+    if _configured_url(repository) == address.url:
+        return
+    with repository.config_writer("repository") as config:
+        config.set_value('remote "origin"', "url", address.url)
+        config.set_value('remote "origin"', "fetch", f"+refs/heads/*:{TRACKING}*")
+        config.set_value("core", "logAllRefUpdates", "false")

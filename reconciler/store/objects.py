@@ -1,0 +1,136 @@
+"""Git's own formats, read and written: commits, trees, differences, and the stream of `fast-import`. Pure.
+
+What is read here was made by strangers: names that are not UTF-8 come out with surrogate escapes, dates
+beyond the calendar are brought back into it, and nothing here trusts a length it has not checked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from reconciler.store.names import tree_path
+from reconciler.store.port import Commit, Draft, Entry, Person
+from reconciler.store.trailers import parse_trailers
+
+_OID_BYTES = 20
+_PERSON = re.compile(r"(?P<name>.*?) ?<(?P<email>[^>]*)>(?: (?P<at>-?\d+) [-+]\d+)?")
+_UNFIT = re.compile(r"[\x00-\x1f\x7f<>]")
+_LAST_INSTANT = 253402300799  # 9999-12-31T23:59:59Z, the end of datetime
+
+
+class TreeEntry(NamedTuple):
+    """One line of a tree."""
+
+    mode: int
+    name: str
+    oid: str
+
+
+def blob_oid(content: bytes) -> str:
+    """The id that git gives to this content."""
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+
+
+def parse_commit(oid: str, data: bytes) -> Commit:
+    """Read a commit object; headers that we do not know (signatures, encodings) are passed over."""
+    head, _, body = data.decode("utf-8", "surrogateescape").partition("\n\n")
+    parents: list[str] = []
+    people: dict[str, str] = {}
+    for line in head.split("\n"):
+        key, _, value = line.partition(" ")
+        if key == "parent":
+            parents.append(value)
+        elif key in ("author", "committer"):
+            people.setdefault(key, value)
+    author, _ = _person(people.get("author", ""))
+    _, at = _person(people.get("committer", ""))
+    return Commit(oid, tuple(parents), author, at, body, parse_trailers(body))
+
+
+def _person(text: str) -> tuple[Person, datetime]:
+    match = _PERSON.fullmatch(text)
+    if match is None:
+        return Person(text, ""), datetime.fromtimestamp(0, UTC)
+    seconds = min(max(int((match["at"] or "0")[:18]), 0), _LAST_INSTANT)
+    return Person(match["name"], match["email"]), datetime.fromtimestamp(seconds, UTC)
+
+
+def parse_tree(data: bytes) -> Iterator[TreeEntry]:
+    """The entries of a tree object."""
+    position = 0
+    while position < len(data):
+        end = data.index(b"\0", position)
+        mode, _, name = data[position:end].partition(b" ")
+        position = end + 1 + _OID_BYTES
+        yield TreeEntry(int(mode, 8), _text(name), data[end + 1 : position].hex())
+
+
+def parse_difference(data: bytes) -> list[Entry]:
+    """Read `diff-tree -r -z --raw`: pairs of `:old new old-id new-id status` and a path."""
+    fields = data.split(b"\0")
+    entries = []
+    for about, path in zip(fields[0::2], fields[1::2], strict=False):
+        _, mode, _, oid, _ = about.decode("ascii").split(" ")
+        gone = int(mode, 8) == 0
+        entries.append(Entry(_text(path), None) if gone else Entry(_text(path), oid, int(mode, 8)))
+    return sorted(entries, key=_by_path)
+
+
+def parse_listing(data: bytes) -> list[Entry]:
+    """Read `ls-tree -r -z`: `mode type id`, a tab, a path."""
+    entries = []
+    for line in data.split(b"\0")[:-1]:
+        about, _, path = line.partition(b"\t")
+        mode, _, oid = about.decode("ascii").split(" ")
+        entries.append(Entry(_text(path), oid, int(mode, 8)))
+    return sorted(entries, key=_by_path)
+
+
+def _by_path(entry: Entry) -> str:
+    return entry.path
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "surrogateescape")
+
+
+def import_stream(draft: Draft, ref: str, base_tree: str | None) -> bytes:
+    """What `fast-import` reads to write the draft to `ref` and answer with its id.
+
+    Costs what changes: a base other than the parent is named as a whole tree, never listed.
+    """
+    lines = [f"commit {ref}".encode(), b"mark :1", *_signatures(draft), _data(_message(draft.message))]
+    if draft.parent is not None:
+        lines.append(f"from {draft.parent}".encode())
+    if draft.base != draft.parent:
+        lines.append(b"deleteall" if base_tree is None else f'M 040000 {base_tree} ""'.encode())
+    # Deletions first, so that a file may make room for a folder of the same name.
+    gone = sorted(path for path, content in draft.changes.items() if content is None)
+    lines.extend(b"D " + _quoted(path) for path in gone)
+    for path, content in sorted(draft.changes.items()):
+        if content is not None:
+            lines += [b"M 100644 inline " + _quoted(path), _data(content)]
+    return b"\n".join([*lines, b"get-mark :1", b"done", b""])
+
+
+def _signatures(draft: Draft) -> list[bytes]:
+    name = _UNFIT.sub("", draft.author.name).strip() or "unknown"
+    who = f"{name} <{_UNFIT.sub('', draft.author.email).strip()}> {int(draft.at.timestamp())} +0000"
+    return [f"author {who}".encode(), f"committer {who}".encode()]
+
+
+def _message(text: str) -> bytes:
+    return (text.replace("\0", "").rstrip("\n") + "\n").encode("utf-8", "replace")
+
+
+def _data(content: bytes) -> bytes:
+    return b"data %d\n" % len(content) + content
+
+
+def _quoted(path: str) -> bytes:
+    escaped = tree_path(path).replace("\\", "\\\\").replace('"', '\\"')
+    return b'"' + escaped.encode("utf-8", "surrogateescape") + b'"'

@@ -1,0 +1,131 @@
+"""What the rest of the project needs of Git, and nothing else.
+
+Two drivers hold this port: `reconciler.store.git.GitStore` (a bare mirror of a remote) and
+`reconciler.store.memory.MemoryStore` (its twin for tests); one contract suite runs on both. No driver ever
+makes a work tree: files are read from the object store and commits are written straight into it.
+
+Words: an `oid` is a full hexadecimal object id; a `branch` is a name below `refs/heads/`; a `path` is a
+slash-separated name inside a tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import Protocol
+
+REGULAR_MODE = 0o100644
+
+
+class Outcome(Enum):
+    """How a push ended, told by reading the branch again and never by an error's text."""
+
+    COMMITTED = "Committed"
+    CONFLICT = "Conflict"  # somebody else's commit is the tip now
+    REFUSED = "Refused"  # the tip is as expected, the server said no
+    UNKNOWN = "Unknown"  # the server did not answer: the next read decides
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One path that differs between two commits; `oid` None: it is gone.
+
+    Modes other than 100644 (executables, symlinks, submodules) are handed out as they are, never followed;
+    it is the reader's case to refuse them.
+    """
+
+    path: str
+    oid: str | None
+    mode: int = REGULAR_MODE
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Author or committer of a commit."""
+
+    name: str
+    email: str
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit's own facts; `trailers` are the `Key: value` lines that end its message."""
+
+    oid: str
+    parents: tuple[str, ...]
+    author: Person
+    at: datetime
+    message: str
+    trailers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A commit to be written: `changes` on top of the tree of `base` (None: an empty tree).
+
+    A value of None deletes that path. `parent` None makes a root commit, which with `base` set is a re-root:
+    the same tree without its history.
+    """
+
+    changes: Mapping[str, bytes | None]
+    message: str
+    author: Person
+    at: datetime
+    base: str | None = None
+    parent: str | None = None
+
+
+class Store(Protocol):
+    """Reads are of what was fetched last; only `fetch` and `push` talk to the remote.
+
+    Any method may raise `schemas.errors.Fault` (reasons `RemoteUnreachable`, `CorruptObjects`,
+    `GitFailed`); none of their texts holds a credential.
+    """
+
+    def fetch(self, patterns: Sequence[str]) -> Mapping[str, str]:
+        """Bring every remote branch that matches a pattern (`main`, `egs/agents/*/*`) and give their tips.
+
+        A branch that is gone at the remote is absent. A branch whose new objects fail Git's own check keeps
+        its last good tip and is named by `alarms()`; the other branches still arrive.
+        """
+
+    def tips(self) -> Mapping[str, str]:
+        """Tips as of the last fetch or push, without talking to the remote."""
+
+    def alarms(self) -> Sequence[str]:
+        """One sentence for each branch that the last fetch refused."""
+
+    def commit(self, oid: str) -> Commit:
+        """The facts of one commit."""
+
+    def log(self, oid: str, limit: int) -> Sequence[Commit]:
+        """At most `limit` commits from `oid` back along first parents, newest first."""
+
+    def is_ancestor(self, old: str, new: str) -> bool:
+        """True when `new` was built on `old` (or is `old`)."""
+
+    def diff(self, old: str | None, new: str) -> Sequence[Entry]:
+        """Paths that differ, sorted; from nothing when `old` is None. Costs what changed, not what exists."""
+
+    def sizes(self, oids: Iterable[str]) -> Mapping[str, int]:
+        """Sizes in bytes, without reading the blobs."""
+
+    def read(self, oids: Iterable[str]) -> Mapping[str, bytes]:
+        """Contents of blobs; one round for all of them."""
+
+    def read_path(self, commit: str, path: str) -> bytes | None:
+        """One file's content at a commit, or None."""
+
+    def write(self, draft: Draft) -> str:
+        """Write a commit locally and give its oid; nothing is visible to others before `push`."""
+
+    def push(self, branch: str, new: str, expected: str | None) -> Outcome:
+        """Compare-and-swap: move `branch` to `new` only if its tip is `expected` (None: it must not exist).
+
+        Moves that are no fast-forward (re-roots) go the same way.
+        """
+
+    def close(self) -> None:
+        """End helper processes; the store is not used afterwards."""

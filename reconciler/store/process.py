@@ -1,0 +1,227 @@
+"""Run git, and nothing but git, in a closed world.
+
+Every git process of this project starts here: a fixed argument list (never a shell), an environment made from
+nothing (no `GIT_*`, proxy or askpass variable of the caller's reaches it), no configuration but ours, a time
+limit, and texts freed of credentials before anybody sees them. Arguments that came from outside have passed
+`reconciler.store.names` before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, TypeVar, cast
+
+from reconciler.store.address import Address
+from schemas.errors import Fault
+
+Answer = TypeVar("Answer")
+
+TIMED_OUT = 124  # what coreutils' timeout says; git itself never exits so
+_SHOWN_CHARACTERS = 500
+
+# Findings that fsck only warns of in some versions of git, and that no honest repository has.
+_REFUSED_FINDINGS = (
+    "badFilemode", "duplicateEntries", "emptyName", "fullPathname", "hasDot", "hasDotdot", "hasDotgit",
+    "nullSha1", "treeNotSorted",
+)  # fmt: skip
+_SETTINGS = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "credential.helper=",
+    "fastimport.unpackLimit=0",  # one pack a commit: no process and no loose object for each
+    # Only index-pack checks objects before they enter the object store: unpacked loose they would stay after
+    # a refusal, and the next fetch would take them for known and good.
+    "fetch.unpackLimit=1",
+    "gc.auto=0",  # the mirror is tended by its owner, at a time of the owner's choosing
+    "maintenance.auto=false",
+    "pack.writeBitmaps=false",
+    "repack.writeBitmaps=false",
+    "submodule.recurse=false",
+    "transfer.fsckObjects=true",
+    *(f"fetch.fsck.{finding}=error" for finding in _REFUSED_FINDINGS),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """How a git process ended; `error` is scrubbed and short enough for a message."""
+
+    code: int
+    output: bytes
+    error: str
+
+
+def find_git() -> str:
+    """The git that the caller's PATH names, as a full path."""
+    found = shutil.which("git")
+    if found is None:
+        raise Fault("git is not installed; install git 2.33 or newer", "GitFailed")
+    return str(Path(found).absolute())
+
+
+def closed_environment(home: Path, protocol: str, settings: Mapping[str, str]) -> dict[str, str]:
+    """All that a git process sees; `settings` are git settings that must not stand in an argument list."""
+    environment = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": str(home),
+        "LC_ALL": "C",
+        "GIT_ALLOW_PROTOCOL": protocol,
+        "GIT_ASKPASS": "",
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_LFS_SKIP_SMUDGE": "1",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_CONFIG_COUNT": str(len(settings)),
+    }
+    for number, (key, value) in enumerate(sorted(settings.items())):
+        environment[f"GIT_CONFIG_KEY_{number}"] = key
+        environment[f"GIT_CONFIG_VALUE_{number}"] = value
+    return environment
+
+
+class Git:
+    """The door to git for one bare repository and one remote."""
+
+    def __init__(self, git_dir: Path, home: Path, address: Address) -> None:
+        settings = {}
+        if address.header is not None:
+            # A redirect would carry the header to wherever the server points.
+            settings = {"http.extraHeader": address.header, "http.followRedirects": "false"}
+        self._prefix = [find_git(), f"--git-dir={git_dir}"]
+        self._prefix += [word for setting in _SETTINGS for word in ("-c", setting)]
+        self._environment = closed_environment(home, address.protocol, settings)
+        self._cwd = git_dir
+        self._address = address
+
+    def run(self, args: Sequence[str], timeout_s: float, given: bytes = b"") -> Completed:
+        """Run to the end or to the limit (then code `TIMED_OUT`, and its children are gone too)."""
+        process = self.start(args, subprocess.PIPE)
+        try:
+            output, error = process.communicate(given, timeout_s)
+        except subprocess.TimeoutExpired:
+            return Completed(TIMED_OUT, b"", f"git {args[0]} took longer than {timeout_s:g} s")
+        finally:
+            _end(process)
+        return Completed(process.returncode, output, self._shown(error))
+
+    def _shown(self, error: bytes) -> str:
+        # A server writes into this text too: nothing of it may steer a terminal.
+        text = self._address.scrub(error.decode("utf-8", "replace"))
+        plain = "".join(letter if letter.isprintable() else " " for letter in text)
+        return " ".join(plain.split())[-_SHOWN_CHARACTERS:]
+
+    def check(self, args: Sequence[str], timeout_s: float, given: bytes = b"") -> bytes:
+        """The output of a command that must succeed."""
+        done = self.run(args, timeout_s, given)
+        if done.code != 0:
+            raise Fault(f"git {args[0]} failed (exit {done.code}): {done.error}", "GitFailed")
+        return done.output
+
+    def start(self, args: Sequence[str], stderr: int) -> subprocess.Popen[bytes]:
+        """Start a process with pipes; the caller ends it."""
+        return subprocess.Popen(  # noqa: S603 - a list, with names checked by reconciler.store.names
+            [*self._prefix, *args],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            cwd=self._cwd,
+            env=self._environment,
+            start_new_session=True,  # so that its transport helpers can be ended with it
+        )
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.returncode is not None:
+        return
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+class Helper:
+    """A git process that stays alive between questions; started when first asked, anew after it died.
+
+    Questions are answered in order, one thread at a time. A question larger than a pipe holds (64 KiB) while
+    its answer is large too would stand still: callers ask in portions.
+    """
+
+    def __init__(self, git: Git, args: Sequence[str]) -> None:
+        self._git = git
+        self._args = tuple(args)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+
+    def ask(self, question: bytes, read: Callable[[BinaryIO], Answer]) -> Answer:
+        """Send a question, read its answer; a helper that died meanwhile is asked once more."""
+        with self._lock:
+            try:
+                return self._ask(question, read)
+            except (EOFError, BrokenPipeError):
+                self._stop()
+            try:
+                return self._ask(question, read)
+            except (EOFError, BrokenPipeError) as error:
+                self._stop()
+                text = f"git {self._args[0]} ended in the middle of an answer; run git fsck in the mirror"
+                raise Fault(text, "CorruptObjects") from error
+
+    def _ask(self, question: bytes, read: Callable[[BinaryIO], Answer]) -> Answer:
+        if self._process is None:
+            self._process = self._git.start(self._args, subprocess.DEVNULL)
+        process, answered = self._process, False
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(question)
+            process.stdin.flush()
+            answer = read(cast("BinaryIO", process.stdout))
+            answered = True
+        finally:
+            # What is left of a half-read answer must not be taken for the next one.
+            if not answered:
+                self._stop()
+        return answer
+
+    def _stop(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        assert process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+    def close(self) -> None:
+        """End the process; the next question starts a new one."""
+        with self._lock:
+            self._stop()
+
+
+def read_exactly(output: BinaryIO, count: int) -> bytes:
+    """That many bytes, or EOFError."""
+    data = output.read(count)
+    if len(data) < count:
+        raise EOFError
+    return data
+
+
+def read_line(output: BinaryIO) -> bytes:
+    """One line without its end, or EOFError."""
+    line = output.readline()
+    if not line.endswith(b"\n"):
+        raise EOFError
+    return line[:-1]

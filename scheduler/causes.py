@@ -1,0 +1,130 @@
+"""Why a promise moved later: causes that are shown true by planning again without them.
+
+A change is the cause of a slip when, with that one change undone, the request would start no later than it was
+promised; if no single one is, a smallest set is named. The work is bounded by `budget` plans; a slip whose
+cause could not be shown within it says so.
+
+Held by tests/scheduler/test_causes.py: every slip has a cause, and every cause that is called proven is true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from scheduler.changes import undo
+from scheduler.plan import plan
+from scheduler.snapshot import Change, ChangeKind, Plan, Snapshot
+
+BUDGET = 200
+"""Plans made at most for one call: some seconds at 10,000 requests in the worst case, two or three as a rule."""
+_MOST_IN_PAIRS = 12
+"""Pairs are tried among so few changes only; among more, sets are found by leaving out what is not needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A promise that moved later, or was lost (`now` is None), and the changes that did it.
+
+    `proven` is False when the budget was spent first: then `causes` are the likeliest, not shown to be true.
+    """
+
+    key: str
+    was: int
+    now: int | None
+    causes: tuple[Change, ...]
+    proven: bool = True
+
+
+def slips(
+    before: Snapshot, after: Snapshot, changes: Sequence[Change], planned: Plan, budget: int = BUDGET
+) -> tuple[Moved, ...]:
+    """Every waiting request that lost time between the promises of `before` and `planned`, in rank order.
+
+    `before` carries the promises as committed, `planned` is the plan of `after`, and `changes` lead from one to
+    the other (see `scheduler.changes.changes_between`).
+    """
+    trial = _Trial(before, after, tuple(changes), budget)
+    found = []
+    for key in planned.order:
+        was = promised(before, after, key)
+        placement = planned.placements.get(key)
+        now = None if placement is None else placement.start
+        if was is not None and (now is None or now > was):
+            causes, proven = trial.causes(key, was, _suspects(changes, planned, key))
+            found.append(Moved(key, was, now, causes, proven))
+    return tuple(found)
+
+
+def promised(before: Snapshot, after: Snapshot, key: str) -> int | None:
+    """The start committed last for a request that waits; an edit does not make it forgotten."""
+    for snapshot in (after, before):
+        request = snapshot.requests.get(key)
+        if request is not None and request.promise is not None:
+            return request.promise.start
+    return None
+
+
+def _suspects(changes: Sequence[Change], planned: Plan, key: str) -> list[Change]:
+    """`changes`, the likeliest first: its own, those that took its room one after the other, the clock last."""
+    taken_by = {displaced.key: displaced.by for displaced in planned.displaced}
+    chain = [key]
+    while (by := taken_by.get(chain[-1])) and by not in chain:
+        chain.append(by)
+    nearness = {link: place for place, link in enumerate((key, *reversed(chain[1:])))}
+
+    def likelihood(change: Change) -> tuple[bool, int]:
+        return (change.kind is ChangeKind.CLOCK, nearness.get(change.key, len(nearness)))
+
+    return sorted(changes, key=likelihood)
+
+
+class _Trial:
+    """Plans of the world with some changes undone; each such plan is made once for all slips."""
+
+    def __init__(self, before: Snapshot, after: Snapshot, changes: tuple[Change, ...], budget: int) -> None:
+        self.before, self.after, self.changes = before, after, changes
+        self.left = budget
+        self.plans: dict[frozenset[Change], Plan] = {}
+
+    def causes(self, key: str, was: int, suspects: list[Change]) -> tuple[tuple[Change, ...], bool]:
+        """The smallest set found that makes the difference, and whether it is shown to."""
+        try:
+            for tried in _small_sets(suspects):
+                if self._holds_without(tried, key, was):
+                    return tried, True
+            if self._holds_without(tuple(suspects), key, was):
+                return self._minimised(suspects, key, was), True
+        except _BudgetSpent:
+            pass
+        return tuple(suspects[:1]), False
+
+    def _minimised(self, suspects: list[Change], key: str, was: int) -> tuple[Change, ...]:
+        """All of them, less each that makes no difference: the set is small, if not always the smallest."""
+        kept = list(suspects)
+        for change in reversed(suspects):
+            without = [other for other in kept if other != change]
+            if without and self._holds_without(tuple(without), key, was):
+                kept = without
+        return tuple(kept)
+
+    def _holds_without(self, undone: tuple[Change, ...], key: str, was: int) -> bool:
+        chosen = frozenset(undone)
+        if chosen not in self.plans:
+            if self.left <= 0:
+                raise _BudgetSpent
+            self.left -= 1
+            self.plans[chosen] = plan(undo(self.before, self.after, undone))
+        placement = self.plans[chosen].placements.get(key)
+        return placement is not None and placement.start <= was
+
+
+class _BudgetSpent(Exception):  # noqa: N818 - a signal within this module, not an error
+    pass
+
+
+def _small_sets(suspects: list[Change]) -> Iterator[tuple[Change, ...]]:
+    yield from ((change,) for change in suspects)
+    if len(suspects) <= _MOST_IN_PAIRS:
+        yield from combinations(suspects, 2)

@@ -1,0 +1,76 @@
+"""What a change does to everyone: two worlds planned, and each difference named with its cause."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from scheduler.causes import Moved, promised, slips
+from scheduler.changes import changes_between
+from scheduler.plan import plan
+from scheduler.promises import with_promises
+from scheduler.snapshot import Change, Plan, Request, Snapshot
+from schemas.status import Cause
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What becomes of one request; `was` and `now` are starts, `cause` and `by` belong to later and refused ones."""
+
+    key: str
+    change: Literal["new", "earlier", "later", "gone", "refused"]
+    was: int | None
+    now: int | None
+    cause: Cause | None = None
+    by: str = ""
+
+
+def compare(before: Snapshot, after: Snapshot) -> tuple[Effect, ...]:
+    """What going from `before` to `after` does, in rank order, those that are gone last.
+
+    What `before` plans counts as promised, as it would be when `after` is merged.
+    """
+    committed = with_promises(before, plan(before))
+    merged = carry(committed, after)
+    planned = plan(merged)
+    moved = {slip.key: slip for slip in slips(committed, merged, changes_between(committed, merged), planned)}
+    effects = [_effect(committed, merged, planned, moved.get(key), key) for key in planned.order]
+    gone = [
+        Effect(key, "gone", promised(committed, committed, key), None)
+        for key in sorted(committed.requests)
+        if key not in merged.requests and key not in merged.leases
+    ]
+    return (*(effect for effect in effects if effect is not None), *gone)
+
+
+def carry(committed: Snapshot, after: Snapshot) -> Snapshot:
+    """`after` with the promises of `committed` for all who ask for the same as they did."""
+    requests = {
+        key: _carried(committed.requests.get(key), request) for key, request in after.requests.items()
+    }
+    return replace(after, requests=requests)
+
+
+def _carried(old: Request | None, request: Request) -> Request:
+    if old is None or replace(request, promise=None, pools=old.pools, movable=old.movable) != replace(
+        old, promise=None
+    ):
+        return replace(request, promise=None)
+    return replace(request, promise=old.promise)
+
+
+def _effect(
+    committed: Snapshot, merged: Snapshot, planned: Plan, slip: Moved | None, key: str
+) -> Effect | None:
+    was = promised(committed, merged, key)
+    placement = planned.placements.get(key)
+    now = None if placement is None else placement.start
+    first: Change | None = slip.causes[0] if slip is not None and slip.causes else None
+    cause, by = (None, "") if first is None else (first.cause, first.by)
+    if key not in committed.requests:
+        return Effect(key, "new" if now is not None else "refused", None, now)
+    if now is None:
+        return None if was is None else Effect(key, "refused", was, None, cause, by)
+    if was is None or now < was:
+        return Effect(key, "earlier", was, now)
+    return Effect(key, "later", was, now, cause, by) if now > was else None

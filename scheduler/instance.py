@@ -1,0 +1,244 @@
+"""The bare engine: requests as CSV in, starts as CSV out. Pure on text; see design, section 8.
+
+Times are whole seconds, leases are [start, end) without preparation or draining, and planning starts from
+nothing. The rank is priority descending, submit ascending, row order.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from scheduler.plan import plan
+from scheduler.snapshot import Lease, Pool, PoolKey, Request, Snapshot
+from schemas.errors import UserError
+
+COLUMNS = ("id", "pool", "submit", "nodes", "duration", "priority")
+OPTIONAL_COLUMNS = ("slice", "running", "notBefore", "actual")
+OUTPUT_COLUMNS = ("id", "pool", "start", "end", "wait")
+_MOST = 1 << 50
+"""Bound of every number read, so that sums stay far from overflow."""
+
+
+class InstanceError(UserError):
+    """A CSV that cannot be planned: a bad row, an undeclared pool, or more running than there are nodes."""
+
+    reason = "BadInstance"
+
+    def __init__(self, line: int, what: str, fix: str) -> None:
+        super().__init__(f"line {line}: {what}; {fix}")
+        self.line, self.what, self.fix = line, what, fix
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the CSV."""
+
+    line: int
+    id: str
+    pools: tuple[str, ...]
+    submit: int
+    nodes: int
+    duration: int
+    priority: int
+    slice: str
+    running: bool
+    not_before: int
+    actual: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of one row; without a start, `reason` and `message` say why."""
+
+    id: str
+    pool: str | None = None
+    start: int | None = None
+    end: int | None = None
+    wait: int | None = None
+    reason: str | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InstancePlan:
+    """Answers in input order."""
+
+    answers: tuple[Answer, ...]
+
+    @property
+    def csv(self) -> str:
+        """`id,pool,start,end,wait`; a row without a start has only its id."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(OUTPUT_COLUMNS)
+        writer.writerows((a.id, a.pool, a.start, a.end, a.wait) for a in self.answers)
+        return out.getvalue()
+
+    def json(self) -> list[dict[str, str | int | None]]:
+        """The same as objects, with `reason` and `message` for a row without a start."""
+        names = (*OUTPUT_COLUMNS, "reason", "message")
+        return [{name: getattr(answer, name) for name in names} for answer in self.answers]
+
+    @property
+    def refused(self) -> tuple[Answer, ...]:
+        """Rows without a start."""
+        return tuple(answer for answer in self.answers if answer.start is None)
+
+
+def plan_instance(text: str, pools: Sequence[tuple[str, int]], now: int) -> InstancePlan:
+    """Plans the CSV `text` on `pools` (name, nodes) from nothing at `now`; raises InstanceError."""
+    rows = parse(text)
+    snapshot = as_snapshot(rows, dict(pools), now)
+    planned = plan(snapshot)
+    answers = []
+    for row in rows:
+        if row.running:
+            answers.append(Answer(row.id, row.pools[0], now, now + row.duration, 0))
+        elif placed := planned.placements.get(_key(row)):
+            answers.append(
+                Answer(row.id, placed.pool[1], placed.start, placed.end, placed.start - row.submit)
+            )
+        else:
+            refused = planned.refusals[_key(row)]
+            answers.append(Answer(row.id, reason=refused.reason, message=refused.message))
+    return InstancePlan(tuple(answers))
+
+
+def parse(text: str) -> list[Row]:
+    """All rows; raises InstanceError at the first that is bad."""
+    reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
+    lines = _lines(reader)
+    _, header = next(lines, (1, []))
+    _check_header(header)
+    rows, seen = [], dict[str, int]()
+    for line, cells in lines:
+        if len(cells) != len(header):
+            raise InstanceError(line, f"{len(cells)} fields", f"give {len(header)}, as the header does")
+        row = _row(line, dict(zip(header, cells, strict=True)))
+        if row.id in seen:
+            raise InstanceError(
+                line, f"id {row.id!r} is already on line {seen[row.id]}", "give each row its own id"
+            )
+        seen[row.id] = line
+        rows.append(row)
+    return rows
+
+
+def as_snapshot(rows: Sequence[Row], sizes: dict[str, int], now: int) -> Snapshot:
+    """The rows on pools of these sizes; raises InstanceError for a pool that is missing or overfull."""
+    for row in rows:
+        _check_pools(row, sizes)
+    pools = {_pool_key(name): _pool(name, size) for name, size in sizes.items()}
+    leases, used = {}, dict.fromkeys(sizes, 0)
+    for row in rows:
+        if row.running:
+            lease = _lease(row, pools[_pool_key(row.pools[0])], used[row.pools[0]], now)
+            leases[lease.key] = lease
+            used[row.pools[0]] += row.nodes
+    requests = {_key(row): _request(row) for row in rows if not row.running}
+    return Snapshot(now, pools, leases, requests)
+
+
+def _lines(reader: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:
+    line = 0
+    while True:
+        line = getattr(reader, "line_num", line) + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise InstanceError(
+                line, f"not CSV ({error})", "quote fields that hold commas or quotes"
+            ) from error
+        if any(cell.strip() for cell in cells):
+            yield line, [cell.strip() for cell in cells]
+
+
+def _check_header(header: Sequence[str]) -> None:
+    missing = [name for name in COLUMNS if name not in header]
+    if missing:
+        raise InstanceError(1, f"the header lacks {', '.join(missing)}", "add the columns, in any order")
+    unknown = [name for name in header if name not in (*COLUMNS, *OPTIONAL_COLUMNS)]
+    if unknown or len(set(header)) != len(header):
+        what = f"unknown column {unknown[0]!r}" if unknown else "a column is there twice"
+        raise InstanceError(1, what, f"use {', '.join((*COLUMNS, *OPTIONAL_COLUMNS))}, each once")
+
+
+def _row(line: int, cells: dict[str, str]) -> Row:
+    if not cells["id"]:
+        raise InstanceError(line, "id is empty", "give each row its own id")
+    running = cells.get("running", "")
+    if running not in ("", "0", "1"):
+        raise InstanceError(line, f"running is {running!r}", "use 1, 0 or nothing")
+    pools = tuple(dict.fromkeys(name.strip() for name in cells["pool"].split("|")))
+    return Row(
+        line=line,
+        id=cells["id"],
+        pools=pools,
+        submit=_whole(line, cells, "submit", -_MOST),
+        nodes=_whole(line, cells, "nodes", 1),
+        duration=_whole(line, cells, "duration", 1),
+        priority=_whole(line, cells, "priority", -_MOST),
+        slice=cells.get("slice", ""),
+        running=running == "1",
+        not_before=_whole(line, cells, "notBefore", -_MOST) if cells.get("notBefore") else -_MOST,
+        actual=_whole(line, cells, "actual", 0) if cells.get("actual") else None,
+    )
+
+
+def _whole(line: int, cells: dict[str, str], name: str, least: int) -> int:
+    text = cells[name]
+    digits = text.removeprefix("-")
+    value = int(text) if digits.isascii() and digits.isdigit() and len(digits) <= 16 else None
+    if value is None or not least <= value <= _MOST:
+        bound = f" of at least {least}" if least >= 0 else ""
+        raise InstanceError(line, f"{name} is {text!r}", f"give a whole number{bound}")
+    return value
+
+
+def _check_pools(row: Row, sizes: dict[str, int]) -> None:
+    for name in row.pools:
+        if name not in sizes:
+            raise InstanceError(
+                row.line, f"pool {name!r} is not declared", f"add --pool {name or 'NAME'}=NODES"
+            )
+    if row.running and len(row.pools) > 1:
+        raise InstanceError(row.line, "a running row names several pools", "name the one it runs in")
+
+
+def _pool_key(name: str) -> PoolKey:
+    return ("", name)
+
+
+def _pool(name: str, size: int) -> Pool:
+    return Pool(_pool_key(name), "", 1, 1, tuple(f"{name}-{i}" for i in range(1, size + 1)))
+
+
+def _lease(row: Row, pool: Pool, used: int, now: int) -> Lease:
+    if used + row.nodes > len(pool.nodes):
+        what = f"{used + row.nodes} nodes run in pool {pool.key[1]!r} of {len(pool.nodes)}"
+        raise InstanceError(row.line, what, "declare the pool larger, or run less")
+    nodes, end = pool.nodes[used : used + row.nodes], now + row.duration
+    return Lease(_key(row), row.slice, pool.key, nodes, now, now, end, end)
+
+
+def _request(row: Row) -> Request:
+    return Request(
+        key=_key(row),
+        slice=row.slice,
+        nodes=row.nodes,
+        duration=row.duration,
+        pools=tuple(_pool_key(name) for name in row.pools),
+        priority=row.priority,
+        filed_at=row.submit,
+        not_before=max(row.submit, row.not_before),
+    )
+
+
+def _key(row: Row) -> str:
+    """Sorts as the rows do, which is the last word of the rank."""
+    return f"{row.line:012d}"

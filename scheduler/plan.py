@@ -1,0 +1,219 @@
+"""When and where each waiting request starts.
+
+A plan begins with the standing promises and moves them later only where a request of higher rank needs their
+room or where they cannot hold any more. Three steps, each over the rank:
+
+1. every committed start stands as a reservation; one that cannot hold is taken out;
+2. every request without a reservation gets the earliest start that leases and reservations of higher rank
+   leave; the lowest ranks in its way are taken out, as few as needed, and placed when their turn comes;
+3. every reservation is lifted out and put back at its earliest start among all others: never later.
+
+Pure: no clock, no files, no network. Held by tests/scheduler/test_plan_properties.py and test_brute_force.py:
+  * a node serves at most one request at any instant, and so does a slice;
+  * from nothing, each request has the earliest start that those before it leave;
+  * with standing promises nobody moves later unless something changed that takes room away.
+"""
+
+from __future__ import annotations
+
+from scheduler.binding import Held, name_nodes, rebind, wanted_shares
+from scheduler.board import Board, Spot, floor, spot
+from scheduler.overlaps import Overlaps
+from scheduler.rank import in_rank_order
+from scheduler.reasons import no_place
+from scheduler.snapshot import Displaced, Placement, Plan, PoolKey, Refusal, Request, Snapshot
+
+
+def plan(snapshot: Snapshot) -> Plan:
+    """The whole future of `snapshot`. Costs about (requests x steps of a pool's calendar)."""
+    planning = _Planning(snapshot)
+    planning.stand()
+    planning.place()
+    planning.compress()
+    return planning.result()
+
+
+class _Planning:
+    """One run. Requests are numbered by rank, so 'of lower rank' reads as 'with a higher number'."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.requests = in_rank_order(snapshot.requests.values())
+        self.spots: list[Spot | None] = [None] * len(self.requests)
+        self.board = Board(snapshot)
+        self.standing = any(request.promise is not None for request in self.requests)
+        # What leases and higher ranks leave. From nothing there is nobody of lower rank yet: the same board.
+        self.above = self.board.copy() if self.standing else self.board
+        self.counted = 0  # how many of the highest ranks are on `above`
+        self.overlaps = Overlaps(self.requests)
+        self.displaced: list[Displaced] = []
+        self.refusals: dict[str, Refusal] = {}
+
+    def stand(self) -> None:
+        """Step 1, in rank order, so that of two that cannot both hold the higher one does."""
+        for i, request in enumerate(self.requests):
+            if request.promise is not None and not self._stands(i, request):
+                self.displaced.append(Displaced(request.key, ""))
+
+    def place(self) -> None:
+        """Step 2."""
+        for i, request in enumerate(self.requests):
+            if self.spots[i] is None:
+                self._count_higher_ranks(i)
+                wish = self.above.earliest(request)
+                if wish is None:
+                    self.refusals[request.key] = no_place(self.snapshot, request)
+                elif self.above is self.board:
+                    self._put(i, wish)
+                else:
+                    wish = self._undisturbing(request, wish)
+                    self._make_room(i, wish)
+                    self._put(i, wish)
+
+    def compress(self) -> None:
+        """Step 3. From nothing nobody was taken out, so nothing was left open that somebody could move into."""
+        if not self.standing:
+            return
+        for i, request in enumerate(self.requests):
+            place = self.spots[i]
+            if place is not None:
+                self.board.lift(request, place)
+                better = self.board.earliest(request, before=place.start)
+                if better is None:
+                    self.board.put_back(request, place)
+                else:
+                    self._put(i, better)
+
+    def result(self) -> Plan:
+        """The plan, in the order of the rank."""
+        bound = self._bound()
+        placements = {
+            request.key: Placement(
+                request.key, place.pool, place.start, place.end, bound.get(request.key, ())
+            )
+            for request, place in zip(self.requests, self.spots, strict=True)
+            if place is not None
+        }
+        order = tuple(request.key for request in self.requests)
+        return Plan(order, placements, self.refusals, tuple(self.displaced))
+
+    def _stands(self, i: int, request: Request) -> bool:
+        place = self._promised(request)
+        if place is None or not self.board.slice_free(request, place):
+            return False
+        if self.board.nodes_free(request, place):
+            self._put(i, place, self._bound_before(request, place))
+            return True
+        return self._rebind_to_fit(i, place)
+
+    def _promised(self, request: Request) -> Spot | None:
+        """Where the promise would stand, if it may stand there at all."""
+        promise, now = request.promise, self.snapshot.now
+        assert promise is not None
+        pool = self.snapshot.pools.get(promise.pool)
+        if pool is None or not pool.open or pool.key not in request.pools:
+            return None
+        if promise.start < max(now, request.not_before):
+            return None
+        return spot(pool, request, promise.start, now)
+
+    def _bound_before(self, request: Request, place: Spot) -> tuple[tuple[int, int], ...]:
+        if request.promise is None or self.board.calendars[place.pool].uniform:
+            return ()
+        held = Held(request.key, request.nodes, place.hold)
+        return wanted_shares(self.board.stretches[place.pool], held, request.promise.bound)
+
+    def _rebind_to_fit(self, i: int, place: Spot) -> bool:
+        """Where nodes differ, those that stand already may change nodes, never times, to let one more stand."""
+        if self.board.calendars[place.pool].uniform:
+            return False
+        there = [*self._held_in(place.pool), (i, place)]
+        found = rebind(
+            self.above.calendars[place.pool],
+            [Held(self.requests[j].key, self.requests[j].nodes, other.hold) for j, other in there],
+        )
+        if found is None:
+            return False
+        for j, other in there[:-1]:
+            self.board.lift(self.requests[j], other)
+        for (j, other), shares in zip(there, found, strict=True):
+            self._put(j, other, shares)
+        return True
+
+    def _held_in(self, pool: PoolKey) -> list[tuple[int, Spot]]:
+        return [(j, place) for j, place in enumerate(self.spots) if place is not None and place.pool == pool]
+
+    def _count_higher_ranks(self, i: int) -> None:
+        if self.above is self.board:
+            return
+        for j in range(self.counted, i):
+            place = self.spots[j]
+            if place is not None:
+                self.above.put_back(self.requests[j], place)
+        self.counted = i
+
+    def _undisturbing(self, request: Request, wish: Spot) -> Spot:
+        """The first pool that gives the same start without moving anybody; room is only taken where it is needed."""
+        for key in request.pools:
+            pool = self.snapshot.pools.get(key)
+            if pool is not None and pool.open and floor(pool, request, self.snapshot.now) <= wish.start:
+                same = spot(pool, request, wish.start, self.snapshot.now)
+                if self.board.fits(request, same):
+                    return same
+        return wish
+
+    def _make_room(self, i: int, wish: Spot) -> None:
+        """Takes out whom `wish` needs gone: all of its slice meanwhile, and of the others as few as needed."""
+        request = self.requests[i]
+        out = self.overlaps.of_slice(i, wish.start, wish.end)
+        for j in out:
+            self._take_out(j)
+        spare = self._lowest_in_the_way(i, wish)
+        for j, place in reversed(spare):  # the highest rank returns first, if it is not needed after all
+            self.board.put_back(self.requests[j], place)
+            if self.board.nodes_free(request, wish):
+                self._note(j, place)
+            else:
+                self.board.lift(self.requests[j], place)
+                out.append(j)
+        self.displaced.extend(Displaced(self.requests[j].key, request.key) for j in sorted(out))
+
+    def _lowest_in_the_way(self, i: int, wish: Spot) -> list[tuple[int, Spot]]:
+        """Takes out the lowest ranks that overlap where nodes are short until `wish` fits."""
+        calendar, nodes = self.board.calendars[wish.pool], self.requests[i].nodes
+        begin, end = wish.hold.begin, wish.hold.end
+        gone: list[tuple[int, Spot]] = []
+        for j in self.overlaps.of_pool(i, wish.pool, begin, end):
+            if calendar.room(begin, end) >= nodes:
+                break
+            place = self.spots[j]
+            assert place is not None
+            overlap = max(begin, place.hold.begin), min(end, place.hold.end)
+            if not calendar.uniform or calendar.room(*overlap) < nodes:
+                gone.append((j, self._take_out(j)))
+        return gone
+
+    def _take_out(self, j: int) -> Spot:
+        place = self.spots[j]
+        assert place is not None
+        self.board.lift(self.requests[j], place)
+        self._note(j, None)
+        return place
+
+    def _put(self, i: int, place: Spot, wanted: tuple[tuple[int, int], ...] = ()) -> None:
+        self._note(i, self.board.put(self.requests[i], place, wanted))
+
+    def _note(self, i: int, place: Spot | None) -> None:
+        self.spots[i] = place
+        self.overlaps.note(i, place)
+
+    def _bound(self) -> dict[str, tuple[str, ...]]:
+        bound: dict[str, tuple[str, ...]] = {}
+        for pool, calendar in self.board.calendars.items():
+            if not calendar.uniform:
+                held = [
+                    Held(self.requests[j].key, self.requests[j].nodes, place.hold, place.shares)
+                    for j, place in self._held_in(pool)
+                ]
+                bound |= name_nodes(self.board.stretches[pool], held)
+        return bound

@@ -1,0 +1,17 @@
+"""A plan that was committed becomes the promises of the next snapshot."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from scheduler.snapshot import Plan, Promise, Snapshot
+
+
+def with_promises(snapshot: Snapshot, plan: Plan) -> Snapshot:
+    """`snapshot` as it stands once `plan` is committed: each placement is a promise, who has none loses theirs."""
+    requests = {}
+    for key, request in snapshot.requests.items():
+        placement = plan.placements.get(key)
+        promise = None if placement is None else Promise(placement.pool, placement.start, placement.bound)
+        requests[key] = replace(request, promise=promise)
+    return replace(snapshot, requests=requests)

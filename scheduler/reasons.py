@@ -1,0 +1,60 @@
+"""Why a request has no start, or not an earlier one, in words that people and machines can act on."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from scheduler.snapshot import FOREVER, Pool, Refusal, Request, Snapshot
+
+
+class Reason(StrEnum):
+    """Why a waiting request has no estimated start."""
+
+    FITS_NOWHERE = "FitsNowhere"  # no pool it may use has such nodes, or so many
+    NODES_OUT = "NodesOut"  # it would fit, but too many nodes are out for good
+    CLUSTER_UNREACHABLE = "ClusterUnreachable"  # it would fit only where nothing new may start now
+    NEEDS_APPROVAL = "NeedsApproval"  # an admin has to agree first
+    LIMIT_EXCEEDED = "LimitExceeded"  # beyond a hard limit of its slice
+
+
+def no_place(snapshot: Snapshot, request: Request) -> Refusal:
+    """Why planning found no start for `request` in any pool."""
+    pools = [snapshot.pools[key] for key in request.pools if key in snapshot.pools]
+    large = [pool for pool in pools if len(pool.nodes) >= request.nodes]
+    if not large:
+        return _fits_nowhere(request, pools)
+    names = ", ".join(_name(pool) for pool in large)
+    if not any(pool.open for pool in large):
+        text = f"{names} cannot be reached, so nothing new starts there; it is planned when it can"
+        return Refusal(request.key, Reason.CLUSTER_UNREACHABLE, text)
+    in_service = max(_nodes_in_service(pool) for pool in large)
+    text = (
+        f"it needs {_nodes(request.nodes)} at once but {names} has at most {in_service} in service; "
+        "it is planned when nodes return"
+    )
+    return Refusal(request.key, Reason.NODES_OUT, text, f"{_nodes(in_service)} or fewer")
+
+
+def _fits_nowhere(request: Request, pools: list[Pool]) -> Refusal:
+    if not pools:
+        text = "no pool it may use has nodes of this shape, with enough GPUs and memory"
+        return Refusal(request.key, Reason.FITS_NOWHERE, text)
+    largest = max(pools, key=lambda pool: len(pool.nodes))  # the first of the largest, in its own order
+    text = f"it asks for {_nodes(request.nodes)} but no pool it may use has so many"
+    would_fit = f"{_nodes(len(largest.nodes))} or fewer, in {_name(largest)}"
+    return Refusal(request.key, Reason.FITS_NOWHERE, text, would_fit)
+
+
+def _nodes_in_service(pool: Pool) -> int:
+    def is_out(name: str) -> bool:
+        return any(window.end >= FOREVER for window in pool.windows.get(name, ()))
+
+    return sum(not is_out(name) for name in pool.nodes)
+
+
+def _name(pool: Pool) -> str:
+    return "/".join(part for part in pool.key if part)
+
+
+def _nodes(count: int) -> str:
+    return f"{count} node" if count == 1 else f"{count} nodes"

@@ -1,0 +1,246 @@
+"""Rules about what one document says of others. They read through a `View` and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from schemas.approval import Approval
+from schemas.base import Document
+from schemas.cluster import Pool
+from schemas.findings import Finding
+from schemas.fit import approval_reasons, gpus_held, misfits, pool_fits
+from schemas.gpr import GPR, GPRTemplate, RequestSpec, resolve
+from schemas.slice import Slice
+from schemas.strictyaml import Path
+from schemas.units import format_duration
+from schemas.view import (
+    View,
+    approvals_key,
+    cluster_path,
+    gpr_path,
+    namespace_key,
+    requests_key,
+    slice_path,
+    template_path,
+)
+
+MAX_REQUESTS = 1000
+"""Files in one slice's folder when the project, for want of a valid project.yaml, gives no number."""
+
+
+class Place(NamedTuple):
+    """A pool and the cluster that has it."""
+
+    cluster: str
+    pool: Pool
+
+    def __str__(self) -> str:
+        pool = self.pool
+        return (
+            f"{self.cluster}/{pool.name} has {pool.size} nodes of {pool.gpus_per_node} x {pool.gpu_shape} "
+            f"with {pool.memory_per_gpu} GB"
+        )
+
+
+def across(file: str, document: Document, view: View) -> Iterator[Finding]:
+    """What is wrong with this document beside the others."""
+    match document:
+        case GPR():
+            yield from _of_gpr(file, document, view)
+        case Slice():
+            yield from _of_slice(file, document, view)
+        case GPRTemplate():
+            yield from _of_clusters(file, document.spec.clusters or (), view)
+        case Approval():
+            yield from _of_approval(file, document, view)
+
+
+def _of_clusters(file: str, names: Iterable[str], view: View) -> Iterator[Finding]:
+    for i, name in enumerate(names):
+        if view.absent(cluster_path(name)):
+            yield Finding(file, "UnknownCluster", f"there is no cluster {name}", ("spec", "clusters", i))
+
+
+def _of_gpr(file: str, gpr: GPR, view: View) -> Iterator[Finding]:
+    slice_ = view.slice(gpr.spec.slice)
+    if slice_ is None and view.absent(slice_path(gpr.spec.slice)):
+        yield Finding(file, "UnknownSlice", f"there is no slice {gpr.spec.slice}", ("spec", "slice"))
+    spec = _resolved(file, gpr, view)
+    if isinstance(spec, Finding):
+        yield spec
+    if slice_ is None or not isinstance(spec, RequestSpec):
+        return
+    yield from _of_clusters(file, spec.clusters, view)
+    for i, name in enumerate(spec.clusters):
+        if name not in slice_.spec.clusters:
+            message = f"slice {spec.slice} does not span cluster {name}"
+            fix = f"choose among {', '.join(slice_.spec.clusters)}, or leave clusters out"
+            yield Finding(file, "ClusterNotAllowed", message, ("spec", "clusters", i), fix)
+    yield from _of_limits(file, spec, slice_, view)
+    places = _places(spec, slice_, view)
+    # Where a cluster is missing or refused nobody can say what would fit.
+    if places is not None:
+        fitting = [place for place in places if pool_fits(spec, place.pool)]
+        yield from _of_places(file, spec, places, fitting)
+        yield from _of_approval_need(file, gpr, spec, slice_, [place.pool for place in fitting], view)
+
+
+def _resolved(file: str, gpr: GPR, view: View) -> RequestSpec | Finding | None:
+    name = gpr.spec.template
+    template = view.template(name) if name else None
+    if name and template is None:
+        if view.absent(template_path(name)):
+            return Finding(file, "UnknownTemplate", f"there is no template {name}", ("spec", "template"))
+        return None
+    spec = resolve(gpr.spec, template.spec if template else None)
+    return Finding(file, "NothingToAskFor", spec, ("spec",)) if isinstance(spec, str) else spec
+
+
+def _of_limits(file: str, spec: RequestSpec, slice_: Slice, view: View) -> Iterator[Finding]:
+    limits = slice_.spec.limits
+    longest = limits.max_duration
+    if longest is not None and spec.duration > longest:
+        message = f"the slice allows {format_duration(longest)}, this is {format_duration(spec.duration)}"
+        yield Finding(file, "DurationTooLong", message, ("spec", "duration"))
+    if spec.priority > limits.max_priority:
+        message = f"the slice allows priority {limits.max_priority}, this is {spec.priority}"
+        yield Finding(file, "PriorityTooHigh", message, ("spec", "priority"))
+    if limits.max_nodes is not None and spec.nodes > limits.max_nodes:
+        message = f"the slice allows {limits.max_nodes} nodes, this asks for {spec.nodes}"
+        yield Finding(file, "TooManyNodes", message, ("spec", "nodes"))
+    for shape in spec.gpu_shapes:
+        if limits.gpu_shapes and shape not in limits.gpu_shapes:
+            message = f"the slice may use {', '.join(limits.gpu_shapes)}, this asks for {shape}"
+            yield Finding(file, "ShapeNotAllowed", message, ("spec", "gpuShape"))
+    project = view.project()
+    if project is not None and spec.extend > project.spec.max_extension:
+        message = f"the project allows {format_duration(project.spec.max_extension)} of grace"
+        yield Finding(file, "ExtensionTooLong", message, ("spec", "extend"))
+
+
+def _places(spec: RequestSpec, slice_: Slice, view: View) -> list[Place] | None:
+    """Every pool that the slice may use and the request allows; None when a cluster is not there to be read."""
+    clusters = [view.cluster(name) for name in spec.clusters or slice_.spec.clusters]
+    shapes = slice_.spec.limits.gpu_shapes
+    places = []
+    for cluster in clusters:
+        if cluster is None:
+            return None
+        name = cluster.metadata.name
+        places += [Place(name, p) for p in cluster.spec.pools if not shapes or p.gpu_shape in shapes]
+    return places
+
+
+def _of_places(
+    file: str, spec: RequestSpec, places: Sequence[Place], fitting: Sequence[Place]
+) -> Iterator[Finding]:
+    if any(place.pool.size >= spec.nodes for place in fitting):
+        return
+    shapes = {place.pool.gpu_shape for place in places}
+    if spec.gpu_shapes and shapes.isdisjoint(spec.gpu_shapes):
+        message = f"no allowed cluster has {' or '.join(spec.gpu_shapes)}"
+        fix = f"choose among {', '.join(sorted(shapes)) or 'no shape at all'}"
+        yield Finding(file, "UnknownShape", message, ("spec", "gpuShape"), fix)
+    elif not fitting:
+        yield _misfit(file, spec, places)
+    else:
+        largest = max(fitting, key=lambda place: place.pool.size)
+        message = f"{spec.nodes} nodes of one pool are asked for; {largest}"
+        fix = f"ask for at most {largest.pool.size} nodes"
+        yield Finding(file, "FitsNowhere", message, ("spec", "nodes"), fix)
+
+
+def _misfit(file: str, spec: RequestSpec, places: Sequence[Place]) -> Finding:
+    """The nearest pool and what keeps the request out of it."""
+    if not places:
+        return Finding(file, "FitsNowhere", "the allowed clusters have no pool the slice may use", ("spec",))
+    nearest = min(places, key=lambda place: len(misfits(spec, place.pool)))
+    fields = misfits(spec, nearest.pool)
+    path: Path = ("spec", *fields[0].split("."))
+    message = f"no pool has such nodes; {nearest}, which is not the {' and '.join(fields)} asked for"
+    return Finding(file, "FitsNowhere", message, path, f"change {' and '.join(fields)}")
+
+
+def _of_approval_need(
+    file: str, gpr: GPR, spec: RequestSpec, slice_: Slice, fitting: Sequence[Pool], view: View
+) -> Iterator[Finding]:
+    quota = slice_.spec.quota.gpus if slice_.spec.quota else None
+    project = view.project()
+    most = project.spec.limits.nodes_per_request if project else spec.nodes
+    reasons = approval_reasons(spec, fitting, quota, most)
+    if not reasons or _approved(gpr, spec, slice_, fitting, view):
+        return
+    held = min((gpus_held(spec, pool) for pool in fitting), default=0)
+    texts = {
+        "QuotaExceeded": f"{held} GPUs exceed the slice's quota of {quota}",
+        "NodeLimitExceeded": f"{spec.nodes} nodes exceed the project's limit of {most}",
+    }
+    message = f"an admin must approve: {', '.join(texts[reason] for reason in reasons)}"
+    yield Finding(file, "NeedsApproval", message, ("spec",))
+
+
+def _approved(gpr: GPR, spec: RequestSpec, slice_: Slice, pools: Sequence[Pool], view: View) -> bool:
+    """Whether an approval of exactly this content is on file; whether it still counts only a clock can say."""
+    digest = None
+    for path in view.parts(approvals_key(spec.slice, gpr.metadata.name)):
+        approval = view.document(path, Approval)
+        if approval is None or approval.spec.limit is None or approval.spec.decision != "approve":
+            continue
+        digest = digest or spec.digest(slice_.spec.limits.max_priority)
+        held = min((gpus_held(spec, pool) for pool in pools), default=0)
+        enough = approval.spec.limit.gpus >= held and approval.spec.limit.nodes >= spec.nodes
+        if enough and approval.spec.spec_digest == digest:
+            return True
+    return False
+
+
+def _of_slice(file: str, slice_: Slice, view: View) -> Iterator[Finding]:
+    spec, name = slice_.spec, slice_.metadata.name
+    yield from _of_clusters(file, spec.clusters, view)
+    for cluster in spec.clusters:
+        for i, namespace in enumerate(spec.namespaces):
+            others = [path for path in view.parts(namespace_key(cluster, namespace)) if path != file]
+            if others:
+                message = f"namespace {namespace} of cluster {cluster} is also claimed by {others[0]}"
+                yield Finding(file, "NamespaceTaken", message, ("spec", "namespaces", i))
+    yield from _of_slice_shapes(file, slice_, view)
+    project = view.project()
+    most = project.spec.limits.requests_per_slice if project else MAX_REQUESTS
+    count = view.count(requests_key(name))
+    if count > most:
+        message = f"slices/{name}/gprs holds {count} requests, at most {most} are allowed"
+        yield Finding(file, "TooManyRequests", message)
+
+
+def _of_slice_shapes(file: str, slice_: Slice, view: View) -> Iterator[Finding]:
+    if not slice_.spec.limits.gpu_shapes:
+        return
+    clusters = [view.cluster(name) for name in slice_.spec.clusters]
+    known = {pool.gpu_shape for cluster in clusters if cluster for pool in cluster.spec.pools}
+    for i, shape in enumerate(slice_.spec.limits.gpu_shapes):
+        if shape not in known and None not in clusters:
+            message = f"no cluster of the slice has {shape}"
+            yield Finding(file, "UnknownShape", message, ("spec", "limits", "gpuShapes", i))
+
+
+def _of_approval(file: str, approval: Approval, view: View) -> Iterator[Finding]:
+    spec, name = approval.spec, approval.metadata.name
+    project = view.project()
+    if project is not None and name not in {admin.handle for admin in project.spec.admins}:
+        handles = ", ".join(admin.handle for admin in project.spec.admins)
+        message = f"{name} is no admin of the project"
+        yield Finding(file, "NotAnAdmin", message, ("metadata", "name"), f"admins are {handles}")
+    gpr = view.gpr(spec.slice, spec.gpr)
+    if gpr is None:
+        if view.absent(gpr_path(spec.slice, spec.gpr)):
+            message = f"there is no request {spec.slice}/{spec.gpr}"
+            yield Finding(file, "UnknownRequest", message, ("spec", "gpr"))
+        return
+    slice_, request = view.slice(spec.slice), _resolved(file, gpr, view)
+    if slice_ is None or not isinstance(request, RequestSpec):
+        return
+    digest = request.digest(slice_.spec.limits.max_priority)
+    if digest != spec.spec_digest:
+        message = f"{spec.slice}/{spec.gpr} now has the digest {digest}"
+        yield Finding(file, "StaleApproval", message, ("spec", "specDigest"))

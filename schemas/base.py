@@ -1,0 +1,73 @@
+"""What every document has in common: frozen, strict, unknown fields refused, camelCase outside."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from schemas.units import Name
+
+API_VERSION = "egs.dev/v1alpha1"
+
+
+class Model(BaseModel):
+    """Base of all documents and their parts; strict, so that `"2"` or `true` is never a number."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        alias_generator=to_camel,
+        populate_by_name=True,
+        field_title_generator=lambda name, _: to_camel(name),
+    )
+
+
+class Metadata(Model):
+    """A document's name; it equals its file's (or folder's) name."""
+
+    name: Annotated[Name, Field(description="Equals the name of the file, for a slice of its folder.")]
+    labels: Annotated[
+        dict[str, str], Field(max_length=32, description="Free words of your own; nothing here reads them.")
+    ] = Field(default_factory=dict)
+
+
+class Document(Model):
+    """The head that every document carries."""
+
+    api_version: Annotated[
+        Literal["egs.dev/v1alpha1"], Field(description="Version of this document format.")
+    ] = "egs.dev/v1alpha1"
+    # Every kind narrows it; it stands here for its place in the order of fields.
+    kind: Annotated[str, Field(description="Kind of document.")]
+    metadata: Annotated[Metadata, Field(description="Its name, and labels.")]
+
+
+class Person(Model):
+    """Someone who may act here."""
+
+    email: Annotated[
+        str,
+        Field(
+            pattern=r"^[^@\s<>]{1,64}@[^@\s<>]{1,189}$",
+            description="Address by which commits name this person.",
+            examples=["ada@example.com"],
+        ),
+    ]
+    name: Annotated[
+        Name | None,
+        Field(
+            description="Short name used for approval files; absent: the part of the address before the @, "
+            "in lower case, other characters as '-'."
+        ),
+    ] = None
+
+    @property
+    def handle(self) -> str:
+        """The name under which this person's approvals are filed."""
+        if self.name is not None:
+            return self.name
+        local = self.email.partition("@")[0].lower()
+        return "".join(c if c.isascii() and c.isalnum() else "-" for c in local).strip("-")[:63]

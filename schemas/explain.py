@@ -1,0 +1,178 @@
+"""Say everything that is wrong with a document its model refused, in sentences.
+
+The model decides; the JSON Schema made from it explains, because a schema's errors name keyword, bound and
+place. What only the model sees (a date that does not exist) is added in the model's words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from functools import cache
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError as SchemaError
+from jsonschema.exceptions import best_match
+from pydantic import ValidationError
+
+from schemas.base import API_VERSION, Document
+from schemas.findings import Finding
+from schemas.jsonschemas import schema_of
+from schemas.strictyaml import Path
+
+MOST = 50
+"""Findings of one document; who mends fifty runs the check again."""
+
+_TYPES = {
+    "integer": "a whole number",
+    "number": "a number",
+    "string": "text",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "a mapping",
+    "null": "empty",
+}
+_SENTENCES: dict[str, Callable[[Any], str]] = {
+    "minimum": lambda bound: f"at least {bound} is allowed",
+    "exclusiveMinimum": lambda bound: f"it must be more than {bound}",
+    "maximum": lambda bound: f"at most {bound} is allowed",
+    "minItems": lambda bound: f"at least {bound} entry is needed",
+    "maxItems": lambda bound: f"at most {bound} entries are allowed",
+    "maxLength": lambda bound: f"at most {bound} characters are allowed",
+    "maxProperties": lambda bound: f"at most {bound} fields are allowed",
+    "enum": lambda values: f"allowed: {', '.join(map(str, values))}",
+    "const": lambda value: f"allowed: {value}",
+    "pattern": lambda _: "it is not written in the form this field needs",
+}
+
+
+@cache
+def validator_of(model: type[Document]) -> Draft202012Validator:
+    """The validator for a kind's schema."""
+    return Draft202012Validator(schema_of(model))
+
+
+def explain(file: str, model: type[Document], value: Any, refusal: ValidationError) -> tuple[Finding, ...]:
+    """Every reason for which `model` refused `value`, at most `MOST`; never none."""
+    if not isinstance(value, Mapping):
+        return (Finding(file, "NotAMapping", f"the file holds {_shown(value)}, not a mapping"),)
+    wrong_head = _wrong_head(file, model, value)
+    if wrong_head:
+        return (wrong_head,)
+    found = list(_from_schema(file, validator_of(model).iter_errors(value)))
+    places = {finding.path for finding in found}
+    found += [extra for extra in _from_model(file, value, refusal) if not _covered(extra.path, places)]
+    return tuple(found[:MOST])
+
+
+def _wrong_head(file: str, model: type[Document], value: Mapping[str, Any]) -> Finding | None:
+    """With another kind or version nothing below the head can be judged."""
+    kind, want = value.get("kind"), model.model_fields["kind"].default
+    if kind is not None and kind != want:
+        return Finding(file, "WrongKind", f"kind is {_shown(kind)}, files here hold {want}", ("kind",))
+    version = value.get("apiVersion")
+    if version is not None and version != API_VERSION:
+        return Finding(file, "WrongVersion", f"apiVersion is {_shown(version)}", ("apiVersion",))
+    return None
+
+
+def _from_schema(file: str, errors: Iterable[SchemaError]) -> Iterator[Finding]:
+    for error in errors:
+        # Of a choice's branches, the one that the author most likely meant.
+        yield from _one(file, best_match([error]) if error.validator == "anyOf" else error)
+
+
+def _one(file: str, error: Any) -> Iterator[Finding]:
+    path = tuple(error.absolute_path)
+    if error.validator == "additionalProperties":
+        for name in sorted(set(error.instance) - set(error.schema.get("properties", ()))):
+            yield _unknown(file, (*path, name), error.schema["properties"])
+    elif error.validator == "required":
+        for name in sorted(set(error.validator_value) - set(error.instance)):
+            yield _missing(file, (*path, name), error.schema)
+    elif error.validator == "anyOf" and path == ("spec",):
+        for name in ("nodes", "duration"):
+            if error.instance.get(name) is None:
+                yield _missing(file, (*path, name), error.schema, " unless a template gives it")
+    elif error.validator in ("type", "anyOf"):
+        types = _types_of(error.schema)
+        message = f"{_dotted(path)} must be {types}, this is {_shown(error.instance)}"
+        yield Finding(file, "WrongType", message, path, _advice(error))
+    else:
+        sentence = _SENTENCES.get(error.validator, lambda _: "it is not allowed")(error.validator_value)
+        message = f"{_dotted(path)} is {_shown(error.instance)}: {sentence}"
+        yield Finding(file, "BadValue", message, path, _advice(error))
+
+
+def _unknown(file: str, path: Path, fields: Mapping[str, Any]) -> Finding:
+    name = str(path[-1])
+    near = get_close_matches(name[:64].lower(), [field.lower() for field in fields], 1, 0.6)
+    meant = next((field for field in fields if near and field.lower() == near[0]), None)
+    fix = f"did you mean {meant}?" if meant else f"fields here: {', '.join(sorted(fields))}"
+    return Finding(file, "UnknownField", f"{_dotted(path)} is no field of this kind", path, fix, on_key=True)
+
+
+def _missing(file: str, path: Path, schema: Mapping[str, Any], unless: str = "") -> Finding:
+    about = schema.get("properties", {}).get(path[-1], {}).get("description", "")
+    fix = f"add {path[-1]}" + (f": {about}" if about else "")
+    return Finding(file, "MissingField", f"{_dotted(path)} is needed{unless}", path, fix)
+
+
+def _types_of(schema: Mapping[str, Any]) -> str:
+    branches = schema.get("anyOf", [schema])
+    types = [_TYPES[branch["type"]] for branch in branches if branch.get("type", "null") != "null"]
+    return " or ".join(dict.fromkeys(types)) or "something else"
+
+
+def _advice(error: SchemaError) -> str | None:
+    """What the field is for and an example, from the nearest schema that says so."""
+    near: Any = error
+    while near is not None:
+        about, examples = near.schema.get("description"), near.schema.get("examples")
+        if about or examples:
+            return "; ".join(
+                part for part in (about, f"for example {examples[0]}" if examples else "") if part
+            )
+        near = near.parent
+    return None
+
+
+def _from_model(file: str, value: Any, refusal: ValidationError) -> Iterator[Finding]:
+    for error in refusal.errors(include_url=False, include_context=False):
+        path = _real_path(value, error["loc"])
+        message = error["msg"].removeprefix("Value error, ")
+        yield Finding(file, "BadValue", f"{_dotted(path)}: {message}", path)
+
+
+def _real_path(value: Any, steps: Iterable[str | int]) -> Path:
+    """The part of a model's error path that exists in the document; the rest names branches of a choice."""
+    path: list[str | int] = []
+    for step in steps:
+        inside = isinstance(value, dict) and step in value
+        if not inside and not (isinstance(value, list) and isinstance(step, int) and step < len(value)):
+            break
+        path.append(step)
+        value = value[step]
+    return tuple(path)
+
+
+def _covered(path: Path, places: set[Path]) -> bool:
+    """Whether the schema has spoken about this value, or about one inside or around it."""
+    return any(place[: len(path)] == path or path[: len(place)] == place for place in places)
+
+
+def _dotted(path: Path) -> str:
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+    return text or "the document"
+
+
+def _shown(value: Any) -> str:
+    text = (
+        {True: "true", False: "false", None: "empty"}[value]
+        if value is None or value is True or value is False
+        else repr(value)
+    )
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,90 @@
+"""Rules that one document breaks or keeps by itself, beyond what its model can say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from schemas.approval import Approval
+from schemas.base import Document
+from schemas.cluster import Cluster
+from schemas.findings import Finding
+from schemas.gpr import GPR, GPRTemplate, Wish
+from schemas.slice import Slice
+from schemas.strictyaml import Path
+from schemas.units import MIB_ABOVE, memory_gb
+
+
+def inside(file: str, document: Document) -> Iterator[Finding]:
+    """What is wrong or worth a word in this document alone."""
+    match document:
+        case GPR() | GPRTemplate():
+            yield from _of_wish(file, document.spec)
+        case Cluster():
+            yield from _of_names(file, document)
+            yield from _of_maintenance(file, document)
+            yield from _of_health(file, document)
+        case Slice():
+            if document.spec.weight != 1:
+                yield _idle(file, "weight", "every slice counts alike")
+        case Approval():
+            if document.spec.decision == "approve" and document.spec.limit is None:
+                yield Finding(file, "LimitMissing", "the approval has no limit", ("spec",))
+
+
+def _of_wish(file: str, wish: Wish) -> Iterator[Finding]:
+    memory = wish.memory_per_gpu
+    if memory is not None and memory > MIB_ABOVE:
+        message = f"memoryPerGpu {memory} is taken as MiB: {memory_gb(memory)} GB"
+        fix = f"write memoryPerGpu: {memory_gb(memory)}"
+        yield Finding(file, "MemoryInMiB", message, ("spec", "memoryPerGpu"), fix)
+    if wish.sharing not in (None, "dedicated"):
+        yield _idle(file, "sharing", "nodes are handed over whole")
+    if wish.idle_timeout is not None:
+        yield _idle(file, "idleTimeout", "nobody looks whether the GPUs are used")
+    if wish.preemptible is False:
+        yield _idle(file, "preemptible", "no request is ever preempted")
+
+
+def _idle(file: str, field: str, meanwhile: str) -> Finding:
+    return Finding(file, "NotYetInEffect", f"{field} does nothing yet: {meanwhile}", ("spec", field))
+
+
+def _of_names(file: str, cluster: Cluster) -> Iterator[Finding]:
+    pools = Counter(pool.name for pool in cluster.spec.pools)
+    nodes: set[str] = set()
+    for i, pool in enumerate(cluster.spec.pools):
+        at: Path = ("spec", "pools", i)
+        if pools[pool.name] > 1:
+            yield Finding(file, "DuplicatePool", f"several pools are named {pool.name}", (*at, "name"))
+        names = pool.node_names()
+        twice = nodes.intersection(names) or {name for name, n in Counter(names).items() if n > 1}
+        if twice and pools[pool.name] == 1:
+            message = f"several nodes are named {min(twice)}"
+            yield Finding(file, "DuplicateNode", message, (*at, "nodes"))
+        nodes.update(names)
+
+
+def _of_maintenance(file: str, cluster: Cluster) -> Iterator[Finding]:
+    pools = {pool.name for pool in cluster.spec.pools}
+    nodes = {name for pool in cluster.spec.pools for name in pool.node_names()}
+    for i, window in enumerate(cluster.spec.maintenance):
+        at: Path = ("spec", "maintenance", i)
+        if window.end <= window.begin:
+            yield Finding(file, "EndBeforeBegin", "the window ends before it begins", (*at, "end"))
+        for rule, field, names, known in (
+            ("UnknownPool", "pools", window.pools, pools),
+            ("UnknownNode", "nodes", window.nodes, nodes),
+        ):
+            for j, name in enumerate(names):
+                if name not in known:
+                    yield Finding(file, rule, f"no such {field[:-1]}: {name}", (*at, field, j))
+
+
+def _of_health(file: str, cluster: Cluster) -> Iterator[Finding]:
+    health = cluster.spec.health
+    if health.clear_temperature > health.max_temperature:
+        message = (
+            f"clearTemperature {health.clear_temperature} is above maxTemperature {health.max_temperature}"
+        )
+        yield Finding(file, "BadThresholds", message, ("spec", "health"))

@@ -1,0 +1,57 @@
+"""Slice: a team's isolated workspace across clusters."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from schemas.base import Document, Model, Person
+from schemas.cluster import Shape
+from schemas.units import Lasting, Name
+
+
+class Quota(Model):
+    """What one request may hold without approval."""
+
+    gpus: Annotated[int, Field(ge=0, le=1_000_000, description="GPUs of all its nodes together.")]
+
+
+class SliceLimits(Model):
+    """Hard bounds; no approval lifts them."""
+
+    max_duration: Annotated[Lasting | None, Field(description="Longest duration of a request.")] = None
+    max_priority: Annotated[int, Field(ge=1, le=300, description="Highest priority of a request.")] = 300
+    max_nodes: Annotated[int | None, Field(ge=1, le=100_000, description="Most nodes of a request.")] = None
+    gpu_shapes: Annotated[
+        tuple[Shape, ...], Field(max_length=100, description="Shapes it may ask for; empty: all.")
+    ] = ()
+
+
+class SliceSpec(Model):
+    """Who works here, where, and within which bounds."""
+
+    description: Annotated[str, Field(max_length=500, description="For people.")] = ""
+    members: Annotated[
+        tuple[Person, ...], Field(min_length=1, max_length=1000, description="Who may file requests.")
+    ]
+    clusters: Annotated[
+        tuple[Name, ...],
+        Field(min_length=1, max_length=100, description="Clusters it spans, in order of preference."),
+    ]
+    namespaces: Annotated[
+        tuple[Name, ...],
+        Field(min_length=1, max_length=100, description="Its namespaces in each of those clusters."),
+    ]
+    quota: Annotated[Quota | None, Field(description="Absent: no bound but the project's.")] = None
+    limits: Annotated[SliceLimits, Field(description="Hard bounds of a request.")] = SliceLimits()
+    weight: Annotated[
+        float, Field(gt=0, le=1000, description="Share beside other slices of one priority.")
+    ] = 1.0
+
+
+class Slice(Document):
+    """`slices/<slice>/slice.yaml`."""
+
+    kind: Annotated[Literal["Slice"], Field(description="Kind of document.")] = "Slice"
+    spec: Annotated[SliceSpec, Field(description="Who works here, where, within which bounds.")]

@@ -1,0 +1,306 @@
+"""What the machines write back: facts only. What follows from a fact and the clock is left to readers."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from schemas.approval import ApprovalLimit
+from schemas.base import Document, Model
+from schemas.gpr import RequestSpec
+from schemas.units import Duration, Instant
+
+
+class Phase(StrEnum):
+    """Where a request is in its life; moves between them: `scheduler.lifecycle`."""
+
+    PENDING_APPROVAL = "PendingApproval"
+    QUEUED = "Queued"
+    PROVISIONING = "Provisioning"
+    PROVISIONED = "Provisioned"
+    RELEASING = "Releasing"
+    COMPLETED = "Completed"
+    CANCELLED = "Cancelled"
+    REJECTED = "Rejected"
+    FAILED = "Failed"
+
+
+WAITING = frozenset({Phase.PENDING_APPROVAL, Phase.QUEUED})
+HOLDING = frozenset({Phase.PROVISIONING, Phase.PROVISIONED, Phase.RELEASING})
+TERMINAL = frozenset({Phase.COMPLETED, Phase.CANCELLED, Phase.REJECTED, Phase.FAILED})
+
+
+class Cause(StrEnum):
+    """The closed list of reasons for which a promised start moves later."""
+
+    HIGHER_RANK_ARRIVED = "HigherRankArrived"
+    APPROVED = "Approved"
+    REQUEUED = "Requeued"
+    REQUEST_CHANGED = "RequestChanged"
+    ADMIN_MOVED = "AdminMoved"
+    POLICY_CHANGED = "PolicyChanged"
+    MAINTENANCE_ADDED = "MaintenanceAdded"
+    NODE_LOST = "NodeLost"
+    NODE_REPLACED = "NodeReplaced"
+    CHECKS_FAILED = "ChecksFailed"
+    CLUSTER_UNREACHABLE = "ClusterUnreachable"
+    CONTROLLER_ABSENT = "ControllerAbsent"
+
+
+class Slip(Model):
+    """A committed start that moved later, and why."""
+
+    was: Annotated[Instant, Field(description="The start promised before.")]
+    now: Annotated[Instant | None, Field(description="Absent: no start is known any more.")] = None
+    cause: Annotated[Cause, Field(description="Why, from the closed list.")]
+    by: Annotated[str, Field(description="What did it: a request, a node, a cluster.")] = ""
+    at: Annotated[Instant, Field(description="When it was committed.")]
+
+
+class Condition(Model):
+    """A claim about a request that holds beside its phase."""
+
+    type: Annotated[str, Field(description="FileMissing, EditRefused, InvalidFile, ExtensionRefused, …")]
+    reason: Annotated[str, Field(description="Stable CamelCase word for machines.")]
+    message: Annotated[str, Field(description="What is so, and what to do.")]
+    at: Annotated[Instant, Field(description="Since when.")]
+
+
+class Assignment(Model):
+    """The nodes of a request, from Provisioning on."""
+
+    cluster: Annotated[str, Field(description="Cluster of its nodes.")]
+    pool: Annotated[str, Field(description="Pool of its nodes.")]
+    nodes: Annotated[tuple[str, ...], Field(description="Names of its nodes.")]
+
+
+class Check(Model):
+    """One check of one node, before a start or after an end."""
+
+    stage: Annotated[Literal["pre", "post"], Field(description="pre: before the start; post: after the end.")]
+    node: Annotated[str, Field(description="Node it looked at.")]
+    name: Annotated[str, Field(description="What was checked.")]
+    passed: Annotated[bool, Field(description="Whether the node passed.")]
+    value: Annotated[str, Field(description="What was measured.")] = ""
+    log: Annotated[str, Field(description="Last lines of its log.")] = ""
+    at: Annotated[Instant, Field(description="When it ended.")]
+
+
+class Cost(Model):
+    """What a request has cost so far, at its last change."""
+
+    amount: Annotated[float, Field(description="In the project's currency.")]
+    currency: Annotated[str, Field(description="The project's currency.")]
+    gpu_hours: Annotated[float, Field(description="GPU-hours held, all GPUs of each node.")]
+
+
+class ApprovalState(Model):
+    """Why a request needs an admin, and what the admin said."""
+
+    reasons: Annotated[tuple[str, ...], Field(description="QuotaExceeded, NodeLimitExceeded.")] = ()
+    decision: Annotated[
+        Literal["approve", "reject"] | None, Field(description="Absent: nobody has decided.")
+    ] = None
+    by: Annotated[str, Field(description="Handle of the admin.")] = ""
+    message: Annotated[str, Field(description="The admin's reason.")] = ""
+    limit: Annotated[ApprovalLimit | None, Field(description="The most that was approved.")] = None
+    at: Annotated[Instant | None, Field(description="When the decision was first seen.")] = None
+
+
+class Mark(Model):
+    """A share of the lease that has passed, told exactly once."""
+
+    percent: Annotated[int, Field(description="25, 50 or 75.")]
+    at: Annotated[Instant, Field(description="When it was told.")]
+
+
+class GPRStatus(Model):
+    """All that is known about one request."""
+
+    phase: Annotated[Phase, Field(description="Where it is in its life.")]
+    reason: Annotated[str | None, Field(description="Why it is there: a stable CamelCase word.")] = None
+    message: Annotated[str | None, Field(description="The same for people, with what to do.")] = None
+    conditions: Annotated[tuple[Condition, ...], Field(description="Claims that hold beside the phase.")] = ()
+    uid: Annotated[str, Field(description="Unique for the life of the file: gpr-xxxxxxxx-xxxx.")]
+    filed_at: Annotated[Instant, Field(description="When the request took its place in the queue.")]
+    estimated_start_time: Annotated[Instant | None, Field(description="The promise.")] = None
+    estimated_end_time: Annotated[Instant | None, Field(description="The promise's end.")] = None
+    estimated_cluster: Annotated[str | None, Field(description="Cluster of the promise.")] = None
+    estimated_pool: Annotated[str | None, Field(description="Pool of the promise.")] = None
+    bound_nodes: Annotated[
+        tuple[str, ...], Field(description="Nodes with windows of their own that the promise counts on.")
+    ] = ()
+    slips: Annotated[
+        tuple[Slip, ...], Field(description="Every move of the promise to later, oldest first.")
+    ] = ()
+    assignment: Annotated[Assignment | None, Field(description="Its nodes, once decided.")] = None
+    held_from: Annotated[Instant | None, Field(description="When its nodes were taken for checks.")] = None
+    start_time: Annotated[Instant | None, Field(description="When it became Provisioned.")] = None
+    end_time: Annotated[Instant | None, Field(description="The strict end.")] = None
+    released_at: Annotated[Instant | None, Field(description="When its last node was clean again.")] = None
+    approval: Annotated[ApprovalState | None, Field(description="Absent: it needs no admin.")] = None
+    checks: Annotated[tuple[Check, ...], Field(description="Checks of its nodes, oldest first.")] = ()
+    cost: Annotated[Cost | None, Field(description="What it has cost so far.")] = None
+    cost_before: Annotated[Cost | None, Field(description="Of earlier leases of a requeued request.")] = None
+    retry_count: Annotated[int, Field(description="How often it was queued again after failed checks.")] = 0
+    delayed_count: Annotated[int, Field(description="How often its promise moved later.")] = 0
+    evicted_by: Annotated[str | None, Field(description="slice/name of the request it made room for.")] = None
+    replaced_nodes: Annotated[tuple[str, ...], Field(description="Nodes taken out while it ran.")] = ()
+    marks: Annotated[tuple[Mark, ...], Field(description="Shares of its lease already told.")] = ()
+    remaining: Annotated[Duration | None, Field(description="What is left of a requeued duration.")] = None
+    extended_by: Annotated[Duration, Field(description="Grace granted beyond its duration.")] = timedelta()
+    accepted_spec: Annotated[
+        RequestSpec, Field(description="The request as last accepted, template expanded.")
+    ]
+    spec_digest: Annotated[str, Field(description="What an approval binds, of the accepted spec.")]
+
+
+class GPRRecord(Document):
+    """`slices/<slice>/gprs/<name>.yaml` on the status branch."""
+
+    kind: Annotated[Literal["GPR"], Field(description="Kind of document.")] = "GPR"
+    status: Annotated[GPRStatus, Field(description="All that is known about the request.")]
+
+
+class GpuReport(Model):
+    """One GPU as its agent judges it."""
+
+    uuid: Annotated[str, Field(description="The vendor's identity of the GPU.")]
+    index: Annotated[int, Field(description="Its number in the node.")]
+    product: Annotated[str, Field(description="Product name.")]
+    memory_mib: Annotated[int, Field(description="Memory, MiB.")]
+    healthy: Annotated[bool, Field(description="The agent's verdict.")]
+    reasons: Annotated[tuple[str, ...], Field(description="Faults that hold, worst first.")] = ()
+
+
+class AgentReport(Document):
+    """`report.yaml` on an agent's own branch; written on change only."""
+
+    kind: Annotated[Literal["AgentReport"], Field(description="Kind of document.")] = "AgentReport"
+    cluster: Annotated[str, Field(description="Cluster of the node.")]
+    node: Annotated[str, Field(description="The node it speaks of.")]
+    at: Annotated[Instant, Field(description="When something last changed.")]
+    healthy: Annotated[bool, Field(description="Whether the node can serve.")]
+    reason: Annotated[str | None, Field(description="The worst fault.")] = None
+    message: Annotated[str | None, Field(description="The same for people.")] = None
+    gpus: Annotated[tuple[GpuReport, ...], Field(description="Every GPU of the node.")] = ()
+    faults: Annotated[
+        tuple[Instant, ...], Field(description="When faults began within the last day, oldest first.")
+    ] = ()
+
+
+class NodeState(StrEnum):
+    """What a node is to the planner."""
+
+    READY = "Ready"
+    UNHEALTHY = "Unhealthy"  # reported bad and taken out
+    SUSPECT = "Suspect"  # reported bad, but the pool's isolation limit is reached: an admin's word is needed
+    QUARANTINED = "Quarantined"  # bad too often, or unclean after a lease: people free it
+    CORDONED = "Cordoned"  # somebody else took it out
+    DIRTY = "Dirty"  # its lease is over, its drain is not
+    LOST = "Lost"  # the cluster does not know it, or it is silent
+
+
+class NodeRecord(Document):
+    """`nodes/<cluster>/<node>.yaml`: a node that is, or was within a day, not simply Ready."""
+
+    kind: Annotated[Literal["Node"], Field(description="Kind of document.")] = "Node"
+    cluster: Annotated[str, Field(description="Cluster of the node.")]
+    pool: Annotated[str, Field(description="Pool of the node.")]
+    state: Annotated[NodeState, Field(description="What it is to the planner.")]
+    reason: Annotated[str | None, Field(description="Why: a stable CamelCase word.")] = None
+    message: Annotated[str | None, Field(description="The same for people.")] = None
+    since: Annotated[Instant, Field(description="Since when it is so.")]
+    until: Annotated[
+        Instant | None, Field(description="When a failed check is no longer held against it.")
+    ] = None
+    gpus: Annotated[tuple[GpuReport, ...], Field(description="Its GPUs as last reported.")] = ()
+
+
+class InventoryPool(Model):
+    """Counts of one pool."""
+
+    name: Annotated[str, Field(description="Name of the pool.")]
+    gpu_shape: Annotated[str, Field(description="GPU product.")]
+    gpus_per_node: Annotated[int, Field(description="GPUs of one node.")]
+    memory_per_gpu: Annotated[int, Field(description="Nominal memory of one GPU, GB.")]
+    nodes: Annotated[int, Field(description="Nodes it should have.")]
+    ready: Annotated[int, Field(description="Nodes that are Ready.")]
+    leased: Annotated[int, Field(description="Nodes that requests hold.")]
+
+
+class InventoryNode(Model):
+    """One node that is leased or out."""
+
+    name: Annotated[str, Field(description="Name of the node.")]
+    pool: Annotated[str, Field(description="Its pool.")]
+    state: Annotated[NodeState, Field(description="What it is to the planner.")]
+    lease: Annotated[str | None, Field(description="slice/name of the request that holds it.")] = None
+
+
+class Inventory(Document):
+    """`clusters/<cluster>/inventory.yaml`."""
+
+    kind: Annotated[Literal["Inventory"], Field(description="Kind of document.")] = "Inventory"
+    mode: Annotated[str, Field(description="The cluster's mode.")]
+    reachable: Annotated[bool, Field(description="Whether the cluster answers.")]
+    since: Annotated[Instant, Field(description="When `reachable` last changed.")]
+    pools: Annotated[tuple[InventoryPool, ...], Field(description="Counts by pool.")] = ()
+    nodes: Annotated[tuple[InventoryNode, ...], Field(description="Only nodes leased or not Ready.")] = ()
+
+
+class Reservation(Model):
+    """A stretch of time on nodes: named ones for a lease, a number of them for a promise."""
+
+    request: Annotated[str, Field(description="slice/name.")]
+    phase: Annotated[Phase, Field(description="Phase of the request.")]
+    pool: Annotated[str, Field(description="Pool of the nodes.")]
+    nodes: Annotated[tuple[str, ...] | None, Field(description="Names; absent for a promise.")] = None
+    count: Annotated[int, Field(description="How many nodes.")]
+    begin: Annotated[Instant, Field(description="First instant, preparation included.")]
+    end: Annotated[Instant, Field(description="First instant after, drain included.")]
+
+
+class Schedule(Document):
+    """`clusters/<cluster>/schedule.yaml`: who has which nodes when, as committed."""
+
+    kind: Annotated[Literal["Schedule"], Field(description="Kind of document.")] = "Schedule"
+    reservations: Annotated[tuple[Reservation, ...], Field(description="In the order of their begin.")] = ()
+
+
+class MonthUsage(Model):
+    """What a slice used in one calendar month (UTC), counted when a lease ends."""
+
+    month: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}$", description="Like 2026-11.")]
+    gpu_hours: Annotated[float, Field(description="GPU-hours of leases that ended in it.")]
+    amount: Annotated[float, Field(description="What they cost.")]
+    leases: Annotated[int, Field(description="How many they were.")]
+
+
+class UsageRecord(Document):
+    """`usage/<slice>.yaml`: the ledger, newest month last."""
+
+    kind: Annotated[Literal["Usage"], Field(description="Kind of document.")] = "Usage"
+    currency: Annotated[str, Field(description="Of every amount here.")]
+    months: Annotated[tuple[MonthUsage, ...], Field(description="Newest last.")] = ()
+
+
+class ClusterState(Model):
+    """Whether a cluster answers, and since when that is so."""
+
+    name: Annotated[str, Field(description="Name of the cluster.")]
+    reachable: Annotated[bool, Field(description="Whether it answers.")]
+    since: Annotated[Instant, Field(description="Since when that is so.")]
+
+
+class ControllerRecord(Document):
+    """`controller.yaml`: what the controller must remember and no other file tells."""
+
+    kind: Annotated[Literal["Controller"], Field(description="Kind of document.")] = "Controller"
+    held_deletions: Annotated[
+        str, Field(description="Names the deletions that wait for an admin; empty: none do.")
+    ] = ""
+    clusters: Annotated[tuple[ClusterState, ...], Field(description="In the order of their names.")] = ()

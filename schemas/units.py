@@ -1,0 +1,111 @@
+"""Values as people write them: durations, instants, memory. Parsing refuses, it never guesses.
+
+`Duration`, `Lasting` (a duration above zero) and `Instant` are pydantic field types; in Python they are
+`timedelta` and aware UTC `datetime` in whole seconds.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
+
+_PARTS = "([0-9]{1,4}w)?([0-9]{1,5}d)?([0-9]{1,6}h)?([0-9]{1,8}m)?$"
+DURATION_PATTERN = f"^(?=[0-9]){_PARTS}"
+LASTING_PATTERN = f"^(?=[0-9])(?=.*[1-9]){_PARTS}"
+INSTANT_PATTERN = (
+    "^(19[7-9][0-9]|2[01][0-9]{2})-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?"
+    "([Zz]|[+-][0-9]{2}:[0-9]{2})$"
+)
+"""The years are bounded so that adding any duration to an instant stays within what a `datetime` can hold."""
+NAME_PATTERN = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
+MIB_ABOVE = 4096
+"""No GPU has more than 4 TB of memory, so a larger figure can only be MiB (the vendor's SDK passes 81920)."""
+
+# A pattern's `$` would let a line break pass at the end; `fullmatch` does not.
+_DURATION = re.compile(DURATION_PATTERN)
+_INSTANT = re.compile(INSTANT_PATTERN)
+
+
+def parse_duration(text: object) -> timedelta:
+    """`0d6h0m`, `6h`, `90m`, `1w`; raises ValueError on anything else."""
+    if isinstance(text, timedelta):
+        return text
+    found = _DURATION.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
+        raise ValueError("a duration reads like 0d6h0m, 6h, 90m or 1w")
+    weeks, days, hours, minutes = (int(part[:-1]) if part else 0 for part in found.groups())
+    return timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes)
+
+
+def parse_lasting(text: object) -> timedelta:
+    """A duration that is not zero."""
+    value = parse_duration(text)
+    if value <= timedelta():
+        raise ValueError("it must last longer than nothing; a duration reads like 0d6h0m, 6h, 90m or 1w")
+    return value
+
+
+def format_duration(value: timedelta) -> str:
+    """The canonical form `0d6h0m`; seconds are cut off."""
+    minutes = int(value.total_seconds()) // 60
+    return f"{minutes // 1440}d{minutes % 1440 // 60}h{minutes % 60}m"
+
+
+def parse_instant(text: object) -> datetime:
+    """An RFC 3339 time with a zone, as aware UTC in whole seconds (fractions are cut off)."""
+    if isinstance(text, datetime):
+        return text
+    if not isinstance(text, str) or not _INSTANT.fullmatch(text):
+        raise ValueError("a time reads like 2026-11-21T08:00:00Z")
+    try:
+        return datetime.fromisoformat(text.upper()).astimezone(UTC).replace(microsecond=0)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"no such time: {text}; a time reads like 2026-11-21T08:00:00Z") from error
+
+
+def format_instant(value: datetime) -> str:
+    """RFC 3339 in UTC, whole seconds, `Z`."""
+    return f"{value.astimezone(UTC).isoformat()[:19]}Z"
+
+
+def seconds(value: datetime) -> int:
+    """Whole seconds since 1970, the planner's unit of time."""
+    return int(value.timestamp())
+
+
+def instant(value: int) -> datetime:
+    """The inverse of `seconds`."""
+    return datetime.fromtimestamp(value, UTC)
+
+
+def memory_gb(value: int) -> int:
+    """GB of one GPU; a value above `MIB_ABOVE` is taken as MiB."""
+    return value // 1024 if value > MIB_ABOVE else value
+
+
+Duration = Annotated[
+    timedelta,
+    BeforeValidator(parse_duration),
+    PlainSerializer(format_duration, return_type=str),
+    WithJsonSchema(
+        {"type": "string", "pattern": DURATION_PATTERN, "examples": ["0d6h0m", "6h", "90m", "1w"]}
+    ),
+]
+Lasting = Annotated[
+    timedelta,
+    BeforeValidator(parse_lasting),
+    PlainSerializer(format_duration, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": LASTING_PATTERN, "examples": ["0d6h0m", "6h", "90m", "1w"]}),
+]
+Instant = Annotated[
+    datetime,
+    BeforeValidator(parse_instant),
+    PlainSerializer(format_instant, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": INSTANT_PATTERN, "examples": ["2026-11-21T08:00:00Z"]}),
+]
+Name = Annotated[
+    str, Field(pattern=NAME_PATTERN, description="lower-case letters, digits and '-', at most 63")
+]

@@ -1,0 +1,127 @@
+"""What a rule may read of a repository; every reading is written down, so that only its readers run again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from schemas.approval import Approval
+from schemas.base import Document
+from schemas.cluster import Cluster
+from schemas.gpr import GPR, GPRTemplate
+from schemas.project import Project
+from schemas.slice import Slice
+
+PROJECT = "project.yaml"
+
+Key = str | tuple[str, ...]
+"""A document's path, or the name of a fact that several documents make up together."""
+
+Kind = TypeVar("Kind", bound=Document)
+
+
+def slice_path(name: str) -> str:
+    """Where a slice's document lies."""
+    return f"slices/{name}/slice.yaml"
+
+
+def gpr_path(slice_: str, name: str) -> str:
+    """Where a request's document lies."""
+    return f"slices/{slice_}/gprs/{name}.yaml"
+
+
+def cluster_path(name: str) -> str:
+    """Where a cluster's document lies."""
+    return f"clusters/{name}.yaml"
+
+
+def template_path(name: str) -> str:
+    """Where a template's document lies."""
+    return f"templates/{name}.yaml"
+
+
+def namespace_key(cluster: str, namespace: str) -> Key:
+    """The slices that claim a namespace of a cluster."""
+    return ("namespace", cluster, namespace)
+
+
+def requests_key(slice_: str) -> Key:
+    """The requests in a slice's folder."""
+    return ("requests", slice_)
+
+
+def approvals_key(slice_: str, gpr: str) -> Key:
+    """The approvals of a request."""
+    return ("approvals", slice_, gpr)
+
+
+def facts_of(document: Document | None) -> frozenset[Key]:
+    """The facts of which this document is a part."""
+    match document:
+        case GPR():
+            return frozenset({requests_key(document.spec.slice)})
+        case Approval():
+            return frozenset({approvals_key(document.spec.slice, document.spec.gpr)})
+        case Slice():
+            return frozenset(
+                namespace_key(cluster, namespace)
+                for cluster in document.spec.clusters
+                for namespace in document.spec.namespaces
+            )
+    return frozenset()
+
+
+class View:
+    """One document's look at the others. `absent` differs from "no document": a refused file is not absent."""
+
+    __slots__ = ("_documents", "_parts", "_refused", "read")
+
+    def __init__(
+        self,
+        documents: Mapping[str, Document],
+        refused: Mapping[str, object],
+        parts: Mapping[Key, set[str]],
+    ) -> None:
+        self._documents, self._refused, self._parts = documents, refused, parts
+        self.read: set[Key] = set()
+
+    def absent(self, path: str) -> bool:
+        """Whether no file lies there at all."""
+        self.read.add(path)
+        return path not in self._documents and path not in self._refused
+
+    def parts(self, key: Key) -> list[str]:
+        """The paths of the documents that make up a fact, in order; their contents are read by path."""
+        self.read.add(key)
+        return sorted(self._parts.get(key, ()))
+
+    def count(self, key: Key) -> int:
+        """How many documents make up a fact."""
+        self.read.add(key)
+        return len(self._parts.get(key, ()))
+
+    def document(self, path: str, kind: type[Kind]) -> Kind | None:
+        """The document there, when there is one of this kind that reads well."""
+        self.read.add(path)
+        found = self._documents.get(path)
+        return found if isinstance(found, kind) else None
+
+    def project(self) -> Project | None:
+        """The project."""
+        return self.document(PROJECT, Project)
+
+    def cluster(self, name: str) -> Cluster | None:
+        """A cluster."""
+        return self.document(cluster_path(name), Cluster)
+
+    def slice(self, name: str) -> Slice | None:
+        """A slice."""
+        return self.document(slice_path(name), Slice)
+
+    def template(self, name: str) -> GPRTemplate | None:
+        """A template."""
+        return self.document(template_path(name), GPRTemplate)
+
+    def gpr(self, slice_: str, name: str) -> GPR | None:
+        """A request."""
+        return self.document(gpr_path(slice_, name), GPR)

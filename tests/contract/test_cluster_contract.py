@@ -1,0 +1,398 @@
+"""What every cluster driver must do, whatever is behind it; a driver joins in `tests.clusters.rig`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from reconciler.clusters.port import Busy, Done, LeaseRef, Refused, Stamp, WorkloadView
+from schemas.errors import Fault
+from tests.clusters.rig import RIGS, Rig
+
+NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
+SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
+FIRST, SECOND_TERM = Stamp(1, 1), Stamp(2, 1)
+VISION = LeaseRef("gpr-00000001-aaaa", "vision/train", "vision", NOW + HOUR)
+SPEECH = LeaseRef("gpr-00000002-bbbb", "speech/tune", "speech", NOW + HOUR)
+A = "h100-1"
+
+
+@pytest.fixture(params=RIGS, ids=lambda rig: rig.__name__)
+def rig(request, tmp_path):
+    """A cluster with the namespaces of two slices and nothing leased."""
+    made = request.param(tmp_path)
+    made.driver.ensure_slice("vision", ("vision-train",), FIRST, NOW)
+    made.driver.ensure_slice("speech", ("speech-dev",), FIRST, NOW)
+    return made
+
+
+def workload(rig: Rig, name: str, now: datetime) -> WorkloadView:
+    """The workload of that name as it is."""
+    return next(w for w in rig.driver.observe(now).workloads if w.name == name)
+
+
+def finish(call, now: datetime):
+    """Call again whenever Busy says so; the last answer and its instant."""
+    for _ in range(10):
+        answer = call(now)
+        if not isinstance(answer, Busy):
+            return answer, now
+        assert answer.until > now, "Busy names an instant that is still to come"
+        now = answer.until
+    raise AssertionError("still Busy after ten calls")
+
+
+def check(rig: Rig, node: str, stage, lease: LeaseRef, now: datetime):
+    """The results of a stage, waited for."""
+    return finish(lambda t: rig.driver.check(node, stage, lease, t), now)
+
+
+# --- what is ---
+
+
+def test_the_fleet_is_seen_with_its_gpus(rig):
+    """G1: nodes, devices and what they belong to."""
+    view = rig.driver.observe(NOW)
+    assert view.at == NOW
+    assert list(view.nodes) == ["h100-1", "h100-2", "h100-3", "small"]
+    node = view.nodes[A]
+    assert (node.pool, node.ready, node.lease, node.draining) == ("h100", True, None, False)
+    assert [(g.index, g.product, g.memory_mib) for g in node.gpus] == [
+        (i, "H100-80GB", 81920) for i in range(8)
+    ]
+    assert len({g.uuid for n in view.nodes.values() for g in n.gpus}) == 25
+
+
+def test_a_silent_node_is_not_ready(rig):
+    """G4: what the cluster says of a node follows the node."""
+    rig.kill(A, NOW + HOUR)
+    assert rig.driver.observe(NOW).nodes[A].ready
+    assert not rig.driver.observe(NOW + HOUR).nodes[A].ready
+
+
+def test_slices_are_seen_with_exactly_their_namespaces(rig):
+    """C2: namespaces come, and go again."""
+    rig.driver.ensure_slice("vision", ("vision-train", "vision-dev"), FIRST, NOW)
+    assert rig.driver.observe(NOW).slices["vision"] == ("vision-dev", "vision-train")
+    rig.driver.ensure_slice("vision", ("vision-dev",), FIRST, NOW)
+    assert rig.driver.observe(NOW).slices["vision"] == ("vision-dev",)
+
+
+def test_a_namespace_of_another_slice_is_not_taken_over(rig):
+    """C1: a slice is a boundary."""
+    answer = rig.driver.ensure_slice("speech", ("vision-train",), SECOND_TERM, NOW)
+    assert isinstance(answer, Refused)
+    assert answer.reason == "NamespaceTaken"
+
+
+def test_a_slice_goes_only_when_it_holds_no_node(rig):
+    """C2: safe delete."""
+    rig.driver.add(A, VISION, FIRST, NOW)
+    refused = rig.driver.remove_slice("vision", FIRST, NOW)
+    assert isinstance(refused, Refused)
+    assert refused.reason == "SliceHoldsNodes"
+    rig.driver.remove(A, VISION.uid, FIRST, NOW)
+    assert rig.driver.remove_slice("vision", FIRST, NOW) == Done()
+    assert list(rig.driver.observe(NOW).slices) == ["speech"]
+
+
+# --- handing over and taking back ---
+
+
+def test_a_node_serves_a_lease_until_it_is_removed(rig):
+    """F2, F9: entry and exit of a node."""
+    assert rig.driver.add(A, VISION, FIRST, NOW) == Done()
+    node = rig.driver.observe(NOW).nodes[A]
+    assert (node.lease, node.stamp) == (VISION, FIRST)
+    assert rig.driver.remove(A, VISION.uid, FIRST, NOW) == Done()
+    assert rig.driver.observe(NOW).nodes[A].lease is None
+
+
+def test_a_held_node_is_given_to_nobody_else(rig):
+    """C6: one node, one slice."""
+    rig.driver.add(A, VISION, FIRST, NOW)
+    answer = rig.driver.add(A, SPEECH, SECOND_TERM, NOW)
+    assert isinstance(answer, Refused)
+    assert answer.reason == "NodeHeld"
+    assert rig.driver.observe(NOW).nodes[A].lease == VISION
+
+
+@pytest.mark.parametrize(
+    ("node", "reason"),
+    [
+        pytest.param("nowhere", "NodeGone", id="a node that the cluster does not know"),
+        pytest.param("h100-2", "NodeNotReady", id="a node that is silent"),
+    ],
+)
+def test_a_node_that_cannot_serve_is_refused_with_the_reason(rig, node, reason):
+    rig.kill("h100-2", NOW)
+    answer = rig.driver.add(node, VISION, FIRST, NOW)
+    assert isinstance(answer, Refused)
+    assert answer.reason == reason
+
+
+def test_every_write_may_be_repeated(rig):
+    """A controller that crashed repeats what it may have done."""
+    d = rig.driver
+    writes = [
+        lambda: d.ensure_slice("vision", ("vision-train",), FIRST, NOW),
+        lambda: d.add(A, VISION, FIRST, NOW),
+        lambda: d.isolate(A, "Xid79", FIRST, NOW),
+        lambda: d.restore(A, FIRST, NOW),
+        lambda: d.evict(A, VISION.uid, NOW, FIRST, NOW),
+        lambda: d.remove(A, VISION.uid, FIRST, NOW),
+        lambda: d.remove_slice("vision", FIRST, NOW),
+    ]
+    for write in writes:
+        assert write() == Done()
+        once = d.observe(NOW)
+        assert write() == Done()
+        assert d.observe(NOW) == once
+
+
+def test_a_lease_may_get_another_end(rig):
+    """D10: an extension is written on the node too."""
+    later = replace(VISION, end=NOW + 2 * HOUR)
+    rig.driver.add(A, VISION, FIRST, NOW)
+    assert rig.driver.add(A, later, FIRST, NOW) == Done()
+    assert rig.driver.observe(NOW).nodes[A].lease == later
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        pytest.param(lambda d, s: d.add(A, VISION, s, NOW), id="add"),
+        pytest.param(lambda d, s: d.evict(A, VISION.uid, NOW, s, NOW), id="evict"),
+        pytest.param(lambda d, s: d.remove(A, VISION.uid, s, NOW), id="remove"),
+        pytest.param(lambda d, s: d.isolate(A, "Xid79", s, NOW), id="isolate"),
+        pytest.param(lambda d, s: d.restore(A, s, NOW), id="restore"),
+        pytest.param(lambda d, s: d.ensure_slice("vision", ("other",), s, NOW), id="ensure_slice"),
+        pytest.param(lambda d, s: d.remove_slice("speech", s, NOW), id="remove_slice"),
+    ],
+)
+def test_an_older_controller_changes_nothing(rig, write):
+    """A paused leader wakes up after another one acted."""
+    rig.driver.add(A, VISION, SECOND_TERM, NOW)
+    rig.driver.ensure_slice("vision", ("vision-train",), SECOND_TERM, NOW)
+    rig.driver.ensure_slice("speech", ("speech-dev",), SECOND_TERM, NOW)
+    before = rig.driver.observe(NOW)
+    answer = write(rig.driver, Stamp(1, 99))
+    assert isinstance(answer, Refused)
+    assert answer.reason == "StaleStamp"
+    assert rig.driver.observe(NOW) == before
+
+
+def test_a_write_with_nothing_to_do_fences_older_ones_too(rig):
+    """The new leader found the node free; the old one must not hand it over afterwards."""
+    assert rig.driver.remove(A, VISION.uid, SECOND_TERM, NOW) == Done()
+    assert isinstance(rig.driver.add(A, VISION, FIRST, NOW), Refused)
+
+
+def test_removing_an_earlier_lease_leaves_the_present_one_alone(rig):
+    rig.driver.add(A, SPEECH, FIRST, NOW)
+    assert rig.driver.remove(A, VISION.uid, FIRST, NOW) == Done()
+    assert rig.driver.observe(NOW).nodes[A].lease == SPEECH
+
+
+def test_a_removed_slice_is_not_brought_back_by_an_older_controller(rig):
+    rig.driver.remove_slice("vision", SECOND_TERM, NOW)
+    assert isinstance(rig.driver.ensure_slice("vision", ("vision-train",), FIRST, NOW), Refused)
+    assert "vision" not in rig.driver.observe(NOW).slices
+
+
+# --- workloads ---
+
+
+def test_gpu_workloads_wait_for_nodes_and_cpu_workloads_do_not(rig):
+    """C3, C11: a new slice has no GPU, and its CPU workloads run all the same."""
+    rig.submit("vision-train", "train", 8, NOW)
+    rig.submit("vision-train", "web", 0, NOW)
+    assert workload(rig, "train", NOW).phase == "Pending"
+    assert workload(rig, "web", NOW).phase == "Running"
+    rig.driver.add(A, VISION, FIRST, NOW)
+    assert (workload(rig, "train", NOW).phase, workload(rig, "train", NOW).node) == ("Running", A)
+
+
+def test_a_node_of_another_slice_is_of_no_use(rig):
+    """C6."""
+    rig.submit("vision-train", "train", 8, NOW)
+    rig.driver.add(A, SPEECH, FIRST, NOW)
+    assert workload(rig, "train", NOW).phase == "Pending"
+
+
+def test_removal_sends_gpu_workloads_back_to_pending_and_leaves_cpu_ones(rig):
+    """D12: evicted, restartable, and nothing else is touched."""
+    rig.submit("vision-train", "train", 8, NOW)
+    rig.submit("vision-train", "web", 0, NOW)
+    rig.driver.add(A, VISION, FIRST, NOW)
+    busy = rig.driver.remove(A, VISION.uid, FIRST, NOW)
+    assert isinstance(busy, Busy)
+    assert busy.until <= NOW + 5 * MINUTE
+    assert rig.driver.observe(NOW).nodes[A].draining
+    answer, at = finish(lambda t: rig.driver.remove(A, VISION.uid, FIRST, t), NOW)
+    assert answer == Done()
+    view = rig.driver.observe(at)
+    assert (view.nodes[A].lease, view.nodes[A].draining) == (None, False)
+    assert {w.name: w.phase for w in view.workloads} == {"train": "Pending", "web": "Running"}
+
+
+def test_eviction_has_gpus_free_at_the_instant_given(rig):
+    """D7: at the strict end no workload of the slice uses a GPU, and the lease is still there to be ended."""
+    end = NOW + HOUR
+    rig.submit("vision-train", "train", 8, NOW)
+    rig.driver.add(A, VISION, FIRST, NOW)
+    assert rig.driver.evict(A, VISION.uid, end, FIRST, end - 2 * MINUTE) == Done()
+    assert workload(rig, "train", end).phase == "Pending"
+    assert rig.driver.observe(end).nodes[A].lease == VISION
+    assert rig.driver.remove(A, VISION.uid, FIRST, end) == Done()
+
+
+def test_nothing_new_lands_on_a_node_that_is_being_evicted(rig):
+    rig.driver.add(A, VISION, FIRST, NOW)
+    rig.driver.evict(A, VISION.uid, NOW + HOUR, FIRST, NOW)
+    rig.submit("vision-train", "late", 1, NOW)
+    assert workload(rig, "late", NOW).phase == "Pending"
+
+
+def test_adding_the_same_lease_again_calls_an_eviction_off(rig):
+    """D10: the end moved later after the notice."""
+    rig.submit("vision-train", "train", 8, NOW)
+    rig.driver.add(A, VISION, FIRST, NOW)
+    rig.driver.evict(A, VISION.uid, NOW + MINUTE, FIRST, NOW)
+    rig.driver.add(A, replace(VISION, end=NOW + 2 * HOUR), FIRST, NOW)
+    assert workload(rig, "train", NOW + HOUR).phase == "Running"
+
+
+def test_a_hanging_drain_is_busy_until_it_is_over(rig):
+    rig.submit("vision-train", "train", 8, NOW)
+    rig.driver.add(A, VISION, FIRST, NOW)
+    rig.hang(A, NOW, NOW + HOUR)
+    assert isinstance(rig.driver.remove(A, VISION.uid, FIRST, NOW), Busy)
+    assert isinstance(rig.driver.remove(A, VISION.uid, FIRST, NOW + 59 * MINUTE), Busy)
+    assert rig.driver.remove(A, VISION.uid, FIRST, NOW + HOUR) == Done()
+
+
+def test_isolation_keeps_what_runs_and_takes_nothing_new(rig):
+    """H14: a bad node gets no new work."""
+    rig.submit("vision-train", "train", 4, NOW)
+    rig.driver.add(A, VISION, FIRST, NOW)
+    rig.driver.isolate(A, "Xid79", FIRST, NOW)
+    rig.submit("vision-train", "more", 4, NOW)
+    assert rig.driver.observe(NOW).nodes[A].isolated
+    assert workload(rig, "train", NOW).phase == "Running"
+    assert workload(rig, "more", NOW).phase == "Pending"
+    rig.driver.restore(A, FIRST, NOW)
+    assert workload(rig, "more", NOW).phase == "Running"
+
+
+def test_restore_never_undoes_what_a_person_cordoned(rig):
+    rig.cordon(A, NOW)
+    rig.driver.isolate(A, "Xid79", FIRST, NOW)
+    rig.driver.restore(A, FIRST, NOW)
+    node = rig.driver.observe(NOW).nodes[A]
+    assert (node.cordoned, node.isolated) == (True, False)
+
+
+# --- checks ---
+
+
+@pytest.mark.parametrize(
+    ("node", "also"),
+    [
+        pytest.param(A, ["RdmaSubnet", "NcclLatency"], id="several GPUs and RDMA"),
+        pytest.param("small", [], id="one GPU and no RDMA"),
+    ],
+)
+def test_the_checks_before_a_start_have_values_and_logs(rig, node, also):
+    """F4, F5."""
+    results, _ = check(rig, node, "pre", VISION, NOW)
+    assert [r.name for r in results] == ["NodeHealth", "PersistentVolume", "Connectivity", *also]
+    assert all(r.passed and r.value and r.log for r in results)
+
+
+def test_finished_checks_are_not_run_again_for_the_same_lease(rig):
+    results, at = check(rig, A, "pre", VISION, NOW)
+    rig.kill(A, at + MINUTE)
+    assert rig.driver.check(A, "pre", VISION, at + HOUR) == results
+
+
+def test_another_lease_is_checked_anew(rig):
+    _, at = check(rig, A, "pre", VISION, NOW)
+    assert isinstance(rig.driver.check(A, "pre", SPEECH, at), Busy)
+
+
+def test_a_silent_node_fails_its_checks(rig):
+    rig.kill(A, NOW)
+    results, _ = check(rig, A, "pre", VISION, NOW)
+    assert not any(r.passed for r in results)
+    assert results[0].log == "node h100-1 is not Ready"
+
+
+def test_a_node_that_is_gone_fails_at_once(rig):
+    results = rig.driver.check("nowhere", "pre", VISION, NOW)
+    assert not isinstance(results, Busy)
+    assert not any(r.passed for r in results)
+
+
+def test_a_node_given_back_is_clean(rig):
+    """F10."""
+    rig.driver.add(A, VISION, FIRST, NOW)
+    rig.driver.remove(A, VISION.uid, FIRST, NOW)
+    results, _ = check(rig, A, "post", VISION, NOW)
+    assert [r.name for r in results] == ["Drained", "Network", "NcclLatency", "PersistentVolume", "Labels"]
+    assert all(r.passed for r in results)
+
+
+def test_a_node_still_in_use_is_not_clean(rig):
+    """F10: only a clean node returns to its pool."""
+    rig.submit("vision-train", "train", 8, NOW)
+    rig.driver.add(A, VISION, FIRST, NOW)
+    results, _ = check(rig, A, "post", VISION, NOW)
+    assert [r.name for r in results if not r.passed] == ["Drained", "Labels"]
+
+
+# --- trouble ---
+
+
+def test_an_api_that_does_not_answer_is_a_fault_with_its_reason(rig):
+    rig.cut(NOW, NOW + MINUTE, acted=False)
+    for call in (
+        lambda: rig.driver.observe(NOW),
+        lambda: rig.driver.add(A, VISION, FIRST, NOW),
+        lambda: rig.driver.check(A, "pre", VISION, NOW),
+    ):
+        with pytest.raises(Fault) as caught:
+            call()
+        assert caught.value.reason == "ClusterUnreachable"
+    assert rig.driver.observe(NOW + MINUTE).nodes[A].lease is None
+
+
+def test_a_lost_answer_is_settled_by_asking_again(rig):
+    """It was done although nobody heard of it."""
+    rig.cut(NOW, NOW + MINUTE, acted=True)
+    with pytest.raises(Fault):
+        rig.driver.add(A, VISION, FIRST, NOW)
+    assert rig.driver.observe(NOW + MINUTE).nodes[A].lease == VISION
+    assert rig.driver.add(A, VISION, FIRST, NOW + MINUTE) == Done()
+
+
+def test_everything_survives_a_restart(rig):
+    rig.submit("vision-train", "train", 8, NOW)
+    rig.driver.add(A, VISION, FIRST, NOW)
+    rig.driver.isolate("h100-2", "Xid79", FIRST, NOW)
+    results, at = check(rig, "h100-3", "pre", SPEECH, NOW)
+    before = rig.driver.observe(at)
+    rig.restart()
+    assert rig.driver.observe(at) == before
+    assert rig.driver.check("h100-3", "pre", SPEECH, at) == results
+
+
+def test_two_controllers_see_one_cluster(rig):
+    """What the one writes the other reads at its next call."""
+    other = rig.driver
+    rig.restart()
+    rig.driver.add(A, VISION, SECOND_TERM, NOW)
+    assert other.observe(NOW).nodes[A].lease == VISION
+    assert isinstance(other.remove(A, VISION.uid, FIRST, NOW), Refused)

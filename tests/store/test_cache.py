@@ -1,0 +1,103 @@
+"""The cache of parsed documents (issue section 3): it survives restarts and harm, and is never trusted blindly."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+from reconciler.store.cache import DocumentCache
+
+DOCUMENTS = {f"{n:040x}": b'{"n": %d}' % n for n in range(1200)}
+
+
+@pytest.fixture(params=["file", "memory"])
+def path(request, tmp_path):
+    return tmp_path / "deep" / "cache.sqlite" if request.param == "file" else None
+
+
+def test_what_was_put_is_found_and_nothing_else(path):
+    cache = DocumentCache(path, "v1")
+    cache.put_many(DOCUMENTS)
+    assert cache.get_many(DOCUMENTS) == DOCUMENTS
+    assert cache.get_many(["f" * 40]) == {}
+    assert cache.get_many([]) == {}
+
+
+def test_documents_survive_a_restart(tmp_path):
+    first = DocumentCache(tmp_path / "c", "v1")
+    first.put_many(DOCUMENTS)
+    first.close()
+    assert DocumentCache(tmp_path / "c", "v1").get_many(DOCUMENTS) == DOCUMENTS
+
+
+def test_another_version_finds_nothing_and_leaves_nothing(tmp_path):
+    first = DocumentCache(tmp_path / "c", "v1")
+    first.put_many(DOCUMENTS)
+    first.close()
+    second = DocumentCache(tmp_path / "c", "v2")
+    assert second.get_many(DOCUMENTS) == {}
+    second.close()
+    assert DocumentCache(tmp_path / "c", "v1").get_many(DOCUMENTS) == {}
+
+
+def test_only_live_documents_are_retained(path):
+    cache = DocumentCache(path, "v1")
+    cache.put_many(DOCUMENTS)
+    live = list(DOCUMENTS)[:700]
+    cache.retain(live)
+    assert list(cache.get_many(DOCUMENTS)) == live
+    cache.retain([])
+    assert cache.get_many(DOCUMENTS) == {}
+
+
+@pytest.mark.parametrize(
+    "harm", [b"", b"not a database at all " * 100, b"SQLite format 3\0" + b"\xff" * 5000]
+)
+def test_a_broken_file_is_made_anew(tmp_path, harm):
+    (tmp_path / "c").write_bytes(harm)
+    cache = DocumentCache(tmp_path / "c", "v1")
+    cache.put_many({"a": b"1"})
+    cache.close()
+    assert DocumentCache(tmp_path / "c", "v1").get_many(["a"]) == {"a": b"1"}
+
+
+def test_a_file_that_breaks_in_its_middle_costs_only_time(tmp_path):
+    first = DocumentCache(tmp_path / "c", "v1")
+    first.put_many({oid: text * 50 for oid, text in DOCUMENTS.items()})
+    first.close()
+    size = (tmp_path / "c").stat().st_size
+    with (tmp_path / "c").open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xa5" * (size - 4096))
+    cache = DocumentCache(tmp_path / "c", "v1")
+    cache.get_many(DOCUMENTS)
+    cache.put_many({"a": b"1"})
+    cache.put_many({"a": b"1"})
+    assert cache.get_many(["a"]) == {"a": b"1"}
+
+
+def test_a_folder_that_cannot_be_used_leaves_the_cache_in_memory(tmp_path):
+    (tmp_path / "file").write_text("x")
+    cache = DocumentCache(tmp_path / "file" / "c", "v1")
+    cache.put_many({"a": b"1"})
+    assert cache.get_many(["a"]) == {"a": b"1"}
+
+
+def test_a_file_that_another_process_locks_is_left_alone(tmp_path):
+    DocumentCache(tmp_path / "c", "v1").close()
+    other = sqlite3.connect(tmp_path / "c", isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    cache = DocumentCache(tmp_path / "c", "v1")
+    cache.put_many({"a": b"1"})
+    assert cache.get_many(["a"]) == {"a": b"1"}
+    other.execute("COMMIT")
+    assert other.execute("SELECT count(*) FROM documents").fetchone() == (0,)
+    other.close()
+
+
+def test_contents_are_bytes_and_are_never_run(tmp_path):
+    """A pickle put in by a stranger comes out as bytes, as everything does."""
+    cache = DocumentCache(tmp_path / "c", "v1")
+    cache.put_many({"a": b"cos\nsystem\n(S'false'\ntR."})
+    assert cache.get_many(["a"]) == {"a": b"cos\nsystem\n(S'false'\ntR."}

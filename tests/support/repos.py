@@ -1,0 +1,186 @@
+"""Real bare repositories for tests: made in one `fast-import`, changed as a person would, broken on purpose.
+
+`bare(path, files)` makes one; `commit(repo, files)` adds a commit to a branch behind the product's back;
+`git(repo, ...)` runs any git command there. `serve(folder)` gives the folder's repositories out over HTTP.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+FileText = bytes | str | None
+ENVIRONMENT = {
+    "PATH": os.environ["PATH"],
+    "HOME": "/nonexistent",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_AUTHOR_NAME": "Ada", "GIT_AUTHOR_EMAIL": "ada@example.com",
+    "GIT_COMMITTER_NAME": "Ada", "GIT_COMMITTER_EMAIL": "ada@example.com",
+}  # fmt: skip
+
+
+def git(repo: Path, *args: str, given: bytes = b"") -> str:
+    """Run git in a repository and give its output without the last line end."""
+    done = subprocess.run(
+        ["git", *args], cwd=repo, env=ENVIRONMENT, input=given, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode("utf-8", "surrogateescape").rstrip("\n")
+
+
+def bare(path: Path, files: Mapping[str, FileText] | None = None, branch: str = "main") -> Path:
+    """A bare repository whose branch holds the files (none: no branch yet); re-rooting is allowed."""
+    path.mkdir(parents=True)
+    git(path, "init", "--quiet", "--bare", f"--initial-branch={branch}")
+    git(path, "config", "http.receivepack", "true")
+    if files is not None:
+        commit(path, files, branch)
+    return path
+
+
+def commit(
+    repo: Path,
+    files: Mapping[str, FileText],
+    branch: str = "main",
+    message: str = "Change",
+    author: str = "Ada <ada@example.com>",
+) -> str:
+    """Put files (None: delete) on top of a branch as one commit, and give its id."""
+    has_tip = git(repo, "for-each-ref", f"refs/heads/{branch}") != ""
+    stream = bytearray(f"commit refs/heads/{branch}\ncommitter {author} 1767225600 +0000\n".encode())
+    stream += _data(message.encode())
+    if has_tip:
+        stream += f"from refs/heads/{branch}^0\n".encode()
+    for path, text in files.items():
+        if text is None:
+            stream += b"D " + path.encode("utf-8", "surrogateescape") + b"\n"
+        else:
+            content = text.encode() if isinstance(text, str) else text
+            stream += b"M 100644 inline " + path.encode("utf-8", "surrogateescape") + b"\n" + _data(content)
+    git(
+        repo,
+        "-c",
+        "fastimport.unpackLimit=0",
+        "fast-import",
+        "--quiet",
+        "--done",
+        given=bytes(stream) + b"done\n",
+    )
+    return tip(repo, branch)
+
+
+def _data(content: bytes) -> bytes:
+    return b"data %d\n" % len(content) + content + b"\n"
+
+
+def tip(repo: Path, branch: str = "main") -> str:
+    """The id that a branch stands at."""
+    return git(repo, "rev-parse", f"refs/heads/{branch}")
+
+
+def write_object(repo: Path, kind: str, data: bytes) -> str:
+    """Put an object into a repository without any check, however malformed it is."""
+    return git(repo, "hash-object", "--literally", "-w", "-t", kind, "--stdin", given=data)
+
+
+def tree_entry(mode: str, name: bytes, oid: str) -> bytes:
+    """One entry of a tree object's bytes."""
+    return mode.encode() + b" " + name + b"\0" + bytes.fromhex(oid)
+
+
+def commit_tree(repo: Path, tree: str, branch: str) -> str:
+    """Make a branch of one parentless commit with this tree, and give the commit's id."""
+    who = b"Eve <eve@example.com> 1767225600 +0000"
+    oid = write_object(repo, "commit", b"tree %s\nauthor %s\ncommitter %s\n\nx\n" % (tree.encode(), who, who))
+    ref = repo / "refs" / "heads" / branch
+    ref.parent.mkdir(parents=True, exist_ok=True)
+    ref.write_text(oid + "\n")
+    return oid
+
+
+@contextlib.contextmanager
+def serve(folder: Path, login: str | None = None) -> Iterator[str]:
+    """Git's own HTTP server for the repositories in a folder; gives the URL that the folder stands for.
+
+    With `login` ("name:password") it answers nobody else.
+    """
+
+    class Handler(_GitHandler):
+        root = folder
+        wanted = login and "Basic " + base64.b64encode(login.encode()).decode()
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class _GitHandler(BaseHTTPRequestHandler):
+    root: Path
+    wanted: str | None
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def log_message(self, *_: object) -> None:
+        """Tests are quiet."""
+
+    def do_GET(self) -> None:
+        self._answer(b"")
+
+    def do_POST(self) -> None:
+        self._answer(self._body())
+
+    def _body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding", "") != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        body = bytearray()
+        while size := int(self.rfile.readline(), 16):
+            body += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return bytes(body)
+
+    def _answer(self, body: bytes) -> None:
+        if self.wanted not in (None, self.headers.get("Authorization")):
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", 'Basic realm="git"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        path, _, query = self.path.partition("?")
+        environment = {
+            **ENVIRONMENT,
+            "GIT_PROJECT_ROOT": str(self.root),
+            "GIT_HTTP_EXPORT_ALL": "1",
+            "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
+            "REQUEST_METHOD": self.command,
+            "PATH_INFO": path,
+            "QUERY_STRING": query,
+            "CONTENT_TYPE": self.headers.get("Content-Type", ""),
+            "CONTENT_LENGTH": str(len(body)),
+            "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
+            "REMOTE_ADDR": "127.0.0.1",
+        }
+        done = subprocess.run(
+            ["git", "http-backend"], env=environment, input=body, capture_output=True, check=False
+        )
+        head, _, content = done.stdout.partition(b"\r\n\r\n")
+        headers = dict(line.split(": ", 1) for line in head.decode().splitlines() if line)
+        self.send_response(int(headers.pop("Status", "200 OK").split(" ")[0]))
+        for key, value in headers.items():
+            self.send_header(key, value)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
