@@ -5,7 +5,10 @@ from __future__ import annotations
 import logging
 import re
 import signal
-from contextlib import closing
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from types import FrameType
@@ -17,8 +20,7 @@ from apscheduler.schedulers.blocking import BlockingScheduler
 
 from agent.nvml import installed
 from agent.port import Reader
-from agent.report import Identity, Reporter, report_of
-from agent.report import as_text as report_text
+from agent.report import Identity, Reporter, as_text, report_of
 from agent.settings import Settings
 from agent.simulated import SimulatedReader, file_source
 from agent.watch import Manifest, Watch
@@ -57,7 +59,7 @@ State = Annotated[
 DEFAULT_STATE = Path("~/.local/state/egs-agent")
 
 
-@app.command(epilog="Example: egs-agent once --repo ./fleet.git --cluster east --node h100-1 --simulated g.json")
+@app.command(epilog="Example: egs-agent once --repo ./fleet.git --cluster east --node h100-1")
 def once(
     repo: Repo,
     cluster: ClusterName,
@@ -66,12 +68,119 @@ def once(
     simulated: Simulated = None,
     state: State = DEFAULT_STATE,
 ) -> None:
-    """Read, judge and report once; prints the report. Exit 1 when the node is unhealthy or was not read."""
-    settings = _settings(repo, cluster, node, agent, state, simulated)
-    with _ending_in_words(), closing(_store(settings)) as store:
+    """Read, judge and report once, and print the report.
+
+    Exit 0: the node is fit; 1: it is not; 3: it could not be read or its report could not be pushed.
+    """
+    settings = _settings(Settings(repo, cluster, node, agent or node, state, simulated))
+    with _refusals_told(), closing(_store(settings)) as store:
         clock, who = SystemClock(), identity(settings)
-        verdict = watch(settings, store, who).cycle(clock.now())
-        if verdict is None:
-            raise typer.Exit(1)
-        typer.echo(report_text(report_of(verdict, who, clock.now())).decode(), nl=False)
+        watched = watch(settings, store, who)
+        verdict = watched.cycle(clock.now())
+        if verdict is not None:
+            typer.echo(as_text(report_of(verdict, who, clock.now())).decode(), nl=False)
+        if verdict is None or not watched.told:
+            raise typer.Exit(3)
         raise typer.Exit(0 if verdict.healthy else 1)
+
+
+@app.command(epilog="Example: egs-agent run --repo ./fleet.git --cluster east --node h100-1 --interval 10")
+def run(  # noqa: PLR0913 - the options of a command
+    repo: Repo,
+    cluster: ClusterName,
+    node: NodeName,
+    agent: AgentName = None,
+    simulated: Simulated = None,
+    interval: Interval = 10,
+    state: State = DEFAULT_STATE,
+) -> None:
+    """Read, judge and report on change, until SIGTERM or Ctrl-C."""
+    every = timedelta(seconds=interval)
+    settings = _settings(Settings(repo, cluster, node, agent or node, state, simulated, every))
+    with _refusals_told(), closing(_store(settings)) as store:
+        keep_watching(watch(settings, store, identity(settings)), every, SystemClock())
+
+
+def watch(settings: Settings, store: Store, who: Identity) -> Watch:
+    """The parts of one agent, put together."""
+    manifest = Manifest(store, settings.main_branch, who, settings.thresholds_every)
+    return Watch(_reader(settings), Reporter(store, who), manifest, who)
+
+
+def identity(settings: Settings) -> Identity:
+    """Who this life of the process is."""
+    boot = BOOT_ID.read_text().strip() if BOOT_ID.exists() else ""
+    writer = f"{settings.agent}@{settings.cluster}/{uuid4().hex[:12]}"
+    return Identity(settings.cluster, settings.node, settings.agent, writer, boot)
+
+
+def keep_watching(watched: Watch, every: timedelta, clock: Clock) -> None:
+    """Cycle every so often until a signal ends it; raises what somebody has to mend.
+
+    A wake-up that comes late is used whatever its age, and several late ones count as one.
+    """
+    scheduler = BlockingScheduler(timezone="UTC")
+    ended: list[EgsError] = []
+
+    def wake() -> None:
+        try:
+            watched.cycle(clock.now())
+        except UserError as error:
+            ended.append(error)
+            scheduler.shutdown(wait=False)
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        scheduler.shutdown(wait=False)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    scheduler.add_job(
+        wake,
+        "interval",
+        seconds=every.total_seconds(),
+        next_run_time=clock.now(),
+        misfire_grace_time=None,
+        coalesce=True,
+        max_instances=1,
+    )
+    scheduler.start()
+    if ended:
+        raise ended[0]
+
+
+def _reader(settings: Settings) -> Reader:
+    if settings.simulated is not None:
+        return SimulatedReader(file_source(settings.simulated))
+    return installed(settings.deadline.total_seconds())
+
+
+def _store(settings: Settings) -> GitStore:
+    state = settings.state.expanduser() / settings.cluster / settings.agent
+    return GitStore(settings.repo, state / "mirror.git")
+
+
+def _settings(settings: Settings) -> Settings:
+    for option in ("cluster", "node", "agent"):
+        value = getattr(settings, option)
+        if not re.fullmatch(NAME_PATTERN, value):
+            raise typer.BadParameter(f"--{option} {value!r}: lower-case letters, digits and '-', at most 63")
+    return replace(settings, deadline=min(settings.deadline, settings.interval / 2))
+
+
+@contextmanager
+def _refusals_told() -> Iterator[None]:
+    """What somebody has to mend is one sentence on stderr and exit 2, trouble of the world exit 3."""
+    try:
+        yield
+    except EgsError as error:
+        typer.echo(f"{error.reason}: {error}", err=True)
+        raise typer.Exit(2 if isinstance(error, UserError) else 3) from error
+
+
+def main() -> None:
+    """The console script `egs-agent`."""
+    logging.basicConfig(
+        level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s"
+    )
+    logging.getLogger("apscheduler").setLevel(logging.WARNING)  # it tells of every wake-up
+    app()

@@ -87,13 +87,15 @@ class NvmlReader:
         """One pass over all GPUs, or as far as it came before the deadline."""
         probe = self._probe or _Probe(lambda p: self._pass(p, now))
         self._probe = probe
-        finished = probe.done.wait(self._deadline_s)
-        if finished:
+        if probe.done.wait(self._deadline_s):
             self._probe = None
+        else:
+            log.warning(
+                "gpu driver did not answer in time deadline_s=%.2f gpu=%s", self._deadline_s, probe.at
+            )
         if probe.error is not None:
             raise probe.error
-        found = probe.taken()
-        readings = found.values() if finished else self._filled_up(found, probe.at)
+        readings = self._filled_up(probe.taken(), probe.at)
         return tuple(sorted(readings, key=lambda r: (r.index, r.uuid)))
 
     def release(self) -> None:
@@ -105,10 +107,10 @@ class NvmlReader:
             self._detach()
 
     def _filled_up(self, found: dict[str, GpuReading], at: str | None) -> list[GpuReading]:
-        """Identity alone for GPUs the probe did not come to; the one at which it stands is wedged."""
-        log.warning("gpu driver did not answer in time deadline_s=%.1f gpu=%s", self._deadline_s, at)
+        """Of GPUs the probe has not come to, or told of before, nothing is known; where it stands is wedged."""
         return [
-            found.get(uuid) or replace(known, wedged=uuid == at) for uuid, known in list(self._known.items())
+            found.get(uuid) or replace(known, lost=None, wedged=True if uuid == at else None)
+            for uuid, known in list(self._known.items())
         ]
 
     # --- what follows runs in the probe's thread ---

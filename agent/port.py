@@ -27,8 +27,8 @@ class GpuReading:
     index: int
     product: str
     memory_mib: int
-    lost: bool = False  # the driver says it fell off the bus
-    wedged: bool = False  # it did not answer before the deadline
+    lost: bool | None = False  # the driver says it fell off the bus
+    wedged: bool | None = False  # it did not answer before the deadline; None: it was not asked in time
     temp_c: int | None = None
     power_w: float | None = None
     utilisation_percent: int | None = None
@@ -42,7 +42,7 @@ class GpuReading:
     @property
     def answers(self) -> bool:
         """The GPU is there and talks to us."""
-        return not (self.lost or self.wedged)
+        return self.lost is False and self.wedged is False
 
 
 class Reader(Protocol):

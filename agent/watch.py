@@ -14,7 +14,7 @@ from agent.judge import Memory, Verdict, after_reboot, judge, remembered
 from agent.port import Reader
 from agent.report import Identity, Reporter, report_of
 from agent.xids import FATAL, class_of
-from reconciler.store.port import Store
+from reconciler.store.port import Outcome, Store
 from schemas.cluster import Cluster, ClusterSpec, Health
 from schemas.errors import Fault
 from schemas.reading import read_document
@@ -72,9 +72,16 @@ class Watch:
     def __init__(self, reader: Reader, reporter: Reporter, manifest: Manifest, who: Identity) -> None:
         self._reader, self._reporter, self._manifest, self._who = reader, reporter, manifest, who
         self._memory: Memory | None = None  # None: the last report was not read yet
+        self._told = False
+
+    @property
+    def told(self) -> bool:
+        """True when the repository has what the last cycle found."""
+        return self._told
 
     def cycle(self, now: datetime) -> Verdict | None:
         """Read, judge and report once; None when there was nothing to judge by."""
+        self._told = False
         try:
             orders = self._manifest.orders(now)
             memory = replace(self._recalled(), expected=orders.gpus)
@@ -101,7 +108,8 @@ class Watch:
 
     def _report(self, verdict: Verdict, now: datetime) -> None:
         try:
-            self._reporter.publish(report_of(verdict, self._who, now))
+            outcome = self._reporter.publish(report_of(verdict, self._who, now))
+            self._told = outcome in (None, Outcome.COMMITTED)
         except Fault as error:
             log.warning("report not written node=%s reason=%s error=%s", self._who.node, error.reason, error)
 

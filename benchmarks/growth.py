@@ -89,6 +89,7 @@ class Growth:
         if epoch is not None and reroot_due(epoch, now, self._settings):
             self.roots += 1
             self.measure(number, "before a re-root")
+        self._store.fetch(["egs/status"])  # as every cycle begins, and where the mirror is tended
         started = time.perf_counter()
         assert self._writer.write(changes, None, now, "Status", urgent=True).landed
         return time.perf_counter() - started

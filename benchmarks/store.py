@@ -148,7 +148,7 @@ def compare(folder: Path, size: int, rounds: int, work: Work = status_of) -> tup
     for number in range(rounds + 1):
         for remote in ("ours.git", "plain.git"):
             change(folder / remote, number * 97 % size, number + 1)
-        turns = [(figures[0], ours), (figures[1], plain)]
+        turns: list[tuple[list[list[float]], Ours | Plain]] = [(figures[0], ours), (figures[1], plain)]
         for kept, side in turns if number % 2 else reversed(turns):
             kept.append(timed(side.steps()))
         plain.between()

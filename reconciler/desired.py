@@ -1,18 +1,19 @@
 """What main says, kept up to date at the cost of what changed, and which documents are in force.
 
-A document that main breaks or deletes while it is needed stays in force as it was last valid; it is then kept
-under `accepted/` on the status branch, so that a controller started anywhere knows it. For requests the same
-lives in their own status.
+A document that main breaks or deletes while it is needed stays in force as it was last valid; it is then kept under
+`accepted/` on the status branch, so that a controller started anywhere knows it. For requests the same lives in
+their own status. Approvals are the exception: one that is gone or broken counts for nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from reconciler.facts import Facts, Filed, Wanted
 from reconciler.store.cache import DocumentCache
-from reconciler.store.port import Entry, Store
+from reconciler.store.port import REGULAR_MODE, Entry, Store
 from reconciler.world import manifest_pools
 from schemas.approval import Approval
 from schemas.base import Document
@@ -25,12 +26,16 @@ from schemas.reading import from_json, parse_to_json, read_document
 from schemas.repository import Outcome, Repository
 from schemas.slice import Slice
 from schemas.status import TERMINAL
-from schemas.strictyaml import MAX_BYTES, Refused
+from schemas.strictyaml import MAX_BYTES, Positions, locate
 
 MAX_DOCUMENTS = 200_000
-"""Files of one tree that are looked at; more is refused before anything is read."""
+"""Files of one change that are looked at; more is refused before anything is read."""
 ACCEPTED = "accepted/"
 PROJECT = "project.yaml"
+QUEUES_ANYWAY = frozenset({"FitsNowhere", "UnknownShape"})
+"""Errors of a request that wait for the fleet to change: it queues without an estimate and says what would fit."""
+
+Kind = TypeVar("Kind", bound=Document)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +52,13 @@ class Desired:
     def __init__(self, store: Store, cache: DocumentCache) -> None:
         self._store = store
         self._cache = cache
-        self.commit: str | None = None
         self._repository = Repository()
+        self._oids: dict[str, str] = {}
         self._force: dict[str, InForce] = {}
         self._filed: dict[str, Filed] = {}
-        self._refused: dict[str, str] = {}
-        self._accepted: dict[str, bytes] = {}
+        self.commit: str | None = None
+        self.problems: tuple[Problem, ...] = ()
+        """Everything wrong with main as it is."""
 
     def restore(self, accepted: Mapping[str, bytes]) -> None:
         """Documents that are in force instead of what main has, from the status branch."""
@@ -61,21 +67,22 @@ class Desired:
             if isinstance(document, Document):
                 self._force[path] = InForce(document, data)
 
-    def update(self, commit: str) -> bool:
-        """Read what changed since the last commit; False when it is the same one."""
+    def update(self, commit: str) -> None:
+        """Read what changed since the last commit. Raises UserError `TooManyFiles`, or a Fault of the store."""
         if commit == self.commit:
-            return False
+            return
         entries = self._store.diff(self.commit, commit)
-        outcomes, data = self._read(entries)
+        if len(entries) > MAX_DOCUMENTS:
+            text = f"main changes {len(entries)} files at once, at most {MAX_DOCUMENTS} are read; split the change"
+            raise UserError(text, "TooManyFiles")
+        outcomes = self._read(entries)
         self._repository.update(outcomes)
-        self._judge(outcomes, data)
+        self._oids |= {e.path: e.oid for e in entries if e.oid is not None}
+        self.problems = self._repository.problems(self._positions)
+        errors = {p.file: p for p in reversed(self.problems) if p.severity == "error"}
+        self._put_in_force(outcomes, errors)
+        self._filed = self._file_all(errors)
         self.commit = commit
-        return True
-
-    @property
-    def problems(self) -> tuple[Problem, ...]:
-        """Everything wrong with main as it is."""
-        return tuple(self._repository.problems())
 
     def has_requests(self) -> bool:
         """True when main holds any GPR."""
@@ -83,7 +90,10 @@ class Desired:
 
     def accepted_files(self) -> dict[str, bytes]:
         """What the status branch must keep: documents in force that main does not have so."""
-        return {ACCEPTED + path: data for path, data in self._accepted.items()}
+        tip = self._repository.documents
+        return {
+            ACCEPTED + path: kept.data for path, kept in self._force.items() if tip.get(path) != kept.document
+        }
 
     def wanted(self, facts: Facts) -> Wanted:
         """The documents in force; raises UserError NoProject while there never was a valid project.yaml."""
@@ -91,142 +101,119 @@ class Desired:
         project = self._force.get(PROJECT)
         if project is None or not isinstance(project.document, Project):
             raise UserError("main has no valid project.yaml yet; `egs init` writes one", "NoProject")
-        documents = [kept.document for kept in self._force.values()]
-        clusters = {d.metadata.name: d.spec for d in documents if isinstance(d, Cluster)}
+        clusters = {d.metadata.name: d.spec for d in self._all(Cluster)}
+        approvals: dict[str, tuple[Approval, ...]] = {}
+        for word in self._all(Approval):
+            key = f"{word.spec.slice}/{word.spec.gpr}"
+            approvals[key] = (*approvals.get(key, ()), word)
         return Wanted(
             commit=self.commit or "",
             project=project.document.spec,
             clusters=clusters,
-            slices={d.metadata.name: d.spec for d in documents if isinstance(d, Slice)},
+            slices={d.metadata.name: d.spec for d in self._all(Slice)},
             filed=self._filed,
-            approvals=self._approvals(documents),
+            approvals=approvals,
             pools=manifest_pools(clusters),
         )
 
-    @staticmethod
-    def _approvals(documents: Iterable[Document]) -> dict[str, tuple[Approval, ...]]:
-        found: dict[str, tuple[Approval, ...]] = {}
-        for document in documents:
-            if isinstance(document, Approval):
-                key = f"{document.spec.slice}/{document.spec.gpr}"
-                found[key] = (*found.get(key, ()), document)
-        return found
+    def _all(self, kind: type[Kind]) -> list[Kind]:
+        return [k.document for _, k in sorted(self._force.items()) if isinstance(k.document, kind)]
 
-    def _read(self, entries: Iterable[Entry]) -> tuple[dict[str, Outcome], dict[str, bytes]]:
-        """Outcomes of all changed files, and the bytes of those that are documents other than GPRs."""
-        outcomes: dict[str, Outcome] = {}
-        wanted: dict[str, Entry] = {}
-        for entry in entries:
-            if entry.oid is None:
-                outcomes[entry.path] = None
-            else:
-                wanted[entry.path] = entry
-        if len(wanted) > MAX_DOCUMENTS:
-            raise UserError(
-                f"main changed {len(wanted)} files at once, at most {MAX_DOCUMENTS} are read", "TooMany"
-            )
-        oids = {e.oid for e in wanted.values() if e.oid is not None and e.mode in (0o100644, 0o100755)}
-        known = self._cache.get_many(oids)
-        sizes = self._store.sizes(oids - set(known))
+    # -- reading ---------------------------------------------------------------------------------------------
+
+    def _read(self, entries: Iterable[Entry]) -> dict[str, Outcome]:
+        present = [e for e in entries if e.oid is not None]
+        regular = {e.oid for e in present if e.oid is not None and e.mode == REGULAR_MODE}
+        known = self._cache.get_many(regular)
+        sizes = self._store.sizes(regular - known.keys())
         blobs = self._store.read(oid for oid, size in sizes.items() if size <= MAX_BYTES)
         fresh: dict[str, bytes] = {}
-        kept: dict[str, bytes] = {}
-        for path, entry in wanted.items():
+        outcomes: dict[str, Outcome] = {e.path: None for e in entries if e.oid is None}
+        for entry in present:
             assert entry.oid is not None
-            outcomes[path] = self._outcome(entry, known, blobs, fresh)
-            if isinstance(outcomes[path], Document) and not isinstance(outcomes[path], GPR):
-                kept[path] = blobs.get(entry.oid) or self._store.read([entry.oid])[entry.oid]
-        self._cache.put_many(fresh)
-        return outcomes, kept
-
-    def _outcome(
-        self, entry: Entry, known: Mapping[str, bytes], blobs: Mapping[str, bytes], fresh: dict[str, bytes]
-    ) -> Outcome:
-        assert entry.oid is not None
-        text = known.get(entry.oid) or fresh.get(entry.oid)
-        if text is not None and entry.mode == 0o100644:
-            outcome = from_json(entry.path, text)
-            if isinstance(outcome, Document) or not outcome:
-                return outcome
-        data = blobs.get(entry.oid)
-        if data is None:
-            data = b"" if entry.mode not in (0o100644, 0o100755) else self._bounded(entry.oid)
-        outcome = read_document(entry.path, data, entry.mode)
-        if isinstance(outcome, Document):
-            try:
+            if entry.oid in known:
+                outcome = from_json(entry.path, known[entry.oid])
+                # A refusal is explained with its lines and columns, and those only the bytes have.
+                if isinstance(outcome, Document) or not outcome:
+                    outcomes[entry.path] = outcome
+                    continue
+            data = self._bytes(entry, blobs)
+            outcomes[entry.path] = outcome = read_document(entry.path, data, entry.mode)
+            if isinstance(outcome, Document):
                 fresh[entry.oid] = parse_to_json(data)
-            except Refused:  # pragma: no cover
-                pass
-        return outcome
+        self._cache.put_many(fresh)
+        return outcomes
 
-    def _bounded(self, oid: str) -> bytes:
-        """The blob, or as many zero bytes as make the reader say TooLarge without reading it."""
-        size = self._store.sizes([oid])[oid]
-        return self._store.read([oid])[oid] if size <= MAX_BYTES else bytes(MAX_BYTES + 1)
+    def _bytes(self, entry: Entry, blobs: Mapping[str, bytes]) -> bytes:
+        """The file's content; what is no file is not read, what is too large is told by its length alone."""
+        assert entry.oid is not None
+        if entry.oid in blobs:
+            return blobs[entry.oid]
+        if entry.mode != REGULAR_MODE:
+            return b""
+        if self._store.sizes([entry.oid])[entry.oid] > MAX_BYTES:
+            return bytes(MAX_BYTES + 1)
+        return self._store.read([entry.oid])[entry.oid]
 
-    def _judge(self, outcomes: Mapping[str, Outcome], data: Mapping[str, bytes]) -> None:
-        """Which of the changed documents come into force, and what each request's file says."""
-        errors = {p.file: p for p in reversed(self.problems) if p.severity == "error"}
-        for path, outcome in outcomes.items():
-            if isinstance(outcome, Document) and not isinstance(outcome, GPR):
-                if path not in errors or path not in self._force:
-                    self._come_into_force(path, InForce(outcome, data[path]), path in errors)
-        self._refresh_accepted(errors)
-        self._refile(errors)
+    def _positions(self, path: str) -> Positions | None:
+        oid = self._oids.get(path)
+        return None if oid is None else locate(self._store.read([oid])[oid])
 
-    def _come_into_force(self, path: str, entry: InForce, broken: bool) -> None:
-        if not broken:
-            self._force[path] = entry
+    # -- what counts -----------------------------------------------------------------------------------------
 
-    def _refresh_accepted(self, errors: Mapping[str, Problem]) -> None:
+    def _put_in_force(self, outcomes: Mapping[str, Outcome], errors: Mapping[str, Problem]) -> None:
+        """Everything sound that main has; what it has not so any more stays as it was, approvals excepted."""
         tip = self._repository.documents
-        for path in [p for p, kept in self._force.items() if isinstance(kept.document, Approval)]:
-            if path not in tip or path in errors:
-                del self._force[path]
-        self._accepted = {
-            path: kept.data for path, kept in self._force.items() if tip.get(path) != kept.document
+        sound = {
+            path: document
+            for path, document in tip.items()
+            if not isinstance(document, GPR) and path not in errors
         }
-
-    def _refile(self, errors: Mapping[str, Problem]) -> None:
-        refused = {p: e for p, e in errors.items() if "/gprs/" in p}
-        filed: dict[str, Filed] = {}
-        for path, document in self._repository.documents.items():
-            if isinstance(document, GPR):
-                key = f"{document.spec.slice}/{document.metadata.name}"
-                filed[key] = self._file(document, refused.get(path))
-        for path, error in refused.items():
-            parts = path.removesuffix(".yaml").split("/")
-            if len(parts) == 4:
-                filed.setdefault(f"{parts[1]}/{parts[3]}", Filed(None, _sentence(error)))
-        self._filed = filed
-
-    def _file(self, document: GPR, error: Problem | None) -> Filed:
-        if error is not None:
-            return Filed(None, _sentence(error))
-        template = self._force.get(f"templates/{document.spec.template}.yaml")
-        wish = template.document.spec if template and isinstance(template.document, GPRTemplate) else None
-        resolved = resolve(document.spec, wish)
-        return Filed(None, resolved) if isinstance(resolved, str) else Filed(resolved)
+        changed = {
+            path: document for path, document in sound.items() if path in outcomes or path not in self._force
+        }
+        data = self._store.read({self._oids[path] for path in changed})
+        self._force |= {path: InForce(doc, data[self._oids[path]]) for path, doc in changed.items()}
+        for path, kept in list(self._force.items()):
+            if isinstance(kept.document, Approval) and path not in sound:
+                del self._force[path]
 
     def _drop_unused(self, facts: Facts) -> None:
-        """What main no longer has goes as soon as no request needs it."""
-        tip = self._repository.documents
+        """What main deleted goes as soon as no request needs it."""
+        gone = self._force.keys() - self._repository.documents.keys() - self._repository.refused.keys()
+        if not gone:
+            return
         live = [s for s in facts.requests.values() if s.phase not in TERMINAL]
         slices = {s.accepted_spec.slice for s in live}
         clusters = {s.assignment.cluster for s in live if s.assignment is not None}
-        for path in [p for p in self._force if p not in tip]:
+        for path in gone:
             document = self._force[path].document
             needed = (
                 isinstance(document, Project)
                 or (isinstance(document, Slice) and document.metadata.name in slices)
                 or (isinstance(document, Cluster) and document.metadata.name in clusters)
             )
-            if not needed and path not in self._refused_paths():
+            if not needed:
                 del self._force[path]
-                self._accepted.pop(path, None)
 
-    def _refused_paths(self) -> frozenset[str]:
-        return frozenset(p.file for p in self.problems if p.severity == "error")
+    def _file_all(self, errors: Mapping[str, Problem]) -> dict[str, Filed]:
+        filed = {}
+        for (slice_, name), document in self._repository.gprs.items():
+            error = errors.get(f"slices/{slice_}/gprs/{name}.yaml")
+            filed[f"{slice_}/{name}"] = self._file(document, error)
+        for path in self._repository.refused:
+            match path.split("/"):
+                case ["slices", slice_, "gprs", file] if path in errors:
+                    filed[f"{slice_}/{file.removesuffix('.yaml')}"] = Filed(None, _sentence(errors[path]))
+        return filed
+
+    def _file(self, document: GPR, error: Problem | None) -> Filed:
+        if error is not None and error.rule not in QUEUES_ANYWAY:
+            return Filed(None, _sentence(error))
+        template = self._force.get(f"templates/{document.spec.template}.yaml")
+        wish = template.document.spec if template and isinstance(template.document, GPRTemplate) else None
+        resolved = resolve(document.spec, wish)
+        return Filed(None, resolved) if isinstance(resolved, str) else Filed(resolved)
 
 
 def _sentence(problem: Problem) -> str:

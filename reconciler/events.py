@@ -46,6 +46,7 @@ class Told(StrEnum):
     ACTION_REFUSED = "ActionRefused"
     DELETIONS_HELD = "DeletionsHeld"
     TAKEN_OVER = "ControllerTookOver"
+    MANIFEST_REFUSED = "ManifestRefused"
     ALARM = "RepositoryAlarm"
 
 
@@ -73,5 +74,5 @@ class Event:
 _WARNINGS = frozenset({
     Told.EDIT_REFUSED, Told.DELAYED, Told.CHECK_FAILED, Told.EXTENSION_REFUSED, Told.REQUEUED, Told.FAILED,
     Told.FILE_MISSING, Told.NODE_NOT_REPLACED, Told.NODE_OUT, Told.NODE_SUSPECT, Told.POST_CHECK_FAILED,
-    Told.CLUSTER_UNREACHABLE, Told.DRIFT, Told.ACTION_REFUSED, Told.DELETIONS_HELD, Told.ALARM,
+    Told.CLUSTER_UNREACHABLE, Told.MANIFEST_REFUSED, Told.DRIFT, Told.ACTION_REFUSED, Told.DELETIONS_HELD, Told.ALARM,
 })  # fmt: skip

@@ -97,10 +97,10 @@ def _verdict(evidence: Evidence, node: str) -> Verdict | None:
         return NodeState.LOST, "NodeGone", "the cluster does not know this node"
     if not view.ready:
         return NodeState.LOST, "NodeNotReady", "the node is silent"
-    if key in evidence.overdue:
-        return NodeState.DIRTY, "DrainOverdue", "its lease is over and it is still not clean"
     cleared = max((c.at for c in evidence.spec.cleared if c.node == node), default=None)
     verdict = _kept(evidence.before.get(key), cleared, evidence.now) or _reported(evidence, key, cleared)
+    if verdict is None and key in evidence.overdue:
+        return NodeState.DIRTY, "NotClean", "its lease is over and it is not clean yet"
     if verdict is None and view.cordoned:
         return NodeState.CORDONED, "Cordoned", "somebody else took it out of service"
     return verdict

@@ -7,7 +7,7 @@ what is committed already is completed, strict ends happen, and the next cycle b
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -31,9 +31,13 @@ from reconciler.world import at, build_snapshot
 from scheduler.snapshot import Snapshot
 from schemas.cluster import ClusterSpec
 from schemas.errors import Fault, UserError
+from schemas.problems import Problem
 from schemas.status import HOLDING, TERMINAL, GPRStatus
 
 log = logging.getLogger(__name__)
+
+MOST_REFUSALS = 20
+"""Problems of one change that are told one by one."""
 
 Drivers = Callable[[Mapping[str, ClusterSpec]], Mapping[str, ClusterDriver]]
 """Opens (or keeps open) a driver for every cluster in force."""
@@ -85,7 +89,7 @@ class Reconciler:
         reachable = self._fetch()  # 1
         if not self._lead(now, reachable):
             return Cycle(now, False, now + settings.poll)
-        wanted = self._read_desired(reachable)  # 2
+        wanted = self._read_desired(reachable, now)  # 2
         seen = self._observe(wanted, now)  # 3
         committed = self._branch.facts
         assert committed is not None
@@ -168,12 +172,14 @@ class Reconciler:
                 return True
         return False
 
-    def _read_desired(self, reachable: bool) -> Wanted:
+    def _read_desired(self, reachable: bool, now: datetime) -> Wanted:
         main = self._store.tips().get(self._settings.main_branch)
         facts = self._branch.facts
         assert facts is not None
         if main is not None and reachable:
+            known = set(self._desired.problems)
             self._desired.update(main)
+            self._notes += refusals(self._desired.problems, known, now)
         return self._desired.wanted(facts)
 
     def _observe(self, wanted: Wanted, now: datetime) -> Seen:
@@ -241,3 +247,16 @@ class Reconciler:
                 event.message,
             )
         return events
+
+
+def refusals(problems: Iterable[Problem], known: Collection[Problem], now: datetime) -> list[Event]:
+    """One event for each error that main did not have before; a flood of them is cut short."""
+    new = [p for p in problems if p.severity == "error" and p not in known]
+    told = [
+        Event(now, Told.MANIFEST_REFUSED, f"{p.file}:{p.line}: {p.message}; {p.fix}")
+        for p in new[:MOST_REFUSALS]
+    ]
+    if len(new) > MOST_REFUSALS:
+        text = f"{len(new) - MOST_REFUSALS} more problems; problems.yaml lists them"
+        told.append(Event(now, Told.MANIFEST_REFUSED, text))
+    return told

@@ -82,6 +82,11 @@ def request_file(key: str, status: GPRStatus) -> bytes:
     return _document(GPRRecord(metadata=Metadata(name=key.partition("/")[2]), status=status))
 
 
+def request_status(data: bytes) -> GPRStatus:
+    """The inverse of `request_file`."""
+    return GPRRecord.model_validate_json(_json(data)).status
+
+
 def event_path(at: datetime, part: int) -> str:
     """The file of one hour's events; a busy hour has several parts."""
     return f"events/{at:%Y-%m-%d}/{at:%H}-{part}.yaml"

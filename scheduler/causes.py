@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from scheduler.changes import undo
+from scheduler.changes import promised, undo
 from scheduler.plan import plan
 from scheduler.snapshot import Change, ChangeKind, Plan, Snapshot
 
@@ -55,15 +55,6 @@ def slips(
             causes, proven = trial.causes(key, was, _suspects(changes, planned, key))
             found.append(Moved(key, was, now, causes, proven))
     return tuple(found)
-
-
-def promised(before: Snapshot, after: Snapshot, key: str) -> int | None:
-    """The start committed last for a request that waits; an edit does not make it forgotten."""
-    for snapshot in (after, before):
-        request = snapshot.requests.get(key)
-        if request is not None and request.promise is not None:
-            return request.promise.start
-    return None
 
 
 def _suspects(changes: Sequence[Change], planned: Plan, key: str) -> list[Change]:

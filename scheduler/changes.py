@@ -56,6 +56,15 @@ def undo(before: Snapshot, after: Snapshot, changes: Iterable[Change]) -> Snapsh
     return undone
 
 
+def promised(before: Snapshot, after: Snapshot, key: str) -> int | None:
+    """The start committed last for a request that waits; an edit does not make it forgotten."""
+    for snapshot in (after, before):
+        request = snapshot.requests.get(key)
+        if request is not None and request.promise is not None:
+            return request.promise.start
+    return None
+
+
 def node_key(pool: PoolKey, node: str) -> str:
     """The key of a node's change."""
     return "/".join((*pool, node))
@@ -72,15 +81,15 @@ def _requests(before: Snapshot, after: Snapshot) -> Iterator[Change]:
         if old is None:
             cause = Cause.REQUEUED if key in before.leases else Cause.HIGHER_RANK_ARRIVED
             yield Change(ChangeKind.REQUEST, key, cause, key)
-        elif _asked(request) != _asked(old) or (old.promise is not None and request.promise is None):
+        elif asked(request) != asked(old) or (old.promise is not None and request.promise is None):
             yield Change(ChangeKind.REQUEST, key, Cause.REQUEST_CHANGED, key)
         elif request.pools != old.pools:
             yield Change(ChangeKind.REQUEST, key, Cause.POLICY_CHANGED, key)
 
 
-def _asked(request: Request) -> tuple[object, ...]:
+def asked(request: Request) -> tuple[object, ...]:
     """What its people wrote; the promise and the pools follow from it."""
-    derived = ("promise", "movable", "pools")
+    derived = ("promise", "movable", "may_displace", "pools")
     return tuple(getattr(request, f.name) for f in fields(request) if f.name not in derived)
 
 
@@ -138,8 +147,8 @@ def _node_cause(old: Sequence[Window], new: Sequence[Window], is_there: bool) ->
 
 
 def _clock(before: Snapshot, after: Snapshot) -> Iterator[Change]:
-    missed = (r.promise is not None and r.promise.start < after.now for r in after.requests.values())
-    if after.now > before.now and any(missed):
+    starts = (promised(before, after, key) for key in after.requests)
+    if after.now > before.now and any(start is not None and start < after.now for start in starts):
         yield Change(ChangeKind.CLOCK, "", Cause.CONTROLLER_ABSENT)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from scheduler.causes import Moved, promised, slips
-from scheduler.changes import changes_between
+from scheduler.causes import Moved, slips
+from scheduler.changes import asked, changes_between, promised
 from scheduler.plan import plan
 from scheduler.promises import with_promises
 from scheduler.snapshot import Change, Plan, Request, Snapshot
@@ -52,11 +52,10 @@ def carry(committed: Snapshot, after: Snapshot) -> Snapshot:
 
 
 def _carried(old: Request | None, request: Request) -> Request:
-    if old is None or replace(request, promise=None, pools=old.pools, movable=old.movable) != replace(
-        old, promise=None
-    ):
+    same = old is not None and asked(old) == asked(request)
+    if old is None or not same:
         return replace(request, promise=None)
-    return replace(request, promise=old.promise)
+    return replace(request, promise=old.promise, may_displace=old.may_displace)
 
 
 def _effect(

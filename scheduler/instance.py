@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from scheduler.plan import plan
-from scheduler.snapshot import Lease, Pool, PoolKey, Request, Snapshot
+from scheduler.snapshot import Lease, Pool, PoolKey, Refusal, Request, Snapshot
 from schemas.errors import UserError
 
 COLUMNS = ("id", "pool", "submit", "nodes", "duration", "priority")
@@ -102,8 +102,7 @@ def plan_instance(text: str, pools: Sequence[tuple[str, int]], now: int) -> Inst
                 Answer(row.id, placed.pool[1], placed.start, placed.end, placed.start - row.submit)
             )
         else:
-            refused = planned.refusals[_key(row)]
-            answers.append(Answer(row.id, reason=refused.reason, message=refused.message))
+            answers.append(_refused(row, planned.refusals[_key(row)]))
     return InstancePlan(tuple(answers))
 
 
@@ -140,6 +139,11 @@ def as_snapshot(rows: Sequence[Row], sizes: dict[str, int], now: int) -> Snapsho
             used[row.pools[0]] += row.nodes
     requests = {_key(row): _request(row) for row in rows if not row.running}
     return Snapshot(now, pools, leases, requests)
+
+
+def _refused(row: Row, refusal: Refusal) -> Answer:
+    remedy = f"; would fit: {refusal.would_fit}" if refusal.would_fit else ""
+    return Answer(row.id, reason=refusal.reason, message=refusal.message + remedy)
 
 
 def _lines(reader: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:

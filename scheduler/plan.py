@@ -60,15 +60,12 @@ class _Planning:
         for i, request in enumerate(self.requests):
             if self.spots[i] is None:
                 self._count_higher_ranks(i)
-                wish = self.above.earliest(request)
+                displaces = request.may_displace or request.promise is not None
+                wish = (self.above if displaces else self.board).earliest(request)
                 if wish is None:
                     self.refusals[request.key] = no_place(self.snapshot, request)
-                elif self.above is self.board:
-                    self._put(i, wish)
                 else:
-                    wish = self._undisturbing(request, wish)
-                    self._make_room(i, wish)
-                    self._put(i, wish)
+                    self._put(i, self._with_room(i, wish))
 
     def compress(self) -> None:
         """Step 3. From nothing nobody was taken out, so nothing was left open that somebody could move into."""
@@ -152,7 +149,17 @@ class _Planning:
                 self.above.put_back(self.requests[j], place)
         self.counted = i
 
-    def _undisturbing(self, request: Request, wish: Spot) -> Spot:
+    def _with_room(self, i: int, wish: Spot) -> Spot:
+        """Where request `i` goes, made free."""
+        request = self.requests[i]
+        if self.above is self.board or self.board.fits(request, wish):
+            return wish
+        elsewhere = self._undisturbing(request, wish)
+        if elsewhere is None:
+            self._make_room(i, wish)
+        return elsewhere or wish
+
+    def _undisturbing(self, request: Request, wish: Spot) -> Spot | None:
         """The first pool that gives the same start without moving anybody; room is only taken where it is needed."""
         for key in request.pools:
             pool = self.snapshot.pools.get(key)
@@ -160,7 +167,7 @@ class _Planning:
                 same = spot(pool, request, wish.start, self.snapshot.now)
                 if self.board.fits(request, same):
                     return same
-        return wish
+        return None
 
     def _make_room(self, i: int, wish: Spot) -> None:
         """Takes out whom `wish` needs gone: all of its slice meanwhile, and of the others as few as needed."""

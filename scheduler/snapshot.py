@@ -78,6 +78,9 @@ class Request:
     movable: bool = (
         True  # False: may not start before its promise (start: promised, or ready with no pod waiting)
     )
+    may_displace: bool = True
+    """False: it had no start when the last plan was committed, and asks for the same since. It then takes only
+    room that no promise holds, so that room that appears (for which there is no cause of a slip) delays nobody."""
 
 
 @dataclass(frozen=True, slots=True)

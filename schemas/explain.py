@@ -79,8 +79,18 @@ def _wrong_head(file: str, model: type[Document], value: Mapping[str, Any]) -> F
 
 def _from_schema(file: str, errors: Iterable[SchemaError]) -> Iterator[Finding]:
     for error in errors:
-        # Of a choice's branches, the one that the author most likely meant.
-        yield from _one(file, best_match([error]) if error.validator == "anyOf" else error)
+        if error.validator == "anyOf" and tuple(error.absolute_path) == ("spec",):
+            yield from _says_too_little(file, error)
+        else:
+            # Of a choice's branches, the one that the author most likely meant.
+            yield from _one(file, best_match([error]) if error.validator == "anyOf" else error)
+
+
+def _says_too_little(file: str, error: Any) -> Iterator[Finding]:
+    """The one choice between fields: a GPR gives nodes and duration unless a template does."""
+    for name in ("nodes", "duration"):
+        if error.instance.get(name) is None:
+            yield _missing(file, ("spec", name), error.schema, " unless a template gives it")
 
 
 def _one(file: str, error: Any) -> Iterator[Finding]:
@@ -91,10 +101,6 @@ def _one(file: str, error: Any) -> Iterator[Finding]:
     elif error.validator == "required":
         for name in sorted(set(error.validator_value) - set(error.instance)):
             yield _missing(file, (*path, name), error.schema)
-    elif error.validator == "anyOf" and path == ("spec",):
-        for name in ("nodes", "duration"):
-            if error.instance.get(name) is None:
-                yield _missing(file, (*path, name), error.schema, " unless a template gives it")
     elif error.validator in ("type", "anyOf"):
         types = _types_of(error.schema)
         message = f"{_dotted(path)} must be {types}, this is {_shown(error.instance)}"

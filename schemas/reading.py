@@ -110,7 +110,8 @@ def _validated(
     path: str, rule: PathRule, names: dict[str, str], text: bytes
 ) -> Document | tuple[Finding, ...]:
     try:
-        document = rule.model.model_validate_json(text)
+        # Python's own names for fields are for code; a file has one spelling.
+        document = rule.model.model_validate_json(text, by_alias=True, by_name=False)
     except ValidationError as error:
         # Only refused documents need the explainer, and it takes longer to import than all the rest.
         from schemas.explain import explain

@@ -110,7 +110,7 @@ def load(data: bytes, max_bytes: int = MAX_BYTES) -> object:
         value = _walk(get, escapes=b"\\" in data, max_nodes=MAX_NODES * max_bytes // MAX_BYTES)
         _close(get())
     except YAMLError as error:
-        raise _syntax(error) from error
+        raise _syntax(error, data) from error
     return value
 
 
@@ -242,11 +242,12 @@ def _place(event: Any) -> Place:
     return mark.line + 1, mark.column + 1
 
 
-def _syntax(error: YAMLError) -> Refused:
+def _syntax(error: YAMLError, data: bytes) -> Refused:
     if isinstance(error, ReaderError):
         return Refused("ForbiddenCharacter", f"no text: {error.reason}")
     mark = getattr(error, "problem_mark", None)
-    place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+    # At the end of the file libyaml points at a line after the last.
+    place = (min(mark.line, data.count(b"\n")) + 1, mark.column + 1) if mark else (1, 1)
     parts = (getattr(error, "context", None), getattr(error, "problem", None))
     return Refused("BadYaml", ": ".join(part for part in parts if part) or "this is no YAML", place)
 

@@ -56,7 +56,9 @@ class GitStore:
             try:
                 self._fetcher.fetch(wanted, self._tracked)
             finally:
-                self._tend(grew=before != self._fetcher.tips)
+                if before != self._fetcher.tips:
+                    self._mirror.grew()
+                self._tend(hurried=False)
             return names.matching(wanted, self._fetcher.tips)
 
     def tips(self) -> Mapping[str, str]:
@@ -81,8 +83,10 @@ class GitStore:
             if outcome is Outcome.COMMITTED:
                 self._fetcher.tips[branch] = new
                 self._mirror.landed(new)
-                self._tend(grew=False, replaced=expected is not None and new in self._roots)
+                if expected is not None and new in self._roots:
+                    self._mirror.lost_a_history()
                 self._roots.clear()
+                self._tend(hurried=True)
             return outcome
 
     def _settled(self, branch: str, new: str, expected: str | None) -> Outcome:
@@ -95,12 +99,8 @@ class GitStore:
             return Outcome.COMMITTED
         return Outcome.REFUSED if tip == expected else Outcome.CONFLICT
 
-    def _tend(self, *, grew: bool = True, replaced: bool = False) -> None:
-        if replaced:
-            self._mirror.lost_a_history()
-        if grew:
-            self._mirror.grew()
-        if self._mirror.tend():
+    def _tend(self, *, hurried: bool) -> None:
+        if self._mirror.tend(hurried=hurried):
             self._close_helpers()  # they hold the packs that are gone
 
     # -- reading ---------------------------------------------------------------------------------------------

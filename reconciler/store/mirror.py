@@ -16,7 +16,8 @@ import fcntl
 import logging
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from configparser import Error as ConfigError
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -52,11 +53,16 @@ class Limits:
 
 
 class Mirror:
-    """An owned bare repository. Raises UserError `MirrorInUse` when another process owns it."""
+    """An owned bare repository. UserErrors: `MirrorInUse` (by another process or remote), `NotAMirror`."""
 
     def __init__(self, path: Path, address: Address, limits: Limits) -> None:
         self.path = path.expanduser().resolve()
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if any(self.path.iterdir()) and not (self.path / _OWNER_FILE).exists():
+            # What is torn is emptied below; that must never meet a folder with something else in it.
+            raise UserError(
+                f"{self.path} is not empty and no mirror of ours; give an empty folder", "NotAMirror"
+            )
         self._owner: int | None = _own(self.path)
         try:
             _remove_leftovers(self.path)
@@ -76,38 +82,29 @@ class Mirror:
 
     def _opened(self, address: Address) -> dict[str, str]:
         try:
-            refs = self._open(address)
-            self._check_tips(refs)
-            return refs
-        except (ValueError, OSError, Fault) as error:
+            return self._open(address)
+        except Fault as error:
             log.warning("mirror remade path=%s error=%s", self.path, error)
         # A torn file after a power cut must not need a person: all that counts here is at the remote.
         _empty(self.path)
         return self._open(address)
 
-    def _check_tips(self, refs: Mapping[str, str]) -> None:
-        question = "".join(f"{oid}\n" for oid in refs.values()).encode()
-        answer = self.git.check(["cat-file", "--batch-check"], self._limits.local.total_seconds(), question)
-        if b" missing\n" in answer:
-            raise Fault("a branch's commit is missing", "CorruptObjects")
-
     def _open(self, address: Address) -> dict[str, str]:
         if not (self.path / "HEAD").exists():
-            limit_s = self._limits.local.total_seconds()
-            self.git.check(["init", "--quiet", "--bare", "--template="], limit_s)
+            self._local("init", "--quiet", "--bare", "--template=")
         with _git_python() as python:
-            repository = python.Repo(self.path, expand_vars=False)
-            if _configured_url(repository) not in (None, address.url):
-                raise UserError(
-                    f"{self.path} mirrors another remote; give an empty folder, or remove this one",
-                    "MirrorInUse",
-                )
-            _configure(repository, address)
-            paths = sorted(ref.path for ref in repository.refs if ref.path.startswith(TRACKING))
-            # Read from the ref files: asking for a ref's object would start a git of GitPython's own.
-            oids = [python.SymbolicReference.dereference_recursive(repository, path) for path in paths]
-            repository.close()
-        return {path.removeprefix(TRACKING): oid for path, oid in zip(paths, oids, strict=True)}
+            try:
+                refs = _read(python.Repo(self.path, expand_vars=False), address)
+            except (AssertionError, OSError, ValueError, ConfigError, python.GitError) as error:
+                # GitPython has no one error for a file that is torn; all of these were seen.
+                raise Fault(f"unreadable: {type(error).__name__} {error}", "CorruptObjects") from error
+        question = "".join(f"{oid}\n" for oid in refs.values()).encode()
+        if b" missing\n" in self._local("cat-file", "--batch-check", given=question):
+            raise Fault("a branch's commit is missing", "CorruptObjects")
+        return refs
+
+    def _local(self, *args: str, given: bytes = b"") -> bytes:
+        return self.git.check(args, self._limits.local.total_seconds(), given)
 
     def next_draft(self) -> str:
         """The ref for the next draft; it keeps the draft from being dropped, until some drafts later."""
@@ -132,11 +129,18 @@ class Mirror:
         """Note that a branch was re-rooted: what it had is worth dropping at once."""
         self._replaced = True
 
-    def tend(self) -> bool:
-        """Keep the mirror small when it is time to; True when packs were replaced. Mostly costs nothing."""
-        if self._replaced or self._operations >= self._limits.operations:
+    def tend(self, *, hurried: bool) -> bool:
+        """Keep the mirror small when it is time to; True when packs were replaced. Mostly costs nothing.
+
+        In a hurry, which is between a decision and its carrying out, it waits until twice as much has gathered.
+        """
+        patience = 2 if hurried else 1
+        many = self._packs >= self._limits.packs * patience
+        if self._operations >= self._limits.operations * patience or (
+            self._replaced and (many or not hurried)
+        ):
             self._repack_all()
-        elif self._packs >= self._limits.packs:
+        elif many:
             # Only as many small packs as keep the sizes doubling are joined: large ones are left alone.
             self._upkeep("repack", "--quiet", "-d", "--geometric=2")
         else:
@@ -183,7 +187,9 @@ def _own(path: Path) -> int:
 
 
 def _remove_leftovers(path: Path) -> None:
-    for leftover in (*path.rglob("*.lock"), *path.glob("fast_import_crash_*"), *path.rglob("tmp_*")):
+    # No ref can end in .lock, but a branch may well be called tmp_x: those are looked for among objects only.
+    temporary = (path / "objects").rglob("tmp_*")
+    for leftover in (*path.rglob("*.lock"), *path.glob("fast_import_crash_*"), *temporary):
         if leftover.is_dir():
             shutil.rmtree(leftover, ignore_errors=True)
         else:
@@ -207,6 +213,18 @@ def _git_python() -> Iterator[ModuleType]:
         yield git
     finally:
         os.environ.update(aside)
+
+
+def _read(repository: git.Repo, address: Address) -> dict[str, str]:
+    """Set the mirror up for the remote, and give its branches."""
+    if _configured_url(repository) not in (None, address.url):
+        text = f"{repository.git_dir} mirrors another remote; give an empty folder, or remove this one"
+        raise UserError(text, "MirrorInUse")
+    _configure(repository, address)
+    paths = sorted(ref.path for ref in repository.refs if ref.path.startswith(TRACKING))
+    # Read from the ref files: asking for a ref's object would start a git of GitPython's own.
+    read = repository.head.dereference_recursive
+    return {path.removeprefix(TRACKING): read(repository, path) for path in paths}
 
 
 def _configured_url(repository: git.Repo) -> str | None:

@@ -37,8 +37,8 @@ _SETTINGS = (
     "core.fsmonitor=false",
     "credential.helper=",
     "fastimport.unpackLimit=0",  # one pack a commit: no process and no loose object for each
-    # Only index-pack checks objects before they enter the object store: unpacked loose they would stay after
-    # a refusal, and the next fetch would take them for known and good.
+    # git's manual warns that loose objects may stay after a refusal and pass for known at the next fetch; a
+    # pack enters the object store as a whole, after its check.
     "fetch.unpackLimit=1",
     "gc.auto=0",  # the mirror is tended by its owner, at a time of the owner's choosing
     "maintenance.auto=false",

@@ -308,14 +308,19 @@ class BranchWriter:
         was_leading, self._leading = self._leading, False
         stamp = None if tip is None else parse_stamp(self._store.commit(tip).trailers)
         if stamp is not None and stamp.term > self._term:
-            self._by = stamp
+            self._follow(stamp)
+        elif was_leading:
+            gone = "the branch is gone" if tip is None else f"its tip {tip[:12]} is a stranger's"
+            self._raise_alarm(gone)
+
+    def _follow(self, stamp: Stamp) -> None:
+        # Once for each leader: a follower judges every commit of theirs.
+        if self._by is None or self._by.writer != stamp.writer:
             log.info(
                 "writer superseded branch=%s term=%d by_term=%d by=%s",
                 self._branch, self._term, stamp.term, stamp.writer,
             )  # fmt: skip
-        elif was_leading:
-            gone = "the branch is gone" if tip is None else f"its tip {tip[:12]} is a stranger's"
-            self._raise_alarm(gone)
+        self._by = stamp
 
     def _raise_alarm(self, what: str) -> None:
         sentence = (

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from scheduler.snapshot import Plan, Pool, PoolKey, Request, Snapshot
+from scheduler.snapshot import Plan, Pool, PoolKey, Request, Snapshot, Window
+from scheduler.stretches import free_stretches, free_throughout
 
 HORIZON = 120
 """Past every end that the random worlds can have; a request without a start before it has none."""
@@ -28,26 +29,24 @@ def assignable(jobs: Sequence[Job], busy: Mapping[str, frozenset[int]]) -> bool:
     """Whether nodes can be named for all jobs; `busy` seconds of a node are nobody's."""
     used = {name: set(seconds) for name, seconds in busy.items()}
     order = sorted(jobs, key=lambda job: (job.seconds.start, -len(job.seconds), -job.nodes))
-    return _assign(order, 0, order[0].nodes if order else 0, 0, used)
+    return not order or _assign(order, 0, (order[0].nodes, 0), used)
 
 
-def _assign(jobs: Sequence[Job], at: int, left: int, first: int, used: dict[str, set[int]]) -> bool:
+def _assign(jobs: Sequence[Job], at: int, rest: tuple[int, int], used: dict[str, set[int]]) -> bool:
+    """Names `rest` (nodes still wanted, first node to look at) for job `at`, then all jobs after it."""
     if at == len(jobs):
         return True
+    left, first = rest
     if left == 0:
         following = jobs[at + 1].nodes if at + 1 < len(jobs) else 0
-        return _assign(jobs, at + 1, following, 0, used)
-    job, seen = jobs[at], set()
+        return _assign(jobs, at + 1, (following, 0), used)
+    job = jobs[at]
     for place in range(first, len(job.allowed)):
-        name = job.allowed[place]
-        taken = used[name]
-        # Two nodes that are busy at the same seconds are the same to everybody who may use both.
-        alike = frozenset(taken) if all(name in other.allowed for other in jobs) else name
-        if alike in seen or not taken.isdisjoint(job.seconds):
+        taken = used[job.allowed[place]]
+        if not taken.isdisjoint(job.seconds):
             continue
-        seen.add(alike)
         taken.update(job.seconds)
-        if _assign(jobs, at, left - 1, place + 1, used):
+        if _assign(jobs, at, (left - 1, place + 1), used):
             return True
         taken.difference_update(job.seconds)
     return False
@@ -110,7 +109,10 @@ class BrutePlanner:
             self.displaced.append((request.key, ""))
 
     def place(self, request: Request, above: Sequence[Request]) -> None:
-        leaders = {r.key: self.placed[r.key] for r in above if r.key in self.placed}
+        displaces = request.may_displace or request.promise is not None
+        leaders = (
+            {r.key: self.placed[r.key] for r in above if r.key in self.placed} if displaces else self.placed
+        )
         found = self.earliest(leaders, request, HORIZON)
         if found is None:
             return
@@ -159,16 +161,21 @@ class BrutePlanner:
         return there.open and start >= least
 
     def possible(self, placed: Placed, request: Request, pool: PoolKey, start: int) -> bool:
-        if any(self.same_slice(request, start, self.get(key), s) for key, (_, s) in placed.items()):
-            return False
-        for lease in self.snapshot.leases.values():
-            overlap = lease.start < start + request.duration and start < lease.end
-            if request.slice and lease.slice == request.slice and overlap:
-                return False
         there = self.snapshot.pools[pool]
         here = [(self.get(key), s) for key, (p, s) in placed.items() if p == pool] + [(request, start)]
         jobs = [Job(hold(self.snapshot, there, r, s), r.nodes, there.nodes) for r, s in here]
-        return assignable(jobs, self.busy[pool])
+        return self.slice_free(placed, request, start) and assignable(jobs, self.busy[pool])
+
+    def slice_free(self, placed: Placed, request: Request, start: int) -> bool:
+        if not request.slice:
+            return True
+        others = [
+            (at, at + self.get(k).duration)
+            for k, (_, at) in placed.items()
+            if self.get(k).slice == request.slice
+        ]
+        running = [(x.start, x.end) for x in self.snapshot.leases.values() if x.slice == request.slice]
+        return not any(begin < start + request.duration and start < end for begin, end in others + running)
 
     def same_slice(self, one: Request, start: int, other: Request, at: int) -> bool:
         meanwhile = at < start + one.duration and start < at + other.duration
@@ -181,11 +188,33 @@ class BrutePlanner:
 def realisable(snapshot: Snapshot, plan: Plan) -> bool:
     """Whether concrete nodes can be named for the whole plan."""
     for key, pool in snapshot.pools.items():
-        here = [p for p in plan.placements.values() if p.pool == key]
-        jobs = [
-            Job(hold(snapshot, pool, snapshot.requests[p.key], p.start), snapshot.requests[p.key].nodes, pool.nodes)
-            for p in here
-        ]
+        here = [(snapshot.requests[p.key], p.start) for p in plan.placements.values() if p.pool == key]
+        jobs = [Job(hold(snapshot, pool, r, start), r.nodes, pool.nodes) for r, start in here]
         if not assignable(jobs, busy_seconds(snapshot, pool)):
             return False
     return True
+
+
+@dataclass
+class BoundPlanner(BrutePlanner):
+    """As the parent, but who is planned stays with the nodes that end when those end that it was bound to.
+
+    `groups` says so for each request: how many nodes of which end.
+    """
+
+    groups: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
+
+    def possible(self, placed: Placed, request: Request, pool: PoolKey, start: int) -> bool:
+        there = self.snapshot.pools[pool]
+        stretches = free_stretches(there, self.snapshot.leases.values(), self.snapshot.now)
+        jobs = [Job(hold(self.snapshot, there, request, start), request.nodes, there.nodes)]
+        for key, (where, at) in placed.items():
+            if where == pool:
+                seconds = hold(self.snapshot, there, self.get(key), at)
+                within = Window(seconds.start, seconds.stop)
+                for end, count in self.groups[key]:
+                    names = [
+                        n for n, s in stretches.items() if (w := free_throughout(s, within)) and w.end == end
+                    ]
+                    jobs.append(Job(seconds, count, tuple(names)))
+        return self.slice_free(placed, request, start) and assignable(jobs, self.busy[pool])

@@ -53,7 +53,9 @@ def shares_by_key(snapshot: Snapshot, plan: Plan) -> dict[str, tuple[tuple[int, 
     for key, placement in plan.placements.items():
         pool = snapshot.pools[placement.pool]
         stretches = free_stretches(pool, by_pool.get(pool.key, ()), snapshot.now)
-        held = Held(key, snapshot.requests[key].nodes, hold_of(snapshot, pool, placement.start, placement.end))
+        held = Held(
+            key, snapshot.requests[key].nodes, hold_of(snapshot, pool, placement.start, placement.end)
+        )
         found[key] = wanted_shares(stretches, held, placement.bound)
     return found
 
@@ -63,7 +65,9 @@ def hold_of(snapshot: Snapshot, pool: Pool, start: int, end: int) -> Window:
 
 
 @st.composite
-def pools_and_leases(draw: st.DrawFn, *, windows: bool, most_nodes: int = 4) -> tuple[list[Pool], list[Lease]]:
+def pools_and_leases(
+    draw: st.DrawFn, *, windows: bool, most_nodes: int = 4
+) -> tuple[list[Pool], list[Lease]]:
     keys = draw(st.sampled_from([(EAST,), (EAST,), (EAST, WEST)]))
     pools, leases = [], []
     for key in keys:
@@ -79,9 +83,8 @@ def pools_and_leases(draw: st.DrawFn, *, windows: bool, most_nodes: int = 4) -> 
             if what == 0:
                 end = draw(st.integers(1, 12))
                 running = draw(st.integers(1, end))
-                leases.append(
-                    Lease(f"run{len(leases)}/r", f"run{len(leases)}", key, (name,), 0, 0, running, end)
-                )
+                slice_ = draw(st.sampled_from(["x", "y", ""])) if not leases else ""
+                leases.append(Lease(f"run{len(leases)}/r", slice_, key, (name,), 0, 0, running, end))
             elif what == 1 and windows:
                 begin = draw(st.integers(1, 14))
                 found[name] = (Window(begin, begin + draw(st.integers(1, 8))),)
@@ -132,5 +135,5 @@ def promised_worlds(draw: st.DrawFn, *, windows: bool = False) -> Snapshot:
         start = draw(st.none() | st.integers(-1, 25))
         key_of_pool = draw(st.sampled_from(sorted(snapshot.pools)))
         promise = None if start is None else Promise(key_of_pool, start)
-        promised[key] = replace(request, promise=promise)
+        promised[key] = replace(request, promise=promise, may_displace=draw(st.booleans()))
     return replace(snapshot, requests=promised)

@@ -105,6 +105,18 @@ def test_a_fetch_is_enough_to_learn_of_a_successor(store, remote_memory):
     assert old.superseded
 
 
+def test_a_follower_says_once_that_it_follows(store, remote_memory, caplog):
+    caplog.set_level(logging.INFO)
+    leader, follower = leading(MemoryStore(remote_memory), "w-2"), writer(store)
+    for number in range(3):
+        leader.write({"a": b"%d" % number}, INTENT, NOW, "Step")
+        store.fetch([BRANCH])
+        assert not follower.check()
+    assert [record.getMessage() for record in caplog.records] == [
+        "writer superseded branch=egs/status term=0 by_term=1 by=w-2"
+    ]
+
+
 def test_of_two_take_overs_at_once_one_lands_and_the_other_knows(store, remote_memory):
     leading(store)
     slow, fast = writer(MemoryStore(remote_memory), "w-2"), writer(MemoryStore(remote_memory), "w-3")
@@ -355,17 +367,17 @@ def test_a_restart_does_not_forget_how_old_the_history_is(store, remote_memory):
 def test_a_server_that_forbids_re_roots_gets_a_straight_history_and_one_warning(remote, open_store, caplog):
     repos.git(remote, "config", "receive.denyNonFastForwards", "true")
     store = open_store()
-    settings = WriterSettings(None, reroot_after=timedelta(hours=1))
+    settings = WriterSettings(None, reroot_after=timedelta(minutes=20))
     made = leading(store, settings=settings)
     pushes = []
-    for number in range(1, 200):
+    for number in range(1, 70):
         before = made.seq
         assert made.write({"a": b"%d" % number}, INTENT, NOW + number * MINUTE, "Step").landed
         pushes.append(made.seq - before)
     # Tried when due, and again only after another whole period.
-    assert [number for number, count in enumerate(pushes, 1) if count == 2] == [60, 120, 180]
+    assert [number for number, count in enumerate(pushes, 1) if count == 2] == [20, 40, 60]
     assert made.tip is not None
-    assert len(store.log(made.tip, 999)) == 200
+    assert len(store.log(made.tip, 999)) == 70
     warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert [record.getMessage().split(" branch=")[0] for record in warnings] == ["history kept"]
 

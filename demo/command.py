@@ -1,0 +1,46 @@
+"""The command `egs demo`."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add `egs demo` to the CLI."""
+
+    @app.command(epilog="Example: egs demo --once")
+    def demo(
+        once: Annotated[
+            bool, typer.Option("--once", help="Play a scripted story in simulated time, print it, and exit.")
+        ] = False,
+        speed: Annotated[
+            float, typer.Option("--speed", min=1, max=3600, help="Simulated seconds for each real one.")
+        ] = 60,
+        directory: Annotated[
+            Path | None,
+            typer.Option(
+                "--dir", help="Folder for the repository and all state; absent: a new temporary one."
+            ),
+        ] = None,
+    ) -> None:
+        """Run everything on this machine: a repository, two simulated clusters, a controller, agents.
+
+        Without --once it runs until Ctrl-C and shows queue, requests, nodes and events live; push to the printed
+        repository, or use `egs gpr create`, from another terminal. With --once it plays eleven hours in a few
+        seconds and exits 0 only if every promise was kept.
+        """
+        from rich.console import Console
+
+        from demo.live import watch
+        from demo.once import play
+
+        logging.basicConfig(level=logging.ERROR)
+        root = directory or Path(tempfile.mkdtemp(prefix="egs-demo-"))
+        console = Console()
+        kept = play(root, console) if once else watch(root, console, speed)
+        raise typer.Exit(0 if kept else 1)

@@ -1,0 +1,166 @@
+"""The story of `egs demo --once`, as data: who does what when. Times are minutes after the first merge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from demo.system import System
+from reconciler.clusters.faults import GpuFails
+from reconciler.clusters.world import Job
+from reconciler.store.port import Person
+from schemas.yamltext import dump
+
+ADA = Person("Ada", "ada@example.com")
+BO = Person("Bo", "bo@example.com")
+DANA = Person("Dana", "dana@example.com")
+FAY = Person("Fay", "fay@example.com")
+
+Act = Callable[[System, datetime], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Something a person does, or something that happens to the fleet."""
+
+    minutes: float
+    text: str
+    act: Act
+    kills: bool = False  # the controller dies in the middle of its next hand-over, and is started again
+
+
+def request(slice_: str, name: str, **spec: object) -> dict[str, bytes]:
+    """The file of a GPR."""
+    document = {
+        "apiVersion": "egs.dev/v1alpha1",
+        "kind": "GPR",
+        "metadata": {"name": name},
+        "spec": {"slice": slice_, **spec},
+    }
+    return {f"slices/{slice_}/gprs/{name}.yaml": dump(document).encode()}
+
+
+def push(files: dict[str, bytes], message: str, author: Person) -> Act:
+    """A merge to main."""
+
+    def act(system: System, now: datetime) -> None:
+        system.push(files, message, author, now)
+
+    return act
+
+
+def change(path: str, old: str, new: str, message: str, author: Person) -> Act:
+    """An edit of one line of a file on main."""
+
+    def act(system: System, now: datetime) -> None:
+        data = system.read(path, system.settings.main_branch)
+        assert data is not None
+        assert old.encode() in data, f"{path} has no {old!r}"
+        system.push({path: data.replace(old.encode(), new.encode(), 1)}, message, author, now)
+
+    return act
+
+
+def approve(key: str) -> Act:
+    """Ada approves a request as its status shows it."""
+
+    def act(system: System, now: datetime) -> None:
+        slice_, _, name = key.partition("/")
+        status = system.status(key)
+        document = {
+            "apiVersion": "egs.dev/v1alpha1",
+            "kind": "Approval",
+            "metadata": {"name": "ada"},
+            "spec": {
+                "slice": slice_,
+                "gpr": name,
+                "decision": "approve",
+                "specDigest": status.spec_digest,
+                "limit": {"gpus": 32, "nodes": 4},
+                "reason": "the robots' demonstration is on Friday",
+            },
+        }
+        files = {f"approvals/{slice_}/{name}/ada.yaml": dump(document).encode()}
+        system.push(dict(files), f"Approve {key}", ADA, now)
+
+    return act
+
+
+def gpu_fails(key: str) -> Act:
+    """A GPU of a running request falls off the bus."""
+
+    def act(system: System, now: datetime) -> None:
+        held = system.status(key).assignment
+        assert held is not None
+        system.clusters[held.cluster].inject(GpuFails(node=held.nodes[0], gpu=3, at=now, xid=79, lost=True))
+
+    return act
+
+
+def start_jobs(system: System, now: datetime) -> None:
+    """Workloads wait in their namespaces; they run as soon as their slice has nodes."""
+    day = timedelta(days=1)
+    system.clusters["east"].submit(Job(namespace="vision-train", name="detector", gpus=8, duration=day), now)
+    system.clusters["east"].submit(Job(namespace="nlp-train", name="llama", gpus=8, duration=day), now)
+    system.clusters["east"].submit(
+        Job(namespace="vision-train", name="labels-web", gpus=0, duration=day), now
+    )
+
+
+STORY = (
+    Step(1, "Three teams' workloads are submitted; they wait for GPUs", start_jobs),
+    Step(
+        10,
+        "Dana merges a request of high priority; it goes before her own team's nightly evaluation",
+        push(
+            request(
+                "nlp", "hotfix", nodes=1, gpusPerNode=8, gpuShape="H100-80GB", duration="2h", priority=280
+            ),
+            "Hotfix for the model in production",
+            DANA,
+        ),
+    ),
+    Step(
+        20,
+        "Somebody merges a broken manifest; it is reported and everything else goes on",
+        push(
+            {
+                "slices/robotics/gprs/oops.yaml": b"apiVersion: egs.dev/v1alpha1\nkind: GPR\nmetadata: {name: oops}\n"
+                b"spec:\n  slice: robotics\n  nodes: 010\n  duration: 3 hours\n"
+            },
+            "Quick test, please ignore",
+            FAY,
+        ),
+    ),
+    Step(
+        30,
+        "Fay asks for more GPUs than her slice's quota; it waits for approval",
+        push(
+            request(
+                "robotics", "twin", nodes=4, gpusPerNode=8, gpuShape="A100-80GB", duration="2h", priority=120
+            ),
+            "Digital twin",
+            FAY,
+        ),
+    ),
+    Step(50, "Ada approves it; it takes its place in the queue", approve("robotics/twin")),
+    Step(90, "A GPU of the running Llama fine-tune falls off the bus", gpu_fails("nlp/llama-finetune")),
+    Step(
+        180,
+        "Bo releases his pretraining five hours early; the next one moves forward",
+        change(
+            "slices/vision/gprs/detector-pretrain.yaml",
+            "  slice: vision",
+            "  earlyRelease: true\n  slice: vision",
+            "Pretraining is done",
+            BO,
+        ),
+    ),
+    Step(
+        181,
+        "The controller is killed while it hands nodes over, and started again",
+        lambda *_: None,
+        kills=True,
+    ),
+)

@@ -1,0 +1,150 @@
+"""One repository, its clusters, a controller and an agent for every node, all on this machine.
+
+Everything is the real thing but the hardware: a bare Git repository on disk, commits pushed to it, the reconciler
+and the agents as they run anywhere; only the clusters are simulated and the clock may be.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from subprocess import run
+
+from agent.report import Identity, Reporter
+from agent.simulated import SimulatedReader
+from agent.watch import Manifest, Watch
+from reconciler.clusters.embedded import EmbeddedCluster
+from reconciler.clusters.port import ClusterDriver
+from reconciler.loop import Drivers, Reconciler
+from reconciler.settings import Settings
+from reconciler.status import request_path, request_status
+from reconciler.store.cache import DocumentCache
+from reconciler.store.git import GitStore
+from reconciler.store.port import Draft, Outcome, Person
+from schemas.cluster import ClusterSpec
+from schemas.errors import Fault, UserError
+from schemas.reading import READER_VERSION
+from schemas.status import GPRStatus
+
+log = logging.getLogger(__name__)
+
+MANIFEST_EVERY = timedelta(hours=1)
+"""Agents look for new thresholds this often; the demonstration does not change them."""
+
+
+def example_files() -> dict[str, bytes]:
+    """The example repository that comes with the project."""
+    here = Path(__file__).parent
+    for folder in (here / "example", here.parent / "examples" / "repo"):
+        if (folder / "project.yaml").exists():
+            return {
+                path.relative_to(folder).as_posix(): path.read_bytes()
+                for path in sorted(folder.rglob("*"))
+                if path.is_file()
+            }
+    raise UserError("the example repository is missing from this installation", "NoExample")
+
+
+@dataclass(slots=True)
+class System:
+    """All parts in one folder. `now` is asked only of the callers: the parts are told the time."""
+
+    root: Path
+    settings: Settings
+    clusters: dict[str, EmbeddedCluster] = field(default_factory=dict)
+    agents: dict[tuple[str, str], Watch] = field(default_factory=dict)
+    _lives: int = 0
+    _people: GitStore | None = None
+    _agent_store: GitStore | None = None
+
+    @property
+    def repository(self) -> Path:
+        """The bare repository that everybody pushes to."""
+        return self.root / "fleet.git"
+
+    @property
+    def people(self) -> GitStore:
+        """The clone from which people push."""
+        if self._people is None:
+            self._people = GitStore(str(self.repository), self.root / "people.git")
+        return self._people
+
+    def create(self, now: datetime) -> None:
+        """A fresh repository with the example on main."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        git = shutil.which("git")
+        if git is None:
+            raise UserError("git is not installed; install it and try again", "NoGit")
+        command = [git, "init", "--quiet", "--bare", "--initial-branch=main", str(self.repository)]
+        run(command, check=True)  # noqa: S603 - fixed words and a path of our own
+        self.push(example_files(), "The department's fleet", Person("Ada", "ada@example.com"), now)
+
+    def push(self, files: Mapping[str, bytes | None], message: str, author: Person, now: datetime) -> None:
+        """What `git push` of a person does: one commit on main."""
+        main = self.settings.main_branch
+        tip = self.people.fetch([main]).get(main)
+        draft = Draft(dict(files), message, author, now, base=tip, parent=tip)
+        outcome = self.people.push(main, self.people.write(draft), tip)
+        if outcome is not Outcome.COMMITTED:
+            raise Fault(f"the push ended {outcome.value}; push again", "PushFailed")
+
+    def read(self, path: str, branch: str) -> bytes | None:
+        """A file as it is on the remote now."""
+        tip = self.people.fetch([branch]).get(branch)
+        return None if tip is None else self.people.read_path(tip, path)
+
+    def status(self, key: str) -> GPRStatus:
+        """A request's status as committed."""
+        data = self.read(request_path(key), self.settings.status_branch)
+        if data is None:
+            raise UserError(f"{key} has no status yet", "NotFound")
+        return request_status(data)
+
+    def start_controller(self, drivers: Drivers | None = None) -> Reconciler:
+        """A new controller process, with a mirror of its own."""
+        self._lives += 1
+        state = self.root / f"controller-{self._lives}"
+        store = GitStore(str(self.repository), state / "mirror.git")
+        cache = DocumentCache(self.root / "documents.sqlite", READER_VERSION)
+        return Reconciler(
+            store, cache, drivers or self.drivers, self.settings, f"demo-{self._lives}", adopt=True
+        )
+
+    def drivers(self, specs: Mapping[str, ClusterSpec]) -> Mapping[str, ClusterDriver]:
+        """The simulated clusters of the manifests."""
+        for name, spec in specs.items():
+            if name not in self.clusters:
+                state = self.root / "clusters" / f"{name}.json"
+                self.clusters[name] = EmbeddedCluster(name, spec, state)
+            else:
+                self.clusters[name].follow(spec)
+        return {name: self.clusters[name] for name in specs}
+
+    def watch_nodes(self, now: datetime) -> None:
+        """Every agent reads, judges and reports once."""
+        if self._agent_store is None:
+            self._agent_store = GitStore(str(self.repository), self.root / "agents.git")
+        for name, cluster in self.clusters.items():
+            for node in cluster.observe(now).nodes:
+                self._agent(name, node).cycle(now)
+
+    def _agent(self, cluster: str, node: str) -> Watch:
+        key = (cluster, node)
+        if key not in self.agents:
+            assert self._agent_store is not None
+            who = Identity(cluster, node, node, f"{node}@{cluster}/demo")
+            reader = SimulatedReader(partial(self.clusters[cluster].gpu_readings, node))
+            manifest = Manifest(self._agent_store, self.settings.main_branch, who, MANIFEST_EVERY)
+            self.agents[key] = Watch(reader, Reporter(self._agent_store, who), manifest, who)
+        return self.agents[key]
+
+    def close(self) -> None:
+        """End helper processes."""
+        for store in (self._people, self._agent_store):
+            if store is not None:
+                store.close()

@@ -1,0 +1,162 @@
+"""The command `egs`: one Typer app to which the installed packages add their commands.
+
+This package imports none of the others. What they add arrives through the entry-point group `egs.commands`: each
+entry is a function that is given the app. A package that cannot be loaded costs its own commands, never the others.
+
+Exit codes: 0 done, 1 the answer is no, 2 wrong use, 3 something broke. Whatever goes wrong is one sentence on
+stderr; stdout holds answers only.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from importlib import metadata
+from typing import Annotated
+
+import typer
+
+DISTRIBUTION = "egs-gitops"
+GROUP = "egs.commands"
+DONE, NO, MISUSED, BROKE, INTERRUPTED = 0, 1, 2, 3, 130
+
+Register = Callable[[typer.Typer], None]
+
+_ABOUT = """Share GPU nodes between teams by pull request, with start times that hold.
+
+A repository of manifests says who wants which nodes; every command reads it from --repo (a folder, a bare
+repository or a URL; default EGS_REPO, else the folder you stand in).
+
+\b
+Examples:
+  egs validate                              is everything in this folder right?
+  egs plan                                  who starts when?
+  egs wait --slice vision --nodes 2 --gpus-per-node 8 --duration 6h
+  egs gpr create vision/train --nodes 2 --gpus-per-node 8 --duration 6h
+  egs why vision/train                      what does it wait for?
+
+Exit codes: 0 done, 1 the answer is no, 2 wrong use, 3 something broke.
+"""
+
+
+def build(registers: Iterable[Register]) -> typer.Typer:
+    """The app with the commands of `registers`, in their order."""
+    app = typer.Typer(
+        name="egs",
+        help=_ABOUT,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    app.callback(help=_ABOUT)(_root)
+    for register in registers:
+        register(app)
+    return app
+
+
+def _root(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version and exit.", is_eager=True, callback=lambda v: _print_version(v)
+        ),
+    ] = False,
+    _debug: Annotated[
+        bool, typer.Option("--debug", help="Show where in the code something broke; may stand anywhere.")
+    ] = False,
+) -> None:
+    pass
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"egs {version()}")
+        raise typer.Exit
+
+
+def version() -> str:
+    """The version of the installed distribution; `unknown` in a tree that is not installed."""
+    try:
+        return metadata.version(DISTRIBUTION)
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def installed() -> list[Register]:
+    """What the installed packages add, in the order of their names."""
+    found = []
+    for entry in sorted(metadata.entry_points(group=GROUP), key=lambda entry: entry.name):
+        try:
+            found.append(entry.load())
+        except Exception as error:
+            # A broken package must not take the other commands away, whatever is wrong with it.
+            _say(f"the commands of {entry.value.partition(':')[0]} are missing: {_shown(error)}")
+    return found
+
+
+def run(args: Sequence[str], registers: Iterable[Register]) -> int:
+    """Run one command line and give its exit code; raises nothing."""
+    words = [word for word in args if word != "--debug"]
+    is_debug = len(words) < len(args) or bool(os.environ.get("EGS_DEBUG"))
+    try:
+        command = typer.main.get_command(build(registers))
+        code = command.main(words, prog_name="egs", standalone_mode=False)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader has seen enough (`egs get nodes | head`); Python would complain again while it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except Exception as error:
+        if is_debug:
+            traceback.print_exception(error)
+        return _told(error)
+    return code if isinstance(code, int) else DONE
+
+
+def _told(error: Exception) -> int:
+    """Say what is wrong and give the code for it. By shape, not by class: this package imports nobody's."""
+    if isinstance(error, typer.Abort):
+        return INTERRUPTED
+    if hasattr(error, "format_message"):
+        return _wrong_use(error)
+    if hasattr(error, "reason"):
+        _say(str(error))
+        is_users = any(kind.__name__ == "UserError" for kind in type(error).__mro__)
+        return int(getattr(error, "exit_code", NO if is_users else BROKE))
+    _say(f"something broke: {_shown(error)}; run it again with --debug to see where")
+    return BROKE
+
+
+def _wrong_use(error: Exception) -> int:
+    """A command line that cannot be understood; without a single word it is a request for help."""
+    context = getattr(error, "ctx", None)
+    if type(error).__name__ == "NoArgsIsHelpError" and context is not None:
+        typer.echo(context.get_help(), err=True)
+        return MISUSED
+    sentence = error.format_message().rstrip(".")  # type: ignore[attr-defined]  # looked for by the caller
+    help_hint = f"; see `{context.command_path} --help`" if context is not None else ""
+    _say(f"{sentence}{help_hint}")
+    return MISUSED
+
+
+def _shown(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _say(sentence: str) -> None:
+    typer.echo(f"egs: {sentence}", err=True)
+
+
+def main() -> None:
+    """The console script."""
+    sys.exit(run(sys.argv[1:], installed()))
+
+
+if __name__ == "__main__":
+    main()

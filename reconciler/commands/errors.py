@@ -1,0 +1,38 @@
+"""What a command says when it cannot, or may not, do what it was asked for.
+
+`exit_code` is what the command line ends with; every other error is told apart by who must act.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from schemas.errors import UserError
+
+
+class WrongUse(UserError):
+    """The command line makes no sense here."""
+
+    reason = "WrongUse"
+    exit_code = 2
+
+
+class NotFound(UserError):
+    """There is nothing of that name; says what is near."""
+
+    reason = "NotFound"
+    exit_code = 1
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        near = get_close_matches(name, names, 3, 0.5) or names[:5]
+        hint = f"did you mean {' or '.join(near)}?" if near else f"there is no {kind} at all"
+        super().__init__(f"there is no {kind} {name}; {hint}")
+
+
+class NotAllowed(UserError):
+    """Understood, and the answer is no; the text says what would be possible."""
+
+    reason = "NotAllowed"
+    exit_code = 1

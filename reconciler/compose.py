@@ -1,0 +1,43 @@
+"""Put the parts of a controller together; the one place that knows all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import uuid4
+
+from reconciler.clusters.open import open_cluster
+from reconciler.clusters.port import ClusterDriver
+from reconciler.loop import Reconciler
+from reconciler.settings import Settings
+from reconciler.store.cache import DocumentCache
+from reconciler.store.git import GitStore
+from schemas.cluster import ClusterSpec
+from schemas.reading import READER_VERSION
+
+
+@dataclass(slots=True)
+class OpenClusters:
+    """A driver for every cluster in force, opened anew when its manifest changes."""
+
+    state: Path
+    _open: dict[str, tuple[ClusterSpec, ClusterDriver]] = field(default_factory=dict)
+
+    def __call__(self, specs: Mapping[str, ClusterSpec]) -> Mapping[str, ClusterDriver]:
+        """Drivers by cluster."""
+        for name in [name for name in self._open if name not in specs]:
+            del self._open[name]
+        for name, spec in specs.items():
+            if name not in self._open or self._open[name][0] != spec:
+                self._open[name] = (spec, open_cluster(name, spec, self.state))
+        return {name: driver for name, (_, driver) in self._open.items()}
+
+
+def controller(settings: Settings, *, adopt: bool = False) -> Reconciler:
+    """A controller over a real repository, with its state in `settings.state`."""
+    settings.state.mkdir(parents=True, exist_ok=True)
+    store = GitStore(settings.repo, settings.state / "mirror.git")
+    cache = DocumentCache(settings.state / "documents.sqlite", READER_VERSION)
+    clusters = OpenClusters(settings.state / "clusters")
+    return Reconciler(store, cache, clusters, settings, f"controller-{uuid4().hex[:12]}", adopt=adopt)

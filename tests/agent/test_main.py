@@ -1,0 +1,111 @@
+"""The console script on a real bare repository and a file of simulated GPUs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from agent.main import app, identity
+from agent.report import from_text
+from agent.settings import Settings
+from tests.support.repos import bare, git
+
+GPU = {"uuid": "GPU-a", "index": 0, "product": "H100-80GB", "memory_mib": 81920, "temp_c": 50}
+BRANCH = "egs/agents/east/h100-1"
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A bare repository and a file with one well GPU."""
+    bare(tmp_path / "fleet.git")
+    (tmp_path / "gpus.json").write_text(json.dumps([GPU]))
+    return tmp_path
+
+
+def options(place: Path) -> list[str]:
+    return [
+        *("--repo", str(place / "fleet.git"), "--cluster", "east", "--node", "h100-1"),
+        *("--simulated", str(place / "gpus.json"), "--state", str(place / "state")),
+    ]
+
+
+def pushed(place: Path):
+    """The report as the repository has it."""
+    return from_text(git(place / "fleet.git", "show", f"{BRANCH}:report.yaml").encode())
+
+
+def test_once_prints_and_pushes_the_report(place):
+    """Exit 0 for a well node."""
+    done = CliRunner().invoke(app, ["once", *options(place)])
+    assert done.exit_code == 0, done.output
+    assert from_text(done.stdout.encode()).healthy
+    assert pushed(place).gpus[0].uuid == "GPU-a"
+
+
+def test_once_says_no_for_an_unfit_node(place):
+    """Exit 1: the answer is no."""
+    (place / "gpus.json").write_text(json.dumps([GPU | {"lost": True}]))
+    done = CliRunner().invoke(app, ["once", *options(place)])
+    assert done.exit_code == 1, done.output
+    assert pushed(place).reason == "GpuLost"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        pytest.param(["--node", "H100_1"], "lower-case", id="a name that is none"),
+        pytest.param(["--simulated", "/nowhere.json"], "BadReadings", id="a file that is not there"),
+    ],
+)
+def test_wrong_use_is_told_in_a_sentence(place, wrong, told):
+    """Exit 2."""
+    done = CliRunner().invoke(app, ["once", *options(place), *wrong])
+    assert done.exit_code == 2, done.output
+    assert told in re.sub(r"\s+", " ", done.stderr)
+
+
+def test_a_repository_that_is_away_is_the_worlds_trouble(place):
+    """Exit 3: what was reported before could not be read back, so nothing is judged."""
+    done = CliRunner().invoke(app, ["once", *options(place), "--repo", str(place / "nowhere.git")])
+    assert done.exit_code == 3, done.output
+
+
+def test_run_goes_on_until_it_is_told_to_stop(place):
+    """SIGTERM ends it with exit 0; the report was pushed before."""
+    command = [sys.executable, "-c", "from agent.main import main; main()", "run", "--interval", "1"]
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    with subprocess.Popen([*command, *options(place)], stderr=subprocess.PIPE, text=True, env=env) as agent:
+        assert agent.stderr is not None
+        seen = next((line for line in agent.stderr if "report written" in line), "")
+        agent.send_signal(signal.SIGTERM)
+        rest = agent.stderr.read()
+    assert "healthy=True" in seen
+    assert agent.returncode == 0, rest
+    assert pushed(place).healthy
+
+
+def test_run_ends_when_somebody_has_to_mend_something(place):
+    """Exit 2 with the reason, not a loop of complaints."""
+    (place / "gpus.json").write_text("{}")
+    command = [sys.executable, "-c", "from agent.main import main; main()", "run", "--interval", "1"]
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(
+        [*command, *options(place)], capture_output=True, text=True, env=env, timeout=60, check=False
+    )
+    assert done.returncode == 2, done.stderr
+    assert "BadReadings" in done.stderr
+
+
+def test_every_life_of_the_process_has_a_name_of_its_own():
+    settings = Settings("r", "east", "h100-1", "h100-1", Path("s"))
+    assert identity(settings).writer != identity(settings).writer
+    assert identity(settings).boot == identity(settings).boot
+    assert identity(settings).branch == BRANCH

@@ -1,0 +1,196 @@
+"""An agent at work on a simulated node: readings in, a report on its branch out."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from agent.report import PATH, Identity, Reporter, from_text
+from agent.simulated import SimulatedReader, file_source
+from agent.watch import Manifest, Watch
+from reconciler.clusters.embedded import EmbeddedCluster
+from reconciler.clusters.faults import GpuFails, NodeDies
+from reconciler.store.memory import MemoryRemote, MemoryStore
+from reconciler.store.port import Draft, Outcome, Person
+from schemas.cluster import ClusterSpec
+from schemas.errors import Fault, UserError
+
+NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
+TICK, MINUTE = timedelta(seconds=10), timedelta(minutes=1)
+NODE = "h100-1"
+BRANCH = f"egs/agents/east/{NODE}"
+MANIFEST = """apiVersion: egs.dev/v1alpha1
+kind: Cluster
+metadata: {{name: east}}
+spec:
+  driver: embedded
+  pools:
+  - {{name: h100, gpuShape: H100-80GB, gpusPerNode: {gpus}, memoryPerGpu: 80, nodes: 2}}
+  health: {{readingsToFail: 3, readingsToClear: 2, maxTemperature: {hot}, clearTemperature: 70}}
+"""
+
+
+def spec() -> ClusterSpec:
+    pool = {"name": "h100", "gpuShape": "H100-80GB", "gpusPerNode": 8, "memoryPerGpu": 80, "nodes": 2}
+    return ClusterSpec.model_validate({"driver": "embedded", "pools": (pool,)})
+
+
+class World:
+    """A repository, a simulated cluster and an agent on one of its nodes."""
+
+    def __init__(self, *faults) -> None:
+        self.remote = MemoryRemote()
+        self.cluster = EmbeddedCluster("east", spec(), faults=faults)
+        self.now = NOW
+        self.commit_manifest(gpus=8, hot=85)
+        self.start()
+
+    def start(self, boot: str = "boot-1") -> None:
+        """A new life of the agent."""
+        who = Identity("east", NODE, NODE, "w", boot)
+        store = MemoryStore(self.remote)
+        reader = SimulatedReader(lambda now: self.cluster.gpu_readings(NODE, now))
+        self.watch = Watch(reader, Reporter(store, who), Manifest(store, "main", who, 5 * MINUTE), who)
+
+    def commit_manifest(self, gpus: int = 8, hot: int = 85, text: str | None = None) -> None:
+        store = MemoryStore(self.remote)
+        tip = store.fetch(["main"]).get("main")
+        content = (text or MANIFEST.format(gpus=gpus, hot=hot)).encode()
+        author = Person("Ada", "ada@example.com")
+        draft = Draft({"clusters/east.yaml": content}, "manifest", author, NOW, base=tip, parent=tip)
+        assert store.push("main", store.write(draft), tip) is Outcome.COMMITTED
+
+    def cycles(self, count: int):
+        """So many readings, ten seconds apart; the last verdict."""
+        for _ in range(count):
+            verdict = self.watch.cycle(self.now)
+            self.now += TICK
+        return verdict
+
+    def reports(self):
+        """Everything that was reported, oldest first."""
+        store = MemoryStore(self.remote)
+        tip = store.fetch([BRANCH]).get(BRANCH)
+        log = reversed(store.log(tip, 100)) if tip else ()
+        return [from_text(store.read_path(c.oid, PATH) or b"") for c in log]
+
+
+def test_a_quiet_node_is_reported_once():
+    world = World()
+    world.cycles(50)
+    (report,) = world.reports()
+    assert (report.healthy, report.at, len(report.gpus)) == (True, NOW, 8)
+
+
+def test_a_gpu_that_fails_and_is_repaired_is_told_each_time():
+    """H14, H15: bad at once, well again after the driver was content for some readings."""
+    fault = GpuFails(node=NODE, gpu=3, at=NOW + MINUTE, until=NOW + 3 * MINUTE, xid=95)
+    world = World(fault)
+    world.cycles(40)
+    told = [(r.healthy, r.reason, (r.at - NOW).total_seconds()) for r in world.reports()]
+    assert told == [(True, None, 0), (False, "RecoveryAction1", 60), (True, None, 190)]
+    bad = world.reports()[1].gpus[3]
+    assert (bad.healthy, bad.reasons) == (False, ("RecoveryAction1", "Xid95"))
+    assert world.reports()[1].faults == (NOW + MINUTE,)
+
+
+@pytest.mark.parametrize(
+    ("boot", "healthy"),
+    [
+        pytest.param("boot-1", False, id="a restart of the agent forgets nothing"),
+        pytest.param("boot-2", True, id="a reboot of the node resets its GPUs"),
+    ],
+)
+def test_what_held_before_a_restart(boot, healthy):
+    """A driver that cannot say whether the GPU is well again."""
+    world = World(GpuFails(node=NODE, gpu=0, at=NOW, xid=79))
+    readings = world.cluster.gpu_readings
+
+    def mute(node, now):
+        return tuple({k: v for k, v in r.items() if k != "recovery_action"} for r in readings(node, now))
+
+    world.cluster.gpu_readings = mute
+    world.cycles(2)
+    assert world.reports()[-1].reason == "Xid79"
+    world.cluster = EmbeddedCluster("east", spec())
+    world.cluster.gpu_readings, readings = mute, world.cluster.gpu_readings
+    world.start(boot)
+    assert world.cycles(20).healthy is healthy
+    assert world.reports()[-1].faults == (NOW,)
+
+
+def test_thresholds_come_from_the_manifest_as_last_valid():
+    """The file decides what is too hot; a broken file changes nothing."""
+    world = World(GpuFails(node=NODE, gpu=0, at=NOW, temp_c=84))
+    assert world.cycles(10).healthy
+    world.commit_manifest(text="kind: [")
+    assert world.cycles(60).healthy
+    world.commit_manifest(hot=80)
+    assert world.cycles(60).reason == "TooHot"
+
+
+def test_the_manifest_says_how_many_gpus_a_node_has():
+    world = World()
+    world.commit_manifest(gpus=9)
+    assert world.cycles(3).reason == "GpuCountLow"
+
+
+def test_a_node_that_cannot_be_read_is_no_end_of_its_agent(caplog):
+    world = World(NodeDies(node=NODE, at=NOW, until=NOW + MINUTE))
+    assert world.cycles(1) is None
+    assert "node not read" in caplog.text
+    assert world.cycles(10).healthy
+
+
+def test_a_repository_that_is_away_is_no_end_of_the_agent(caplog):
+    world = World()
+    world.cycles(1)
+
+    def away(*_):
+        raise Fault("the remote did not answer", "RemoteUnreachable")
+
+    store = world.watch._reporter._store
+    push, store.push = store.push, away
+    world.cluster.inject(GpuFails(node=NODE, gpu=0, at=world.now, lost=True))
+    assert world.cycles(3).reason == "GpuLost"
+    assert len(world.reports()) == 1
+    store.push = push
+    world.cycles(1)
+    assert [r.reason for r in world.reports()] == [None, "GpuLost"]
+
+
+# --- the simulated reader ---
+
+
+def test_an_xid_is_handed_out_once():
+    cluster = EmbeddedCluster("east", spec(), faults=[GpuFails(node=NODE, gpu=0, at=NOW, xid=48)])
+    reader = SimulatedReader(lambda now: cluster.gpu_readings(NODE, now))
+    assert [x.xid for x in reader.read(NOW)[0].xids] == [48]
+    assert reader.read(NOW + TICK)[0].xids == ()
+
+
+def test_a_file_says_what_it_knows_and_the_rest_is_absent(tmp_path):
+    path = tmp_path / "gpus.json"
+    path.write_text('[{"uuid": "GPU-b", "index": 1, "product": "H100", "memory_mib": 81920, "temp_c": 50}]')
+    (reading,) = SimulatedReader(file_source(path)).read(NOW)
+    assert (reading.temp_c, reading.power_w, reading.recovery_action) == (50, None, None)
+
+
+@pytest.mark.parametrize(
+    ("content", "names"),
+    [
+        pytest.param("[", "no readable JSON", id="no JSON"),
+        pytest.param("{}", "not a list", id="no list"),
+        pytest.param("[3]", "field 0", id="no object"),
+        pytest.param('[{"uuid": "GPU-a"}]', "field 0.index", id="a field is missing"),
+        pytest.param('[{"temperature": 3}]', "no field 'temperature'", id="a field of no such name"),
+        pytest.param(None, "no readable JSON", id="no file"),
+    ],
+)
+def test_a_file_that_is_wrong_is_refused_with_the_place(tmp_path, content, names):
+    path = tmp_path / "gpus.json"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(UserError, match=names):
+        SimulatedReader(file_source(path)).read(NOW)

@@ -1,0 +1,66 @@
+"""What the rules across documents say beyond being broken: advice, silence, and what they take into account."""
+
+from __future__ import annotations
+
+from schemas.gpr import GPR
+from schemas.reading import read_document
+from schemas.rules import BY_ID, RULES
+from tests.schemas.build import APPROVAL, SLICE, TRAIN, check, document, file_of, repository
+from tests.schemas.test_rules import WORD
+
+
+def test_an_approval_of_exactly_this_content_silences_the_notice() -> None:
+    """E5."""
+    over = {SLICE: {"quota": {"gpus": 8}}}
+    assert [problem.rule for problem in check(over).problems] == ["NeedsApproval"]
+    assert check({**over, APPROVAL: WORD}).problems == ()
+    less = {**WORD, "limit": {"gpus": 15, "nodes": 8}}
+    assert [problem.rule for problem in check({**over, APPROVAL: less}).problems] == ["NeedsApproval"]
+    rejected = {**WORD, "decision": "reject"}
+    assert [problem.rule for problem in check({**over, APPROVAL: rejected}).problems] == ["NeedsApproval"]
+
+
+def test_needing_approval_is_no_error() -> None:
+    assert check({SLICE: {"quota": {"gpus": 0}}}).ok
+
+
+def test_what_would_fit_is_said() -> None:
+    (problem,) = check({TRAIN: {"nodes": 5}}).problems
+    assert "east/h100 has 4 nodes" in problem.message
+    assert problem.fix == "ask for at most 4 nodes"
+
+
+def test_a_shape_the_slice_may_not_use_is_not_offered_for_any() -> None:
+    changes = {
+        "slices/nlp/slice.yaml": {"limits": {"gpuShapes": ["A100-80GB"]}},
+        "slices/nlp/gprs/tune.yaml": {"network": {"rdma": True}},
+    }
+    assert [problem.rule for problem in check(changes).problems] == ["FitsNowhere"]
+
+
+def test_a_list_of_shapes_needs_only_one_that_exists() -> None:
+    assert check({TRAIN: {"gpuShape": ["H200", "H100-80GB"]}}).problems == ()
+
+
+def test_rules_are_listed_once_and_read_as_sentences() -> None:
+    assert len(BY_ID) == len(RULES)
+    for rule in RULES:
+        assert rule.id[0].isupper()
+        assert rule.meaning.endswith(".")
+        assert rule.fix
+        assert not rule.fix.endswith(".")
+
+
+def test_every_field_of_the_template_is_overruled_by_the_request() -> None:
+    """D19."""
+    path = "slices/nlp/gprs/tune.yaml"
+    got = read_document(path, file_of(path, {"duration": "3h"}))
+    assert isinstance(got, GPR)
+    spec = repository({path: {"duration": "3h"}}).resolved("nlp", "tune")
+    assert spec is not None
+    assert (spec.nodes, spec.duration.total_seconds()) == (1, 3 * 3600)
+
+
+def test_documents_of_later_kinds_count_for_nothing() -> None:
+    later = document("WorkspaceRequest", "robots", {})
+    assert check({"requests/robots.yaml": str(later).encode()}).documents == check().documents
