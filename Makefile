@@ -20,8 +20,9 @@ check: .venv/ready ## lint, types and layers
 bench: .venv/ready ## measure; prints what docs/benchmarks.md quotes
 	$(BIN)/python -m benchmarks
 
-schemas: .venv/ready ## write schemas/json again after a model changed
+schemas: .venv/ready ## write schemas/json and the tables in docs again after a model changed
 	$(BIN)/python -m schemas.generate
+	$(BIN)/python docs/generate.py
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

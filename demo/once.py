@@ -27,7 +27,7 @@ AGENTS_EVERY = timedelta(minutes=5)
 POLL = timedelta(minutes=10)
 MOST = timedelta(hours=24)
 """The story ends well before."""
-QUIET = frozenset({Told.CHECKS_PASSED, Told.QUEUED})
+QUIET = frozenset({Told.CHECKS_PASSED})
 """Events that would only make the printed story longer."""
 
 

@@ -14,7 +14,6 @@ class Told(StrEnum):
     PENDING_APPROVAL = "GPRPendingApproval"
     APPROVED = "GPRApproved"
     REJECTED = "GPRRejected"
-    QUEUED = "GPRQueued"
     EDITED = "GPREdited"
     EDIT_REFUSED = "GPREditRefused"
     DELAYED = "GPRDelayed"

@@ -63,11 +63,11 @@ class Steps:
         first, last = self._span(begin, end)
         return int(self._value[first:last].min())
 
-    def below(self, need: int, begin: int, end: int) -> list[tuple[int, int]]:
-        """Steps of [begin, end) whose value is under `need`."""
+    def below(self, need: int, begin: int, end: int) -> tuple[Ints, Ints]:
+        """Begins and ends of the steps that touch [begin, end) and have a value under `need`."""
         first, last = self._span(begin, end)
         short = np.flatnonzero(self._value[first:last] < need) + first
-        return [(int(self._at[i]), int(self._at[i + 1])) for i in short]
+        return self._at[short], self._at[short + 1]
 
     def lowest_each(self, begins: Ints, length: int) -> Ints:
         """`lowest(b, b + length)` for each b; costs the sum of the steps in those stretches."""
@@ -160,9 +160,16 @@ class PoolCalendar:
         """Nodes free on all of [begin, end)."""
         return sum(group.lowest(begin, end) for at, group in self._groups.items() if at >= end)
 
-    def short(self, nodes: int, begin: int, end: int) -> list[tuple[int, int]]:
-        """Stretches of [begin, end) in which fewer than `nodes` are free; of a uniform pool only."""
-        return self._groups[FOREVER].below(nodes, begin, end)
+    def short(self, nodes: int, begin: int, end: int) -> tuple[Ints, Ints]:
+        """Where fewer than `nodes` are free for a hold of [begin, end): begins and ends, none if it has room.
+
+        Where nodes are not all alike no instant is to blame alone, and the whole hold is given.
+        """
+        if self.uniform:
+            return self._groups[FOREVER].below(nodes, begin, end)
+        whole = [] if self.room(begin, end) >= nodes else [(begin, end)]
+        pairs = np.array(whole, dtype=np.int64).reshape(-1, 2)
+        return pairs[:, 0], pairs[:, 1]
 
     def earliest(self, nodes: int, length: int, after: int, before: int = FOREVER) -> int | None:
         """First b in [after, before) at which `nodes` are free on all of [b, b + length)."""

@@ -187,17 +187,12 @@ class _Planning:
 
     def _lowest_in_the_way(self, i: int, wish: Spot) -> list[tuple[int, Spot]]:
         """Takes out the lowest ranks that overlap where nodes are short until `wish` fits."""
-        calendar, nodes = self.board.calendars[wish.pool], self.requests[i].nodes
-        begin, end = wish.hold.begin, wish.hold.end
+        calendar, nodes, hold = self.board.calendars[wish.pool], self.requests[i].nodes, wish.hold
+        others = self.overlaps.of_pool(i, wish.pool, hold.begin, hold.end)
         gone: list[tuple[int, Spot]] = []
-        for j in self.overlaps.of_pool(i, wish.pool, begin, end):
-            if calendar.room(begin, end) >= nodes:
-                break
-            place = self.spots[j]
-            assert place is not None
-            overlap = max(begin, place.hold.begin), min(end, place.hold.end)
-            if not calendar.uniform or calendar.room(*overlap) < nodes:
-                gone.append((j, self._take_out(j)))
+        while (short := calendar.short(nodes, hold.begin, hold.end))[0].size:
+            j, others = others.first_over(short)
+            gone.append((j, self._take_out(j)))
         return gone
 
     def _take_out(self, j: int) -> Spot:

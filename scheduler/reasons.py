@@ -23,16 +23,16 @@ def no_place(snapshot: Snapshot, request: Request) -> Refusal:
     large = [pool for pool in pools if len(pool.nodes) >= request.nodes]
     if not large:
         return _fits_nowhere(request, pools)
-    names = ", ".join(_name(pool) for pool in large)
+    names = ", ".join(pool_name(pool) for pool in large)
     if not any(pool.open for pool in large):
         text = f"{names} cannot be reached, so nothing new starts there; it is planned when it can"
         return Refusal(request.key, Reason.CLUSTER_UNREACHABLE, text)
-    in_service = max(_nodes_in_service(pool) for pool in large)
+    in_service = max(_in_service(pool) for pool in large)
     text = (
-        f"it needs {_nodes(request.nodes)} at once but {names} has at most {in_service} in service; "
+        f"it needs {in_nodes(request.nodes)} at once but {names} has at most {in_service} in service; "
         "it is planned when nodes return"
     )
-    return Refusal(request.key, Reason.NODES_OUT, text, f"{_nodes(in_service)} or fewer")
+    return Refusal(request.key, Reason.NODES_OUT, text, f"{in_nodes(in_service)} or fewer")
 
 
 def _fits_nowhere(request: Request, pools: list[Pool]) -> Refusal:
@@ -40,21 +40,23 @@ def _fits_nowhere(request: Request, pools: list[Pool]) -> Refusal:
         text = "no pool it may use has nodes of this shape, with enough GPUs and memory"
         return Refusal(request.key, Reason.FITS_NOWHERE, text)
     largest = max(pools, key=lambda pool: len(pool.nodes))  # the first of the largest, in its own order
-    text = f"it asks for {_nodes(request.nodes)} but no pool it may use has so many"
-    would_fit = f"{_nodes(len(largest.nodes))} or fewer, in {_name(largest)}"
+    text = f"it asks for {in_nodes(request.nodes)} but no pool it may use has so many"
+    would_fit = f"{in_nodes(len(largest.nodes))} or fewer, in {pool_name(largest)}"
     return Refusal(request.key, Reason.FITS_NOWHERE, text, would_fit)
 
 
-def _nodes_in_service(pool: Pool) -> int:
+def _in_service(pool: Pool) -> int:
     def is_out(name: str) -> bool:
         return any(window.end >= FOREVER for window in pool.windows.get(name, ()))
 
     return sum(not is_out(name) for name in pool.nodes)
 
 
-def _name(pool: Pool) -> str:
+def pool_name(pool: Pool) -> str:
+    """As people write it: cluster/pool, or the pool alone where there is no cluster."""
     return "/".join(part for part in pool.key if part)
 
 
-def _nodes(count: int) -> str:
+def in_nodes(count: int) -> str:
+    """`1 node`, `2 nodes`."""
     return f"{count} node" if count == 1 else f"{count} nodes"

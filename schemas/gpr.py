@@ -207,4 +207,4 @@ _BLANK = RequestSpec(slice="none", nodes=1, duration=timedelta(hours=1))
 
 
 def _set_fields(spec: Wish) -> dict[str, Any]:
-    return {name: value for name, value in spec if value is not None}
+    return {name: value for name, value in vars(spec).items() if value is not None}

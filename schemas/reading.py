@@ -30,6 +30,9 @@ REGULAR = 0o100644
 READER_VERSION = "1"
 """Part of the key of every cache of what is read here; raised whenever the same bytes read differently."""
 
+Reading = Document | tuple[Problem, ...]
+"""What one file turned out to be."""
+
 _NAME = "[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
 _FOLDERS = ("clusters/", "slices/", "templates/", "requests/", "approvals/")
 _REQUEST = re.compile(f"requests/{_NAME}[.]yaml")
@@ -72,20 +75,26 @@ def rule_of(path: str) -> tuple[PathRule, dict[str, str]] | None:
     return None
 
 
-def read_document(path: str, data: bytes, mode: int = REGULAR) -> Document | tuple[Problem, ...]:
+def read_document(path: str, data: bytes, mode: int = REGULAR) -> Reading:
     """The document, or all its problems; `()` for a file that is none of ours. Raises nothing."""
+    return read_with_text(path, data, mode)[0]
+
+
+def read_with_text(path: str, data: bytes, mode: int = REGULAR) -> tuple[Reading, bytes | None]:
+    """As `read_document`, and the JSON text for a cache when the bytes are one YAML document."""
     found = rule_of(path)
     if found is None:
-        return _no_document(path)
+        return _no_document(path), None
     if mode != REGULAR:
-        return (Finding(path, "NotAFile", f"the file's mode is {mode:06o}").problem(None),)
+        return (Finding(path, "NotAFile", f"the file's mode is {mode:06o}").problem(None),), None
     try:
         text = parse_to_json(data)
     except Refused as error:
         severity = severity_of(error.rule)
-        return (Problem(path, error.line, error.column, error.rule, severity, error.message, error.fix),)
+        problem = Problem(path, error.line, error.column, error.rule, severity, error.message, error.fix)
+        return (problem,), None
     outcome = _validated(path, *found, text)
-    return outcome if isinstance(outcome, Document) else _located(outcome, locate(data))
+    return outcome if isinstance(outcome, Document) else _located(outcome, locate(data)), text
 
 
 def parse_to_json(data: bytes) -> bytes:
@@ -93,7 +102,7 @@ def parse_to_json(data: bytes) -> bytes:
     return to_json(load(data))
 
 
-def from_json(path: str, text: bytes) -> Document | tuple[Problem, ...]:
+def from_json(path: str, text: bytes) -> Reading:
     """As `read_document`, from what `parse_to_json` gave; its problems have no places."""
     found = rule_of(path)
     if found is None:

@@ -22,12 +22,13 @@ from schemas.gpr import GPR, GPRTemplate, RequestSpec, resolve
 from schemas.inside import inside
 from schemas.problems import Problem
 from schemas.project import Project
+from schemas.reading import Reading
 from schemas.slice import Slice
 from schemas.strictyaml import Positions
 from schemas.view import PROJECT, Key, View, approvals_key, facts_of
 
-Outcome = Document | tuple[Problem, ...] | None
-"""Of reading one file; None: the file is gone."""
+Outcome = Reading | None
+"""What became of one file; None: it is gone."""
 
 
 class Repository:

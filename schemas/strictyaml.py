@@ -107,10 +107,11 @@ def load(data: bytes, max_bytes: int = MAX_BYTES) -> object:
     get = CParser(data).get_event
     try:
         _open(get)
-        value = _walk(get, escapes=b"\\" in data, max_nodes=MAX_NODES * max_bytes // MAX_BYTES)
+        value, nodes = _walk(get, escapes=b"\\" in data, marks=b"!" in data or b"&" in data)
         _close(get())
     except YAMLError as error:
         raise _syntax(error, data) from error
+    _check_value(value, nodes, MAX_NODES * max_bytes // MAX_BYTES)
     return value
 
 
@@ -149,9 +150,10 @@ def _close(event: Any) -> None:
         raise Refused("SeveralDocuments", "a second document begins here", _place(event))
 
 
-def _walk(get: Callable[[], Any], escapes: bool, max_nodes: int) -> object:  # noqa: C901 - one table of events, for speed
-    """Build the value from the events up to the document's end.
+def _walk(get: Callable[[], Any], escapes: bool, marks: bool) -> tuple[Any, int]:  # noqa: C901 - one table of events
+    """The value of the events up to the document's end, and how many values it holds.
 
+    `escapes` and `marks` say whether the text could hold any escape, and any tag or anchor.
     Each microsecond here is paid for every value of a repository; hence one loop over local names, the
     commonest event first, and no calls on the usual way.
     """
@@ -166,7 +168,7 @@ def _walk(get: Callable[[], Any], escapes: bool, max_nodes: int) -> object:  # n
             event = get()
             kind = type(event)
             if kind is ScalarEvent:
-                if event.tag or event.anchor:
+                if marks and (event.tag or event.anchor):
                     _refuse_property(event)
                 value: Any = event.value
                 if not event.style:
@@ -199,7 +201,7 @@ def _walk(get: Callable[[], Any], escapes: bool, max_nodes: int) -> object:  # n
                 into, in_mapping = value, kind is MappingStartEvent
     except Ambiguous as error:
         raise Refused(error.rule, error.message, _place(event)) from error
-    return _checked_root(top[0], nodes, max_nodes)
+    return top[0], nodes
 
 
 def _container(event: Any, depth: int) -> dict[str, Any] | list[Any]:
@@ -212,12 +214,11 @@ def _container(event: Any, depth: int) -> dict[str, Any] | list[Any]:
     return {} if type(event) is MappingStartEvent else []
 
 
-def _checked_root(value: object, nodes: int, max_nodes: int) -> object:
+def _check_value(value: object, nodes: int, max_nodes: int) -> None:
     if value is None:
         raise Refused("EmptyDocument", "the file holds no document")
     if nodes > max_nodes:
         raise Refused("TooManyValues", f"the file holds {nodes} values, at most {max_nodes} are read")
-    return value
 
 
 def _refuse_property(event: Any) -> NoReturn:

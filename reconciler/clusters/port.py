@@ -131,9 +131,10 @@ class ClusterDriver(Protocol):
     def check(
         self, node: str, stage: Stage, lease: LeaseRef, now: datetime
     ) -> Busy | tuple[CheckResult, ...]:
-        """Run the checks of a stage for a lease; once finished, an equal lease gets the same results again.
+        """Run the checks of a stage for a lease (its uid counts, not its end).
 
-        A node that the cluster does not know fails at once; a lease with another end is checked anew.
+        Once finished, the same results come again for ten minutes at least; asked after half an hour, the
+        checks run anew. A node that the cluster does not know fails at once.
         """
 
     def add(self, node: str, lease: LeaseRef, stamp: Stamp, now: datetime) -> Answer:

@@ -33,6 +33,7 @@ class Pace:
     """How long things take in simulated time."""
 
     check: timedelta = timedelta(seconds=30)  # well inside the shortest useful `prepare`
+    fresh: timedelta = timedelta(minutes=15)  # results older than that say too little about a node
     drain: timedelta = timedelta(seconds=20)  # Kubernetes gives a pod 30 s to end; most need less
 
 

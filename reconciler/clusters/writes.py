@@ -132,7 +132,7 @@ def checked(
         return s.world, NODE_GONE
     held = s.world.held(node)
     run = held.checks.get(stage)
-    if run is None or run.lease != lease:
+    if run is None or run.lease.uid != lease.uid or s.now >= run.begun + s.pace.check + s.pace.fresh:
         run = CheckRun(lease, s.now)
     if run.results is not None:
         return s.world, run.results

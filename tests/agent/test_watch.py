@@ -122,11 +122,11 @@ def test_what_held_before_a_restart(boot, healthy):
 
 def test_thresholds_come_from_the_manifest_as_last_valid():
     """The file decides what is too hot; a broken file changes nothing."""
-    world = World(GpuFails(node=NODE, gpu=0, at=NOW, temp_c=84))
+    world = World(GpuFails(node=NODE, gpu=0, at=NOW, temp_c=75))
     assert world.cycles(10).healthy
+    world.commit_manifest(hot=72)
+    assert world.cycles(60).reason == "TooHot"
     world.commit_manifest(text="kind: [")
-    assert world.cycles(60).healthy
-    world.commit_manifest(hot=80)
     assert world.cycles(60).reason == "TooHot"
 
 

@@ -95,6 +95,22 @@ def test_finished_workloads_are_forgotten_after_a_day():
     assert phases(c, NOW + DAY + MINUTE) == {}
 
 
+def test_a_late_look_by_a_person_does_not_delay_what_went_before():
+    c = cluster()
+    c.submit(job("first", minutes=10), NOW)
+    c.submit(job("second", minutes=10), NOW)
+    c.submit(job("third"), NOW + 15 * MINUTE)
+    assert phases(c, NOW + 20 * MINUTE) == {"first": "Succeeded", "second": "Succeeded", "third": "Running"}
+
+
+def test_nothing_starts_before_it_was_submitted():
+    """The node was free an hour before; what was submitted since then is not run in the past."""
+    died = NodeDies(node=A, at=NOW + MINUTE, until=NOW + 2 * MINUTE)
+    c = cluster(died, NodeCordoned(node=A, at=NOW + 30 * MINUTE))
+    c.submit(job("train"), NOW + HOUR)
+    assert phases(c, NOW + HOUR) == {"train": "Pending"}
+
+
 def test_gpus_of_a_node_are_never_given_twice():
     c = cluster()
     for i in range(5):
@@ -184,12 +200,36 @@ def test_workloads_of_a_hanging_drain_keep_their_gpus():
     assert phases(c, NOW + HOUR) == {"train": "Pending"}
 
 
+def test_a_hang_that_begins_after_the_drain_is_no_matter():
+    c = cluster(DrainHangs(node=A, at=NOW + HOUR, until=NOW + 2 * HOUR))
+    c.submit(job("train"), NOW)
+    c.evict(A, LEASE.uid, NOW + MINUTE, STAMP, NOW)
+    assert phases(c, NOW + MINUTE) == {"train": "Pending"}
+    assert c.remove(A, LEASE.uid, STAMP, NOW + MINUTE) == Done()
+
+
 def test_a_check_that_fails_once_passes_for_the_next_lease():
     """F4: the node is skipped, not condemned."""
     c = cluster(CheckFails(node=A, check="NcclLatency", at=NOW, times=1))
     other = LeaseRef("gpr-00000002-bbbb", "speech/tune", "speech", NOW + HOUR)
     assert [r.name for r in results(c) if not r.passed] == ["NcclLatency"]
     assert all(r.passed for r in results(c, lease=other))
+
+
+def test_old_results_are_not_given_out():
+    """F4: a request that comes back to a node after a while finds it checked as it is now."""
+    c = cluster(CheckFails(node=A, check="NcclLatency", at=NOW, times=1))
+    first = results(c)
+    assert c.check(A, "pre", LEASE, NOW + 10 * MINUTE) == first
+    assert all(r.passed for r in results(c, now=NOW + 30 * MINUTE))
+
+
+def test_checks_that_nobody_asked_about_for_long_begin_anew():
+    c = cluster(leased=())
+    c.check(A, "pre", LEASE, NOW)
+    assert c.check(A, "pre", LEASE, NOW + HOUR) == Busy(
+        NOW + HOUR + Pace().check, "pre checks of node h100-1 run"
+    )
 
 
 def test_a_check_that_always_fails_fails_in_its_stage_only():
@@ -305,6 +345,10 @@ def test_a_quiet_look_writes_nothing(tmp_path):
     before = state.stat().st_mtime_ns, state.stat().st_ino
     c.observe(NOW + HOUR)
     c.add(A, LEASE, STAMP, NOW + HOUR)
+    assert (state.stat().st_mtime_ns, state.stat().st_ino) == before
+    c.evict(A, LEASE.uid, NOW, STAMP, NOW + HOUR)
+    before = state.stat().st_mtime_ns, state.stat().st_ino
+    c.evict(A, LEASE.uid, NOW, STAMP, NOW + 2 * HOUR)
     assert (state.stat().st_mtime_ns, state.stat().st_ino) == before
 
 

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from reconciler.store.git import GitStore
 from reconciler.store.mirror import Limits
+from reconciler.store.port import Draft, Outcome, Person
 from tests.support import repos
 
 Open = Callable[..., GitStore]
+NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
+BO = Person("Bo", "bo@example.com")
+
+
+def push_one(store: GitStore, branch="main", path="a", content=b"1") -> str:
+    tip = store.fetch([branch]).get(branch)
+    new = store.write(Draft({path: content}, "Change", BO, NOW, tip, tip))
+    assert store.push(branch, new, tip) is Outcome.COMMITTED
+    return new
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -76,20 +76,28 @@ def gpr_path(key: str) -> str:
 class World:
     """Two slices `a` and `b` on one cluster `east`, unless told otherwise."""
 
-    def __init__(self, files: Mapping[str, str] | None = None, state: Path | None = None, **settings: object) -> None:
+    def __init__(
+        self,
+        files: Mapping[str, str | None] | None = None,
+        state: Path | None = None,
+        *,
+        adopt: bool = True,
+        **settings: object,
+    ) -> None:
         self.remote = MemoryRemote()
         self.people = MemoryStore(self.remote)
         self.now = START
         self.drivers: dict[str, EmbeddedCluster] = {}
         self.state = state
-        self.settings = Settings(
-            repo="memory", state=Path("unused"), pushes_per_minute=None, **settings  # type: ignore[arg-type]
-        )
+        self.adopt = adopt
+        given: dict[str, object] = {"pushes_per_minute": None} | settings
+        self.settings = Settings(repo="memory", state=Path("unused"), **given)  # type: ignore[arg-type]
+        self.watchers: list[Callable[[Cycle], None]] = []
         self.log: list[Cycle] = []
         self._count = 0
         base = {"project.yaml": project(), "clusters/east.yaml": cluster()}
         base |= {f"slices/{name}/slice.yaml": slice_(name) for name in ("a", "b")}
-        self.commit(base | dict(files or {}))
+        self.commit({**base, **(files or {})})
         self.controller = self.start()
 
     def commit(self, files: Mapping[str, str | None], branch: str = "main") -> str:
@@ -125,7 +133,7 @@ class World:
             self._open,
             self.settings,
             f"controller-{self._count}",
-            adopt=True,
+            adopt=self.adopt,
         )
 
     def _open(self, specs: Mapping[str, ClusterSpec]) -> Mapping[str, ClusterDriver]:
@@ -143,6 +151,8 @@ class World:
         while len(done) < limit:
             cycle = self.controller.cycle(self.now)
             done.append(cycle)
+            for watch in self.watchers:
+                watch(cycle)
             if cycle.wake > self.now and cycle.wake > until:
                 break
             self.now = max(self.now, cycle.wake)
@@ -160,6 +170,12 @@ class World:
     def status(self, key: str) -> GPRStatus:
         """One request's status on the branch."""
         return self.facts().requests[key]
+
+    def text(self, path: str) -> str | None:
+        """One file of the status branch."""
+        tip = self.people.fetch([self.settings.status_branch]).get(self.settings.status_branch)
+        data = None if tip is None else self.people.read_path(tip, path)
+        return None if data is None else data.decode()
 
     def told(self) -> list[str]:
         """Reasons of all events so far, in order."""

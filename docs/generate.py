@@ -1,0 +1,185 @@
+"""Write what the code knows into the docs, so that a page never says less than its model.
+
+`python docs/generate.py` rewrites what lies between `<!-- fields: Kind -->` (or rules, phases, settings) and
+`<!-- end -->` in docs/*.md; `--check` only tells which pages are stale and exits 1.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import itertools
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from agent import settings as agent_settings
+from reconciler import settings as reconciler_settings
+from scheduler.lifecycle import diagram
+from schemas import approval, cluster, gpr, project, slice, status
+from schemas.base import Model
+from schemas.rules import RULES
+
+MODELS: dict[str, type[Model]] = {
+    "Project": project.ProjectSpec,
+    "Cluster": cluster.ClusterSpec,
+    "Slice": slice.SliceSpec,
+    "GPR": gpr.GPRSpec,
+    "GPRTemplate": gpr.Wish,
+    "Approval": approval.ApprovalSpec,
+    "GPRStatus": status.GPRStatus,
+    "NodeRecord": status.NodeRecord,
+    "Inventory": status.Inventory,
+    "Schedule": status.Schedule,
+    "Usage": status.UsageRecord,
+    "Controller": status.ControllerRecord,
+    "AgentReport": status.AgentReport,
+}
+_MARKED = re.compile(r"(<!-- (fields: \w+|settings: \w+|rules|phases) -->\n).*?(<!-- end -->)", re.DOTALL)
+_BOUNDS = (
+    ("minimum", "≥ {}"),
+    ("exclusiveMinimum", "> {}"),
+    ("maximum", "≤ {}"),
+    ("minItems", "at least {} entries"),
+    ("maxItems", "at most {} entries"),
+    ("maxLength", "at most {} characters"),
+    ("maxProperties", "at most {} entries"),
+)
+
+
+def field_table(model: type[Model]) -> str:
+    """Every field of a document's spec, nested ones by their path: type, default, bounds, meaning."""
+    schema = model.model_json_schema(by_alias=True)
+    rows = ["| field | type | default | bounds | meaning |", "| --- | --- | --- | --- | --- |"]
+    rows += [" | ".join(("| `" + path + "`", *cells)) + " |" for path, *cells in _rows(schema, schema, "")]
+    return "\n".join(rows) + "\n"
+
+
+def rule_table() -> str:
+    """Every rule that a document can break."""
+    rows = ["| rule | severity | meaning | what to do |", "| --- | --- | --- | --- |"]
+    rows += [f"| `{rule.id}` | {rule.severity} | {rule.meaning} | {rule.fix} |" for rule in RULES]
+    return "\n".join(rows) + "\n"
+
+
+def phases() -> str:
+    """The table of phases as a diagram."""
+    return f"```mermaid\n{diagram()}```\n"
+
+
+def settings_table(module: object) -> str:
+    """Every setting with its default and the sentence that follows it in the code."""
+    body = next(n for n in ast.parse(inspect.getsource(module)).body if isinstance(n, ast.ClassDef)).body  # type: ignore[arg-type]
+    rows = ["| setting | default | meaning |", "| --- | --- | --- |"]
+    for field, text in itertools.pairwise(body):
+        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
+            default = "required" if field.value is None else f"`{ast.unparse(field.value)}`"
+            meaning = _one_line(ast.literal_eval(text.value))
+            rows.append(f"| `{ast.unparse(field.target)}` | {default} | {meaning} |")
+    return "\n".join(rows) + "\n"
+
+
+def _rows(schema: dict[str, Any], root: dict[str, Any], prefix: str) -> Iterator[tuple[str, ...]]:
+    required = schema.get("required", [])
+    for name, field in schema.get("properties", {}).items():
+        if not prefix and name in {"apiVersion", "kind", "metadata"}:
+            continue
+        options = [_resolved(option, root) for option in _options(field, root)]
+        meaning = field.get("description") or next(
+            (o["description"] for o in options if "description" in o), ""
+        )
+        default = "required" if name in required else _shown(field.get("default"))
+        yield f"{prefix}{name}", _type(options), default, _bounds(options), _one_line(meaning)
+        for option in options:
+            inner = _resolved(option.get("items", {}), root) if option.get("type") == "array" else option
+            mark = "[]" if option.get("type") == "array" else ""
+            if "properties" in inner:
+                yield from _rows(inner, root, f"{prefix}{name}{mark}.")
+
+
+def _options(field: dict[str, Any], root: dict[str, Any]) -> list[dict[str, Any]]:
+    found = field.get("anyOf", [field])
+    return [option for option in found if _resolved(option, root).get("type") != "null"]
+
+
+def _resolved(part: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
+    if "$ref" not in part:
+        return part
+    found: dict[str, Any] = root["$defs"][part["$ref"].rpartition("/")[2]]
+    return found | {key: value for key, value in part.items() if key != "$ref"}
+
+
+def _type(options: list[dict[str, Any]]) -> str:
+    return " or ".join(dict.fromkeys(_type_name(option) for option in options))
+
+
+def _type_name(option: dict[str, Any]) -> str:
+    if "enum" in option:
+        return ", ".join(f"`{value}`" for value in option["enum"])
+    if "const" in option:
+        return f"`{option['const']}`"
+    examples = option.get("examples", [])
+    if examples and str(examples[0]).startswith("0d"):
+        return "duration"
+    if examples and "T" in str(examples[0]) and str(examples[0]).endswith("Z"):
+        return "time"
+    kind = str(option.get("type", "any"))
+    return {"array": "list", "object": "map", "integer": "number"}.get(kind, kind)
+
+
+def _bounds(options: list[dict[str, Any]]) -> str:
+    found = [text.format(option[key]) for option in options for key, text in _BOUNDS if key in option]
+    return ", ".join(dict.fromkeys(found))
+
+
+def _shown(default: object) -> str:
+    if default is None or default in ("", [], {}):
+        return "-"
+    return (
+        f"`{str(default).lower() if isinstance(default, bool) else default}`"
+        if not isinstance(default, dict)
+        else "-"
+    )
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+TABLES: dict[str, Callable[[str], str]] = {
+    "fields": lambda kind: field_table(MODELS[kind]),
+    "settings": lambda name: settings_table(
+        {"controller": reconciler_settings, "agent": agent_settings}[name]
+    ),
+    "rules": lambda _: rule_table(),
+    "phases": lambda _: phases(),
+}
+
+
+def refreshed(text: str) -> str:
+    """A page with its marked tables made anew."""
+
+    def table(found: re.Match[str]) -> str:
+        what, _, which = found[2].partition(": ")
+        return found[1] + TABLES[what](which) + found[3]
+
+    return _MARKED.sub(table, text)
+
+
+def main() -> None:
+    """Rewrite docs/*.md, or with --check tell which pages are stale."""
+    stale = []
+    for page in sorted(Path(__file__).parent.glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        if refreshed(text) != text:
+            stale.append(page.name)
+            if "--check" not in sys.argv:
+                page.write_text(refreshed(text), encoding="utf-8")
+    if stale and "--check" in sys.argv:
+        sys.exit(f"stale: {', '.join(stale)}; run `make schemas`")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+"""The commands over a repository: what people ask of it and change in it.
+
+Found by `egs` through the entry-point group `egs.commands`. Modules named after a group (`asking`, `showing`,
+`changing`) hold the command lines alone; the work behind each is imported when it runs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add every command of this package to the app of `egs`."""
+    from reconciler.commands import asking, changing, showing
+
+    asking.register(app)
+    showing.register(app)
+    changing.register(app)

@@ -1,0 +1,142 @@
+"""A bare repository or URL, read through a mirror in the user's cache folder and written by compare-and-swap."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Self
+
+from reconciler.branch import Loaded, StatusBranch
+from reconciler.commands.errors import WrongUse
+from reconciler.commands.source import MAIN, STATUS, Changes, no_main
+from reconciler.commands.worktree import person
+from reconciler.settings import Settings
+from reconciler.store.address import parse
+from reconciler.store.cache import DocumentCache
+from reconciler.store.git import GitStore
+from reconciler.store.names import is_branch
+from reconciler.store.port import Outcome, Person
+from schemas.check import File
+from schemas.errors import Fault, UserError
+from schemas.reading import READER_VERSION
+from schemas.strictyaml import MAX_BYTES
+
+_OID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+_FILES = (0o100644, 0o100755)
+
+
+class Bare:
+    """`source.Source` on a remote; branches are fetched once, and again after a push that lost its race."""
+
+    is_folder = False
+
+    def __init__(self, store: GitStore, cache: DocumentCache, folder: Path) -> None:
+        self.store = store
+        self.cache = cache
+        self._folder = folder
+        self._tips: Mapping[str, str] | None = None
+
+    @classmethod
+    @contextlib.contextmanager
+    def opened(cls, remote: str) -> Iterator[Self]:
+        """Opens the mirror; a private one, gone at the end, when another process has the usual one."""
+        address = parse(remote)
+        home = cache_folder()
+        name = hashlib.sha256(address.url.encode()).hexdigest()[:16]
+        with contextlib.ExitStack() as stack:
+            store = _mirrored(remote, home / "mirrors" / name, stack)
+            stack.callback(store.close)
+            cache = DocumentCache(home / "documents.sqlite", READER_VERSION)
+            stack.callback(cache.close)
+            folder = Path(address.url) if address.protocol == "file" and "://" not in address.url else Path.cwd()
+            yield cls(store, cache, folder)
+
+    def commit_of(self, ref: str | None) -> str:
+        """See `source.Source.commit_of`: a branch, or the full id of a commit on one."""
+        name = MAIN if ref is None else ref.removeprefix("refs/heads/")
+        tips = self._fetched()
+        if name in tips:
+            return tips[name]
+        if ref is None:
+            raise no_main()
+        return self._fetch_other(name)
+
+    def shown(self, ref: str | None) -> str | None:
+        """See `source.Source.shown`."""
+        return self.commit_of(ref)
+
+    def files(self, ref: str | None) -> list[File]:
+        """See `source.Source.files`; a blob that is too large is stood for by as much as is refused."""
+        entries = [e for e in self.store.diff(None, self.commit_of(ref)) if e.oid is not None]
+        oids = {e.oid for e in entries if e.mode in _FILES and e.oid is not None}
+        sizes = self.store.sizes(oids)
+        blobs = self.store.read(oid for oid in oids if sizes[oid] <= MAX_BYTES)
+        large = bytes(MAX_BYTES + 1)
+        return [
+            (e.path, e.mode, blobs.get(e.oid or "", large) if e.mode in _FILES else b"") for e in entries
+        ]
+
+    def status(self) -> tuple[GitStore, str] | None:
+        """See `source.Source.status`."""
+        tip = self._fetched().get(STATUS)
+        return None if tip is None else (self.store, tip)
+
+    def loaded(self, now: datetime) -> Loaded | None:
+        """See `source.Source.loaded`."""
+        if self.status() is None:
+            return None
+        settings = Settings(repo="", state=Path(), status_branch=STATUS)
+        return StatusBranch(self.store, settings, "reader").read(now)
+
+    def author(self, given: str | None) -> Person:
+        """See `source.Source.author`."""
+        return person(given, self._folder)
+
+    def publish(self, changes: Changes, commit: str, base: str, message: str) -> Outcome:  # noqa: ARG002 - `commit` holds them
+        """See `source.Source.publish`; whatever the outcome, the branch is read again before the next use."""
+        outcome = self.store.push(MAIN, commit, base)
+        self._tips = None
+        return outcome
+
+    def _fetched(self) -> Mapping[str, str]:
+        if self._tips is None:
+            self._tips = self.store.fetch([MAIN, STATUS])
+        return self._tips
+
+    def _fetch_other(self, name: str) -> str:
+        if is_branch(name):
+            found = self.store.fetch([name]).get(name)
+            if found is not None:
+                return found
+        if _OID.fullmatch(name):
+            self.store.fetch(["*", "*/*"])
+            with contextlib.suppress(Fault):
+                return self.store.commit(name).oid
+        raise WrongUse(f"the repository has no {name}; name a branch of it, or a commit's full id")
+
+
+def cache_folder() -> Path:
+    """Where mirrors and read documents are kept; all of it may be deleted at any time."""
+    given = os.environ.get("EGS_CACHE")
+    if given:
+        return Path(given).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "egs"
+
+
+def _mirrored(remote: str, mirror: Path, stack: contextlib.ExitStack) -> GitStore:
+    try:
+        return GitStore(remote, mirror)
+    except (UserError, OSError) as error:
+        # In use by another command, or a home that cannot be written: neither keeps anybody from reading.
+        if isinstance(error, UserError) and error.reason != "MirrorInUse":
+            raise
+    private = tempfile.mkdtemp(prefix="egs-")
+    stack.callback(shutil.rmtree, private, ignore_errors=True)
+    return GitStore(remote, Path(private))

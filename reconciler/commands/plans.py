@@ -1,0 +1,211 @@
+"""`egs plan`: the schedule of one commit, what a change does to everyone, and the bare engine on a CSV."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from reconciler.commands import output
+from reconciler.commands.errors import WrongUse
+from reconciler.commands.output import Form, shown, wire
+from reconciler.commands.schedule import Row, Schedule, refusal_json, schedule, unread_refusal
+from reconciler.commands.source import Source, opened
+from reconciler.commands.state import State, as_filed, clock, read_state
+from scheduler.compare import Effect, compare
+from scheduler.instance import InstancePlan, plan_instance
+from scheduler.snapshot import Refusal
+from schemas.errors import UserError
+from schemas.status import WAITING, Cause, Phase
+from schemas.units import instant
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A state, its schedule, and what it changes (None: nobody asked)."""
+
+    state: State
+    schedule: Schedule
+    effects: tuple[Effect, ...] | None = None
+
+    def json(self) -> dict[str, Any]:
+        """The answer of `egs plan -o json`."""
+        now = self.state.now
+        content: dict[str, Any] = {
+            "now": wire(now),
+            "commit": self.state.commit,
+            "requests": [row.json(now) for row in self.schedule.rows],
+            "refused": [refusal_json(refusal) for refusal in self.schedule.refused],
+        }
+        if self.effects is not None:
+            content["changes"] = [_effect_json(effect) for effect in self.effects]
+        return content
+
+
+def planned(source: Source, now: datetime, ref: str | None, against: str | None) -> Planned:
+    """The schedule at `ref`, and against which other commit it changes what."""
+    state = read_state(source, now, ref)
+    head = schedule(state.facts.requests, state.snapshot, _unread(source, state, ref))
+    if against is None:
+        return Planned(state, head)
+    base = read_state(source, now, against)
+    return Planned(state, head, _effects(base, state, head.refused))
+
+
+def _unread(source: Source, state: State, ref: str | None) -> Iterable[Refusal]:
+    commit = source.commit_of(ref)
+    for key, filed in sorted(state.wanted.filed.items()):
+        if filed.spec is None and key not in state.facts.requests:
+            spec = as_filed(source, commit, key)
+            yield unread_refusal(key, filed, spec, state.wanted, state.problems)
+
+
+def _effects(base: State, head: State, refused: Sequence[Refusal]) -> tuple[Effect, ...]:
+    """What `compare` says of who is planned, and a word for who is not planned any more, or not yet."""
+    barred = {refusal.key for refusal in refused}
+    found = {effect.key: effect for effect in compare(base.snapshot, head.snapshot)}
+    for key in barred - found.keys():
+        if key not in base.facts.requests:
+            found[key] = Effect(key, "refused", None, None)
+    for key, status in head.facts.requests.items():
+        if status.phase is Phase.PENDING_APPROVAL and key not in base.facts.requests:
+            found[key] = Effect(key, "new", None, None)
+    # Gone from the plan is not gone: a file that is refused now, or waits for an admin, still lies there.
+    return tuple(
+        replace(effect, change="refused", cause=_why_unplanned(base, head, key))
+        if effect.change == "gone" and (key in barred or _waits(head, key))
+        else effect
+        for key, effect in found.items()
+    )
+
+
+def _waits(state: State, key: str) -> bool:
+    status = state.facts.requests.get(key)
+    return status is not None and status.phase in WAITING
+
+
+def _why_unplanned(base: State, head: State, key: str) -> Cause:
+    before, after = base.facts.requests.get(key), head.facts.requests.get(key)
+    same = before is not None and after is not None and before.accepted_spec == after.accepted_spec
+    return Cause.POLICY_CHANGED if same else Cause.REQUEST_CHANGED
+
+
+def _effect_json(effect: Effect) -> dict[str, Any]:
+    slice_, _, name = effect.key.partition("/")
+    return {
+        "slice": slice_,
+        "name": name,
+        "change": effect.change,
+        "was": None if effect.was is None else wire(instant(effect.was)),
+        "now": None if effect.now is None else wire(instant(effect.now)),
+        "cause": None if effect.cause is None else str(effect.cause),
+        "by": effect.by or None,
+    }
+
+
+def show_plan(repo: str | None, now: str | None, refs: tuple[str | None, str | None], form: Form) -> None:
+    """The command on a repository; `refs` are --ref and --against."""
+    with opened(repo) as source:
+        found = planned(source, clock(now), *refs)
+    if form is not Form.TABLE:
+        output.data(found.json(), form)
+        return
+    _print_rows(found.schedule.rows, found.state.now)
+    for refusal in found.schedule.refused:
+        fits = f"; would fit: {refusal.would_fit}" if refusal.would_fit else ""
+        output.note(f"{refusal.key} is not planned ({refusal.reason}): {refusal.message}{fits}")
+    if found.effects is not None:
+        output.text("")
+        _print_effects(found.effects)
+
+
+def _print_rows(rows: Iterable[Row], now: datetime) -> None:
+    head = ("RANK", "REQUEST", "PHASE", "START", "WAIT", "END", "WHERE", "NODES", "REASON")
+    cells = [
+        (
+            row.rank,
+            row.key,
+            str(row.phase),
+            row.start,
+            row.wait(now),
+            row.end,
+            "/".join(row.pool) if row.pool else None,
+            row.nodes,
+            row.reason,
+        )
+        for row in rows
+    ]
+    output.table(head, cells, "no request waits or runs")
+
+
+def _print_effects(effects: Iterable[Effect]) -> None:
+    cells = [
+        (
+            effect.key,
+            effect.change,
+            None if effect.was is None else instant(effect.was),
+            None if effect.now is None else instant(effect.now),
+            f"{effect.cause} ({effect.by})" if effect.cause and effect.by else shown(effect.cause),
+        )
+        for effect in effects
+    ]
+    output.table(("REQUEST", "CHANGE", "WAS", "NOW", "CAUSE"), cells, "the change moves nobody")
+
+
+def show_instance(file: str, pools: Sequence[str], now: str | None, form: str) -> int:
+    """The command on a CSV; gives the exit code."""
+    try:
+        text = Path(file).read_text(encoding="utf-8") if file != "-" else _stdin()
+        found = plan_instance(text, _sizes(pools), _seconds(now))
+    except (OSError, UnicodeDecodeError) as error:
+        raise WrongUse(f"{file} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}") from error
+    except WrongUse:
+        raise
+    except UserError as error:
+        raise WrongUse(f"{file}: {error}", error.reason) from error
+    _print_instance(found, form)
+    for answer in found.refused:
+        output.note(f"{answer.id}: {answer.message}")
+    return 1 if found.refused else 0
+
+
+def _stdin() -> str:
+    import sys
+
+    return sys.stdin.read()
+
+
+def _sizes(pools: Sequence[str]) -> list[tuple[str, int]]:
+    sizes: dict[str, int] = {}
+    for text in pools:
+        name, _, nodes = text.rpartition("=")
+        if not name or "|" in name or not nodes.isascii() or not nodes.isdigit() or len(nodes) > 7:
+            raise WrongUse(f"--pool {text} is not NAME=NODES; write for example --pool a=100")
+        if name in sizes:
+            raise WrongUse(f"--pool {name} is given twice; give each pool once")
+        sizes[name] = int(nodes)
+    if not sizes:
+        raise WrongUse("an instance needs its pools; add --pool NAME=NODES for each")
+    return list(sizes.items())
+
+
+def _seconds(now: str | None) -> int:
+    text = now or "0"
+    if not text.removeprefix("-").isascii() or not text.removeprefix("-").isdigit() or len(text) > 16:
+        raise WrongUse(f"--now {text}: with --instance it is whole seconds, for example --now 0")
+    return int(text)
+
+
+def _print_instance(found: InstancePlan, form: str) -> None:
+    if form == "json":
+        output.text(json.dumps(found.json(), indent=2, ensure_ascii=False))
+    elif form == "table":
+        rows = [(a.id, a.pool, a.start, a.end, a.wait) for a in found.answers]
+        output.table(("ID", "POOL", "START", "END", "WAIT"), rows, "the instance has no rows")
+    else:
+        import sys
+
+        sys.stdout.write(found.csv)

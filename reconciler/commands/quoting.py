@@ -1,0 +1,178 @@
+"""`egs wait`: when would it start, in each pool it could use, if it were filed now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reconciler.commands import output
+from reconciler.commands.errors import NotAllowed, NotFound, WrongUse
+from reconciler.commands.output import Form, wire
+from reconciler.commands.source import opened
+from reconciler.commands.state import State, clock, read_state
+from scheduler.fit import candidate_pools, limit_violations, usable_pools, would_fit
+from scheduler.quote import Quote, quote
+from scheduler.reasons import Reason
+from scheduler.snapshot import Request
+from schemas.gpr import GPR, RequestSpec, resolve
+from schemas.reading import read_document
+from schemas.slice import SliceSpec
+from schemas.units import instant, seconds
+from schemas.view import gpr_path
+from schemas.yamltext import dump
+
+UNFILED = "~"
+"""Name of a request that has no name yet; no file can have it, and it sorts behind all that can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is asked for, as typed."""
+
+    slice: str
+    nodes: int
+    duration: str
+    gpus_per_node: int = 1
+    shapes: tuple[str, ...] = ()
+    memory: int | None = None
+    clusters: tuple[str, ...] = ()
+    priority: int = 101
+    rdma: bool = False
+    not_before: str | None = None
+
+    def fields(self) -> dict[str, Any]:
+        """The same as a GPR's spec; what was not given is absent."""
+        spec: dict[str, Any] = {
+            "slice": self.slice,
+            "nodes": self.nodes,
+            "gpusPerNode": self.gpus_per_node,
+            "gpuShape": shape_field(self.shapes),
+            "memoryPerGpu": self.memory,
+            "clusters": list(self.clusters) or None,
+            "duration": self.duration,
+            "priority": self.priority,
+            "notBefore": self.not_before,
+            "network": {"rdma": True} if self.rdma else None,
+        }
+        return {name: value for name, value in spec.items() if value is not None}
+
+
+def shape_field(shapes: Sequence[str]) -> str | list[str] | None:
+    """One shape as a word, several as a list, none as nothing."""
+    return None if not shapes else shapes[0] if len(shapes) == 1 else list(shapes)
+
+
+def gpr_text(slice_: str, name: str, spec: dict[str, Any]) -> bytes:
+    """The file of a new request."""
+    head = {"apiVersion": "egs.dev/v1alpha1", "kind": "GPR", "metadata": {"name": name}}
+    return dump({**head, "spec": {"slice": slice_, **spec}}).encode()
+
+
+def wished(wish: Wish) -> RequestSpec:
+    """The wish as a request; raises WrongUse with everything that is wrong with it."""
+    path = gpr_path(wish.slice, "wish")
+    document = read_document(path, gpr_text(wish.slice, "wish", wish.fields()))
+    if not isinstance(document, GPR):
+        problems = document if isinstance(document, tuple) else ()
+        raise WrongUse("; ".join(problem.message for problem in problems) or f"{wish.slice} is no slice's name")
+    found = resolve(document.spec, None)
+    assert isinstance(found, RequestSpec)
+    return found
+
+
+def quotes(state: State, spec: RequestSpec) -> tuple[Quote, ...]:
+    """One answer for each pool it could use, the earliest first; empty when it fits nowhere."""
+    slice_ = slice_of(state, spec.slice)
+    pools = state.wanted.pools
+    fitting = candidate_pools(spec, slice_, pools)
+    allowed = usable_pools(spec, slice_, state.wanted.project.limits, pools, None)
+    request = Request(
+        key=f"{spec.slice}/{UNFILED}",
+        slice=spec.slice,
+        nodes=spec.nodes,
+        duration=int(spec.duration.total_seconds()),
+        pools=fitting,
+        priority=spec.priority,
+        filed_at=state.snapshot.now,
+        not_before=0 if spec.not_before is None else seconds(spec.not_before),
+    )
+    return quote(state.snapshot, request, {key: key not in allowed for key in fitting})
+
+
+def slice_of(state: State, name: str) -> SliceSpec:
+    """A slice in force; raises NotFound."""
+    found = state.wanted.slices.get(name)
+    if found is None:
+        raise NotFound("slice", name, state.wanted.slices)
+    return found
+
+
+def quote_json(answer: Quote, state: State, *, is_barred: bool = False) -> dict[str, Any]:
+    """A row of `egs wait -o json`; one beyond a hard limit of its slice never starts."""
+    start = None if is_barred else answer.start
+    observed = state.wanted.pools[answer.pool].observed and start is not None
+    return {
+        "cluster": answer.pool[0],
+        "pool": answer.pool[1],
+        "gpuShape": answer.gpu_shape,
+        "gpusPerNode": answer.gpus_per_node,
+        "memoryPerGpu": answer.memory_per_gpu,
+        "freeNodes": answer.free_nodes,
+        "estimatedStartTime": None if start is None else wire(instant(start)),
+        "estimatedWaitSeconds": None if start is None else answer.wait_s,
+        "needsApproval": answer.needs_approval,
+        "pricePerGpuHour": answer.price_per_gpu_hour,
+        "reason": str(Reason.LIMIT_EXCEEDED) if is_barred else "ClusterObserved" if observed else answer.reason,
+    }
+
+
+def show_quotes(repo: str | None, now: str | None, wish: Wish, form: Form) -> int:
+    """The command; gives the exit code: 1 when there is no start anywhere."""
+    with opened(repo) as source:
+        state = read_state(source, clock(now))
+    spec = wished(wish)
+    slice_ = slice_of(state, wish.slice)
+    _check_clusters(spec, slice_)
+    broken = limit_violations(spec, slice_)
+    answers = quotes(state, spec)
+    rows = [quote_json(answer, state, is_barred=bool(broken)) for answer in answers]
+    if form is not Form.TABLE:
+        output.data(rows, form)
+    else:
+        _print(rows)
+    for violation in broken:
+        output.note(violation.message)
+    if not answers:
+        output.note(f"no pool it may use could ever hold it: {would_fit(spec, slice_, state.wanted.pools)}")
+    for answer in answers:
+        if answer.start is None and not broken:
+            output.note(f"{'/'.join(answer.pool)}: {answer.message}")
+    return 0 if any(row["estimatedStartTime"] for row in rows) else 1
+
+
+def _check_clusters(spec: RequestSpec, slice_: SliceSpec) -> None:
+    for name in spec.clusters:
+        if name not in slice_.clusters:
+            spanned = ", ".join(slice_.clusters)
+            raise NotAllowed(f"slice {spec.slice} does not span cluster {name}; it spans {spanned}")
+
+
+def _print(rows: list[dict[str, Any]]) -> None:
+    head = ("CLUSTER", "POOL", "SHAPE", "GPUS", "FREE NODES", "START", "WAIT", "APPROVAL", "PRICE/GPU/H", "REASON")
+    cells = [
+        (
+            row["cluster"],
+            row["pool"],
+            row["gpuShape"],
+            row["gpusPerNode"],
+            row["freeNodes"],
+            output.parsed(row["estimatedStartTime"]),
+            output.seconds(row["estimatedWaitSeconds"]),
+            "needed" if row["needsApproval"] else None,
+            row["pricePerGpuHour"],
+            row["reason"],
+        )
+        for row in rows
+    ]
+    output.table(head, cells, "no pool fits")

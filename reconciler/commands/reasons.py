@@ -1,0 +1,109 @@
+"""`egs why`: what a request waits for, why its start moved, and what it takes to go on, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from reconciler.commands import output
+from reconciler.commands.errors import NotFound
+from reconciler.commands.output import Form, spoken
+from reconciler.commands.source import opened
+from reconciler.commands.state import State, clock, read_state, split
+from scheduler.plan import plan
+from scheduler.snapshot import Plan
+from scheduler.why import why
+from schemas.status import HOLDING, GPRStatus, Phase, Slip
+from schemas.units import format_instant, instant
+
+_SLIPS = 3
+"""Moves of a start that are told, the latest; `egs describe gpr` has them all."""
+
+
+def reasons(state: State, key: str) -> list[str]:
+    """The sentences, the nearest first; never none. Raises NotFound."""
+    split(key)
+    status = state.facts.requests.get(key)
+    filed = state.wanted.filed.get(key)
+    if status is None:
+        if filed is None:
+            raise NotFound("request", key, {*state.facts.requests, *state.wanted.filed})
+        return [f"Its file is refused: {filed.problem}."]
+    found = [*_of_phase(state, key, status), *(f"{c.message}." for c in status.conditions)]
+    return [*found, *(_slip(slip) for slip in status.slips[-_SLIPS:][::-1])]
+
+
+def _of_phase(state: State, key: str, status: GPRStatus) -> Iterator[str]:
+    if status.phase is Phase.QUEUED:
+        yield from _of_queued(state, key, status)
+    elif status.phase in HOLDING:
+        yield from _of_holding(state, status)
+    elif status.phase is Phase.PENDING_APPROVAL:
+        yield f"It waits for an admin: {status.message}."
+    else:
+        why_so = f": {status.message}" if status.message else ""
+        yield f"It is {status.phase} and never runs again{why_so}."
+
+
+def _of_queued(state: State, key: str, status: GPRStatus) -> Iterator[str]:
+    planned = plan(state.snapshot)
+    if key not in state.snapshot.requests:
+        yield f"It is not planned: {status.message or 'its slice is gone'}."
+        return
+    sentences = why(state.snapshot, planned, key)
+    yield from _starts(state, planned, key)
+    yield from sentences
+    if key in planned.placements and not sentences:
+        yield "Its nodes are free; it waits only for the checks before its start."
+    if status.retry_count and status.message:
+        yield f"It was {status.message}."
+
+
+def _starts(state: State, planned: Plan, key: str) -> Iterator[str]:
+    place = planned.placements.get(key)
+    if place is None:
+        return
+    start, pool = instant(place.start), "/".join(place.pool)
+    rank = planned.order.index(key) + 1
+    wait = spoken(start - state.now)
+    if state.snapshot.pools[place.pool].observed:
+        yield (
+            f"It would start at {format_instant(start)} in {pool}, but that cluster is only observed; "
+            "an admin sets its mode to manage."
+        )
+        return
+    yield f"It is number {rank} in the queue and starts at {format_instant(start)} ({wait}) in {pool}."
+
+
+def _of_holding(state: State, status: GPRStatus) -> Iterator[str]:
+    held = status.assignment
+    nodes = "its nodes" if held is None else f"{', '.join(held.nodes)} of {held.cluster}"
+    start, end = status.start_time or status.estimated_start_time, status.end_time or status.estimated_end_time
+    if status.phase is Phase.PROVISIONING and start is not None:
+        yield f"It has {nodes}; their checks run, and it starts at {format_instant(start)}."
+    elif status.phase is Phase.PROVISIONED and end is not None:
+        left = spoken(max(timedelta(), end - state.now))
+        yield f"It waits for nothing: it has {nodes} until {format_instant(end)} ({left} left)."
+    else:
+        yield f"Its time is over; {nodes} are being cleaned."
+
+
+def _slip(slip: Slip) -> str:
+    now = "an unknown time" if slip.now is None else format_instant(slip.now)
+    by = f" ({slip.by})" if slip.by else ""
+    return f"Its start moved from {format_instant(slip.was)} to {now} because of {slip.cause}{by}."
+
+
+def show_reasons(repo: str | None, now: str | None, key: str, form: Form) -> None:
+    """The command."""
+    split(key)
+    with opened(repo) as source:
+        state = read_state(source, clock(now))
+    sentences = reasons(state, key)
+    if form is Form.TABLE:
+        output.text("\n".join(sentences))
+        return
+    slice_, name = split(key)
+    status = state.facts.requests.get(key)
+    phase = None if status is None else str(status.phase)
+    output.data({"slice": slice_, "name": name, "phase": phase, "reasons": sentences}, form)

@@ -1,0 +1,176 @@
+"""The whole schedule as rows: who holds nodes, who waits and since when for what, who is refused. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from reconciler.commands.output import wire
+from reconciler.facts import Filed, Wanted
+from scheduler.fit import candidate_pools, limit_violations, would_fit
+from scheduler.plan import plan
+from scheduler.reasons import Reason
+from scheduler.snapshot import Placement, Plan, PoolKey, Refusal, Snapshot
+from schemas.gpr import RequestSpec
+from schemas.problems import Problem
+from schemas.status import HOLDING, GPRStatus, Phase
+from schemas.units import instant
+from schemas.view import gpr_path
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One request in the schedule; what does not apply is None."""
+
+    key: str
+    phase: Phase
+    rank: int | None = None
+    position: int | None = None
+    start: datetime | None = None
+    end: datetime | None = None
+    pool: PoolKey | None = None
+    gpu_shape: str | None = None
+    nodes: tuple[str, ...] | None = None
+    reason: str | None = None
+
+    def wait(self, now: datetime) -> timedelta | None:
+        """Time until the start; none is left once it has begun."""
+        return None if self.start is None else max(timedelta(), self.start - now)
+
+    def json(self, now: datetime) -> dict[str, Any]:
+        """The row of `egs plan -o json`."""
+        slice_, _, name = self.key.partition("/")
+        wait = self.wait(now)
+        return {
+            "slice": slice_,
+            "name": name,
+            "phase": str(self.phase),
+            "rank": self.rank,
+            "position": self.position,
+            "estimatedStartTime": wire(self.start),
+            "estimatedWaitSeconds": None if wait is None else int(wait.total_seconds()),
+            "estimatedEndTime": wire(self.end),
+            "cluster": None if self.pool is None else self.pool[0],
+            "pool": None if self.pool is None else self.pool[1],
+            "gpuShape": self.gpu_shape,
+            "nodes": None if self.nodes is None else list(self.nodes),
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Rows in the order of design: holding, waiting by rank, waiting for approval; and who is refused."""
+
+    rows: tuple[Row, ...]
+    refused: tuple[Refusal, ...]
+    plan: Plan
+
+
+def schedule(requests: Mapping[str, GPRStatus], snapshot: Snapshot, unread: Iterable[Refusal]) -> Schedule:
+    """Plans `snapshot`; `unread` are requests whose files are refused and that nobody has on record."""
+    planned = plan(snapshot)
+    ranked = [key for key in planned.order if key in requests]
+    # Queued, but its slice is gone or has become too small for it: nobody plans it, and it is told so.
+    outside = sorted(
+        key for key, status in requests.items() if status.phase is Phase.QUEUED and key not in snapshot.requests
+    )
+    rows = [
+        *_holding(requests, snapshot),
+        *_waiting(ranked, requests, snapshot, planned),
+        *(Row(key, Phase.QUEUED, reason=Reason.LIMIT_EXCEEDED) for key in outside),
+        *_pending(requests),
+    ]
+    refusals = [planned.refusals[key] for key in ranked if key in planned.refusals]
+    refusals += [Refusal(key, Reason.LIMIT_EXCEEDED, requests[key].message or "its slice is gone") for key in outside]
+    return Schedule(tuple(rows), (*refusals, *unread), planned)
+
+
+def refusal_json(refusal: Refusal) -> dict[str, Any]:
+    """The row of `refused` in `egs plan -o json`."""
+    slice_, _, name = refusal.key.partition("/")
+    return {
+        "slice": slice_,
+        "name": name,
+        "reason": str(refusal.reason),
+        "message": refusal.message,
+        "wouldFit": refusal.would_fit or None,
+    }
+
+
+def unread_refusal(
+    key: str, filed: Filed, spec: RequestSpec | None, wanted: Wanted, problems: Iterable[Problem]
+) -> Refusal:
+    """Why a request that nobody has on record is not planned: what would fit, where its file can be read."""
+    slice_ = None if spec is None else wanted.slices.get(spec.slice)
+    if spec is not None and slice_ is not None:
+        broken = limit_violations(spec, slice_)
+        if broken:
+            allowed = "; ".join(f"{v.field} {v.allowed}" for v in broken)
+            return Refusal(key, Reason.LIMIT_EXCEEDED, "; ".join(v.message for v in broken), allowed)
+        if not candidate_pools(spec, slice_, wanted.pools):
+            fits = would_fit(spec, slice_, wanted.pools)
+            return Refusal(key, Reason.FITS_NOWHERE, "no pool it may use could ever hold it", fits)
+    path = gpr_path(*key.split("/"))
+    rule = next((p.rule for p in problems if p.file == path and p.severity == "error"), "InvalidFile")
+    return Refusal(key, rule, filed.problem)
+
+
+def _holding(requests: Mapping[str, GPRStatus], snapshot: Snapshot) -> Iterable[Row]:
+    for key, status in sorted(requests.items()):
+        if status.phase not in HOLDING:
+            continue
+        held = status.assignment
+        pool = None if held is None else (held.cluster, held.pool)
+        known = None if pool is None else snapshot.pools.get(pool)
+        yield Row(
+            key=key,
+            phase=status.phase,
+            start=status.start_time or status.estimated_start_time,
+            end=status.end_time or status.estimated_end_time,
+            pool=pool,
+            gpu_shape=None if known is None else known.gpu_shape,
+            nodes=None if held is None else held.nodes,
+            reason=status.reason,
+        )
+
+
+def _waiting(
+    ranked: list[str], requests: Mapping[str, GPRStatus], snapshot: Snapshot, planned: Plan
+) -> Iterable[Row]:
+    ahead: Counter[PoolKey] = Counter()
+    for rank, key in enumerate(ranked, start=1):
+        status, place = requests[key], planned.placements.get(key)
+        if place is None:
+            yield Row(key, status.phase, rank, reason=str(planned.refusals[key].reason))
+            continue
+        ahead[place.pool] += 1
+        yield _placed(key, rank, ahead[place.pool], place, snapshot, status)
+
+
+def _placed(
+    key: str, rank: int, position: int, place: Placement, snapshot: Snapshot, status: GPRStatus
+) -> Row:
+    pool = snapshot.pools[place.pool]
+    # What planning said last time is answered by this plan; what happened (its checks failed) still holds.
+    kept = None if status.reason in set(Reason) | {"ClusterObserved"} else status.reason
+    return Row(
+        key=key,
+        phase=status.phase,
+        rank=rank,
+        position=position,
+        start=instant(place.start),
+        end=instant(place.end),
+        pool=place.pool,
+        gpu_shape=pool.gpu_shape,
+        reason="ClusterObserved" if pool.observed else kept,
+    )
+
+
+def _pending(requests: Mapping[str, GPRStatus]) -> Iterable[Row]:
+    for key, status in sorted(requests.items()):
+        if status.phase is Phase.PENDING_APPROVAL:
+            yield Row(key, status.phase, reason=Reason.NEEDS_APPROVAL)

@@ -1,0 +1,95 @@
+"""What a command knows: the documents of a repository, its status, and the world that follows from both at `now`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from reconciler.clock import SystemClock
+from reconciler.commands.errors import NotFound, WrongUse
+from reconciler.commands.source import Source
+from reconciler.desired import Desired
+from reconciler.extension import extended
+from reconciler.facts import Facts, Wanted
+from reconciler.preview import preview
+from reconciler.world import build_snapshot
+from scheduler.snapshot import Snapshot
+from schemas.gpr import GPR, GPRTemplate, RequestSpec, resolve
+from schemas.problems import Problem
+from schemas.reading import read_document
+from schemas.status import GPRStatus
+from schemas.units import parse_instant
+from schemas.view import gpr_path, template_path
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+"""When a request counts as filed where no controller has ever written when it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """One commit's documents and the status, seen at `now`."""
+
+    now: datetime
+    commit: str | None
+    wanted: Wanted
+    committed: Facts | None  # as the status branch has it; None: there is none
+    facts: Facts  # as they would be if the controller looked now
+    snapshot: Snapshot
+    problems: tuple[Problem, ...]
+
+    def request(self, key: str) -> GPRStatus:
+        """The status of `slice/name`; raises NotFound."""
+        found = self.facts.requests.get(key)
+        if found is None:
+            raise NotFound("request", key, {*self.facts.requests, *self.wanted.filed})
+        return found
+
+
+def read_state(source: Source, now: datetime, ref: str | None = None) -> State:
+    """Costs what differs from the documents the cache knows, plus one reading of the status."""
+    loaded = source.loaded(now)
+    desired = Desired(source.store, source.cache)
+    if loaded is not None:
+        desired.restore(loaded.accepted)
+    desired.update(source.commit_of(ref))
+    before = Facts(now) if loaded is None else loaded.facts
+    wanted = desired.wanted(before)
+    facts = preview(before, wanted, now, EPOCH if loaded is None else None)
+    facts, snapshot, _ = extended(facts, wanted, build_snapshot(wanted, facts, None))
+    committed = None if loaded is None else loaded.facts
+    return State(now, source.shown(ref), wanted, committed, facts, snapshot, desired.problems)
+
+
+def clock(now: str | None) -> datetime:
+    """The instant that `--now` names, else the present, in whole seconds."""
+    if now is None:
+        return SystemClock().now().replace(microsecond=0)
+    try:
+        return parse_instant(now)
+    except ValueError as error:
+        raise WrongUse(f"--now {now}: {error}") from error
+
+
+def split(key: str) -> tuple[str, str]:
+    """`slice/name` as its two parts."""
+    slice_, slash, name = key.partition("/")
+    if not slash or not slice_ or not name or "/" in name:
+        raise WrongUse(f"{key} names no request; write SLICE/NAME, for example vision/llama-finetune")
+    return slice_, name
+
+
+def as_filed(source: Source, commit: str, key: str) -> RequestSpec | None:
+    """What a request's file asks for, template included, also when a rule refuses it; None when unreadable."""
+    gpr = _document(source, commit, gpr_path(*split(key)))
+    if not isinstance(gpr, GPR):
+        return None
+    template = _document(source, commit, template_path(gpr.spec.template)) if gpr.spec.template else None
+    if gpr.spec.template and not isinstance(template, GPRTemplate):
+        return None
+    found = resolve(gpr.spec, template.spec if isinstance(template, GPRTemplate) else None)
+    return found if isinstance(found, RequestSpec) else None
+
+
+def _document(source: Source, commit: str, path: str) -> object:
+    data = source.store.read_path(commit, path)
+    return None if data is None else read_document(path, data)

@@ -1,0 +1,80 @@
+"""`egs validate`: every problem of a repository in one run, as people, programs and forges read it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from reconciler.commands import output
+from reconciler.commands.errors import WrongUse
+from reconciler.commands.source import Source, opened
+from reconciler.commands.state import clock
+from schemas.check import CheckResult, File, as_annotations, as_json, check_files
+from schemas.reading import read_document
+from schemas.repository import Repository
+from schemas.status import Phase
+
+_LONG = 2000
+"""Files from which on a person would wonder whether anything happens."""
+
+
+def checked(source: Source, ref: str | None, against: str | None) -> CheckResult:
+    """Every problem at `ref`; with `against` also the edits that a request's phase forbids."""
+    files = source.files(ref)
+    base = None if against is None else _repository(source.files(against))
+    return check_files(_shown(files), base, None if against is None else phases(source))
+
+
+def phases(source: Source) -> dict[tuple[str, str], Phase]:
+    """Where each request is in its life, as last written; nothing without a status."""
+    loaded = source.loaded(clock(None))
+    if loaded is None:
+        return {}
+    found = {}
+    for key, status in loaded.facts.requests.items():
+        slice_, _, name = key.partition("/")
+        found[slice_, name] = status.phase
+    return found
+
+
+def _repository(files: Sequence[File]) -> Repository:
+    repository = Repository.empty()
+    repository.update({path: read_document(path, data, mode) for path, mode, data in files})
+    return repository
+
+
+def _shown(files: Sequence[File]) -> Iterator[File]:
+    """The files, with a bar on stderr when they are many and somebody is there to see it."""
+    if len(files) < _LONG or not sys.stderr.isatty():
+        yield from files
+        return
+    from rich.console import Console
+    from rich.progress import track
+
+    yield from track(files, "Reading documents", console=Console(stderr=True), transient=True)
+
+
+def show_validation(
+    repo: str | None, path: str | None, refs: tuple[str | None, str | None], form: str
+) -> int:
+    """The command; gives the exit code: 1 when anything is an error."""
+    if path is not None and "://" not in path and not Path(path).exists():
+        raise WrongUse(f"there is no folder {path}; name the folder that holds project.yaml")
+    with opened(path or repo) as source:
+        result = checked(source, *refs)
+    if form == "json":
+        output.text(as_json(result))
+    elif form == "github":
+        sys.stdout.write(as_annotations(result))
+    else:
+        _print(result)
+    return 0 if result.ok else 1
+
+
+def _print(result: CheckResult) -> None:
+    for p in result.problems:
+        output.text(f"{p.file}:{p.line}:{p.column}: {p.severity} {p.rule}: {p.message}; {p.fix}")
+    counts = {kind: sum(p.severity == kind for p in result.problems) for kind in ("error", "warning", "notice")}
+    found = ", ".join(f"{n} {kind}{'' if n == 1 else 's'}" for kind, n in counts.items() if n)
+    output.note(f"{result.documents} documents, {found or 'nothing wrong'}")

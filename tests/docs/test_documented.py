@@ -1,0 +1,91 @@
+"""The docs say all that the code knows: fields, settings, rules, phases, events, reasons."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reconciler.events import Event, Told
+from schemas.status import Cause
+from tests.support.world import START
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("schemas", "scheduler", "reconciler", "agent", "demo", "egs")
+CAMEL = re.compile(r"[A-Z][A-Za-z0-9]+")
+CARRIERS = {"UserError": 1, "Fault": 1, "Refused": 0, "Refusal": 1}
+"""Calls whose positional argument of that index is a reason."""
+
+
+def test_the_generated_tables_are_fresh() -> None:
+    """Every field of every kind, every setting, every rule and every phase stands in the docs as the code has it."""
+    command = [sys.executable, "docs/generate.py", "--check"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={"PYTHONPATH": str(ROOT)})
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("told", list(Told))
+def test_every_event_is_documented_with_its_type(told: Told) -> None:
+    """H10: one line for each event."""
+    row = next(
+        (line for line in _page("operations.md").splitlines() if line.startswith("|") and f"`{told}`" in line), ""
+    )
+    kind = "Warning" if Event(START, told, "").warning else "Normal"
+    assert f"| {kind} |" in row, f"docs/operations.md does not describe the event {told} as {kind}"
+
+
+@pytest.mark.parametrize("cause", list(Cause))
+def test_every_cause_is_documented(cause: Cause) -> None:
+    """The closed list of design §6."""
+    assert f"`{cause}`" in _page("gpr.md")
+
+
+def test_every_reason_is_documented() -> None:
+    """A reason that a machine may meet has a line in the docs."""
+    docs = "".join(page.read_text() for page in (ROOT / "docs").glob("*.md"))
+    missing = sorted(reason for reason in _reasons() if f"`{reason}`" not in docs)
+    assert not missing, f"docs/operations.md lacks {missing}"
+
+
+def _page(name: str) -> str:
+    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+def _reasons() -> set[str]:
+    found: set[str] = set()
+    for package in PACKAGES:
+        for path in (ROOT / package).rglob("*.py"):
+            found |= set(_in_module(ast.parse(path.read_text(encoding="utf-8"))))
+    return found
+
+
+def _in_module(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            yield from _in_call(node)
+        elif isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values, strict=True):
+                if isinstance(key, ast.Constant) and key.value == "reason":
+                    yield from _words(value)
+        elif isinstance(node, ast.Assign) and [t.id for t in node.targets if isinstance(t, ast.Name)] == ["reason"]:
+            yield from _words(node.value)
+
+
+def _in_call(node: ast.Call) -> Iterator[str]:
+    name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+    index = CARRIERS.get(name)
+    if index is not None and len(node.args) > index:
+        yield from _words(node.args[index])
+    for keyword in node.keywords:
+        if keyword.arg == "reason":
+            yield from _words(keyword.value)
+
+
+def _words(value: ast.expr) -> Iterator[str]:
+    if isinstance(value, ast.Constant) and isinstance(value.value, str) and CAMEL.fullmatch(value.value):
+        yield value.value
