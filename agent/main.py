@@ -34,7 +34,12 @@ log = logging.getLogger(__name__)
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Report the health of one node's GPUs.")
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    help="Report the health of one node's GPUs.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 Repo = Annotated[
     str, typer.Option("--repo", envvar="EGS_REPO", help="Path or URL of the repository.", show_default=False)

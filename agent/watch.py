@@ -73,6 +73,7 @@ class Watch:
         self._reader, self._reporter, self._manifest, self._who = reader, reporter, manifest, who
         self._memory: Memory | None = None  # None: the last report was not read yet
         self._told = False
+        self._trend = False
 
     @property
     def told(self) -> bool:
@@ -92,6 +93,7 @@ class Watch:
         for reading in readings:
             self._tell_xids(reading.uuid, tuple(x.xid for x in reading.xids))
         self._memory, verdict = judge(memory, readings, orders.health, now)
+        self._tell_trend(verdict)
         self._report(verdict, now)
         return verdict
 
@@ -112,6 +114,15 @@ class Watch:
             self._told = outcome in (None, Outcome.COMMITTED)
         except Fault as error:
             log.warning("report not written node=%s reason=%s error=%s", self._who.node, error.reason, error)
+
+    def _tell_trend(self, verdict: Verdict) -> None:
+        if verdict.fault_trend and not self._trend:
+            log.warning(
+                "faults pile up, an admin should look at the node node=%s faults=%d within_h=24",
+                self._who.node,
+                len(verdict.faults),
+            )
+        self._trend = verdict.fault_trend
 
     def _tell_xids(self, uuid: str, xids: tuple[int, ...]) -> None:
         for xid in xids:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from reconciler.conditions import lease_duration
+from reconciler.running import is_clean
 from schemas.status import TERMINAL, GPRStatus, Phase
 
 ON_TIME = timedelta(minutes=1)
@@ -60,6 +61,8 @@ class Audit:
             if held is None or status.phase in TERMINAL:
                 continue
             for name in held.nodes:
+                if is_clean(status, name):
+                    continue  # a node that is back may serve the next one while the others still drain
                 other = nodes.setdefault((held.cluster, name), key)
                 if other != key:
                     self.broken.append(f"{held.cluster}/{name} belongs to {other} and to {key}")

@@ -170,7 +170,8 @@ def _late(key: str, status: GPRStatus, events: tuple[Event, ...], scene: Scene) 
         update={"estimated_start_time": start, "estimated_end_time": start + lease_duration(status)}
     )
     text = f"{key} starts later than promised: {cause} ({by})"
-    return Turn(slipped, (*events, Event(scene.now, Told.DELAYED, text, key, status.assignment.cluster)))
+    told = Event(scene.now, Told.DELAYED, text, key, status.assignment.cluster)
+    return Turn(slipped, (*events, told), (cause, by))
 
 
 def _next_start(status: GPRStatus, scene: Scene) -> datetime:

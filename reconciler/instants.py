@@ -7,31 +7,42 @@ from datetime import datetime, timedelta
 from reconciler.apply import Answers
 from reconciler.decide import Decision, next_instants
 from reconciler.events import MARKS
-from reconciler.facts import Facts
+from reconciler.facts import Facts, Wanted
 from reconciler.running import mark_time
 from reconciler.settings import Settings
 from schemas.status import GPRStatus, Phase
 
 
 def next_wake(
-    facts: Facts, decision: Decision, answers: Answers, settings: Settings, held: datetime | None
+    known: tuple[Facts, Wanted],
+    decision: Decision,
+    answers: Answers,
+    settings: Settings,
+    held: datetime | None,
 ) -> datetime:
     """The earliest instant that matters: a start, an end, a mark, an answer that is due, or the poll."""
+    facts, wanted = known
     now = decision.facts.at
     found = [now + settings.poll, *answers.until, *next_instants(decision.snapshot, decision.plan, settings)]
     if held is not None:
         found.append(max(held, now + timedelta(seconds=1)))
     for status in facts.requests.values():
-        found += _instants(status)
+        found += _instants(status, wanted)
     found += [record.until for record in facts.nodes.values() if record.until is not None]
     later = [at for at in found if at > now]
     return min(later)
 
 
-def _instants(status: GPRStatus) -> list[datetime]:
+def _instants(status: GPRStatus, wanted: Wanted) -> list[datetime]:
     if status.phase is Phase.PROVISIONING and status.estimated_start_time is not None:
         return [status.estimated_start_time]
-    if status.phase is not Phase.PROVISIONED or status.end_time is None:
+    cluster = wanted.clusters.get(status.assignment.cluster) if status.assignment is not None else None
+    if status.end_time is None or cluster is None:
+        return []
+    if status.phase is Phase.RELEASING:
+        return [status.end_time + cluster.drain]
+    if status.phase is not Phase.PROVISIONED:
         return []
     done = {mark.percent for mark in status.marks}
-    return [status.end_time, *(mark_time(status, percent) for percent in MARKS if percent not in done)]
+    marks = [mark_time(status, percent) for percent in MARKS if percent not in done]
+    return [status.end_time - cluster.notice, status.end_time, *marks]

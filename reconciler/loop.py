@@ -104,7 +104,7 @@ class Reconciler:
         told = () if held is not None else self._tell(events)  # 9
         acted = held is None and bool(set(answers.done) - self._done)
         self._done = set(answers.done)
-        wake = now if acted else next_wake(facts, decision, answers, settings, held)
+        wake = now if acted else next_wake((facts, wanted), decision, answers, settings, held)
         return Cycle(now, self._branch.leading, wake, told, facts, bool(events) or acted)
 
     def _fetch(self) -> bool:

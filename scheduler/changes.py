@@ -81,10 +81,14 @@ def _requests(before: Snapshot, after: Snapshot) -> Iterator[Change]:
         if old is None:
             cause = Cause.REQUEUED if key in before.leases else Cause.HIGHER_RANK_ARRIVED
             yield Change(ChangeKind.REQUEST, key, cause, key)
-        elif asked(request) != asked(old) or (old.promise is not None and request.promise is None):
+        elif asked(request) != asked(old) or _asks_anew(request, old):
             yield Change(ChangeKind.REQUEST, key, Cause.REQUEST_CHANGED, key)
         elif request.pools != old.pools:
             yield Change(ChangeKind.REQUEST, key, Cause.POLICY_CHANGED, key)
+
+
+def _asks_anew(request: Request, old: Request) -> bool:
+    return request.promise is None and (old.promise is not None or request.may_displace > old.may_displace)
 
 
 def asked(request: Request) -> tuple[object, ...]:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from schemas.collector import collector_paused
 from schemas.edits import edit_problems
 from schemas.findings import Finding
 from schemas.problems import Problem
@@ -49,11 +50,12 @@ def check_files(
     """
     contents: dict[str, bytes] = {}
     outcomes: dict[str, Outcome] = {}
-    for path, mode, data in files:
-        contents[path] = data
-        outcomes[path] = read_document(path, data, mode)
     repository = Repository.empty()
-    repository.update(outcomes)
+    with collector_paused():
+        for path, mode, data in files:
+            contents[path] = data
+            outcomes[path] = read_document(path, data, mode)
+        repository.update(outcomes)
 
     def positions(path: str) -> Positions | None:
         return locate(contents[path]) if path in repository.documents else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
+from itertools import islice
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -60,9 +61,13 @@ def explain(file: str, model: type[Document], value: Any, refusal: ValidationErr
     wrong_head = _wrong_head(file, model, value)
     if wrong_head:
         return (wrong_head,)
-    found = list(_from_schema(file, validator_of(model).iter_errors(value)))
-    places = {finding.path for finding in found}
-    found += [extra for extra in _from_model(file, value, refusal) if not _covered(extra.path, places)]
+    found = list(islice(_from_schema(file, validator_of(model).iter_errors(value)), MOST))
+    if len(found) == MOST:
+        return tuple(found)
+    # Innermost first: that a list is too short once a bad entry is left out of it is no news.
+    for extra in sorted(_from_model(file, value, refusal), key=lambda finding: -len(finding.path)):
+        if not _covered(extra.path, {finding.path for finding in found}):
+            found.append(extra)
     return tuple(found[:MOST])
 
 
@@ -146,12 +151,12 @@ def _advice(error: SchemaError) -> str | None:
 
 def _from_model(file: str, value: Any, refusal: ValidationError) -> Iterator[Finding]:
     for error in refusal.errors(include_url=False, include_context=False):
-        path = _real_path(value, error["loc"])
+        path = real_path(value, error["loc"])
         message = error["msg"].removeprefix("Value error, ")
         yield Finding(file, "BadValue", f"{_dotted(path)}: {message}", path)
 
 
-def _real_path(value: Any, steps: Iterable[str | int]) -> Path:
+def real_path(value: Any, steps: Iterable[str | int]) -> Path:
     """The part of a model's error path that exists in the document; the rest names branches of a choice."""
     path: list[str | int] = []
     for step in steps:

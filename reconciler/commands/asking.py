@@ -24,7 +24,9 @@ def register(app: typer.Typer) -> None:
 def validate(
     path: Annotated[
         str | None,
-        typer.Argument(metavar="[PATH]", help="Folder, bare repository or URL; default as --repo.", show_default=False),
+        typer.Argument(
+            metavar="[PATH]", help="Folder, bare repository or URL; default as --repo.", show_default=False
+        ),
     ] = None,
     repo: Repo = None,
     ref: Annotated[
@@ -32,7 +34,9 @@ def validate(
     ] = None,
     against: Annotated[
         str | None,
-        typer.Option(metavar="REF", help="Also refuse edits of requests that hold nodes.", show_default=False),
+        typer.Option(
+            metavar="REF", help="Also refuse edits of requests that hold nodes.", show_default=False
+        ),
     ] = None,
     output: Annotated[
         ValidationForm, typer.Option("--output", "-o", help="github: annotations for a workflow.")
@@ -60,7 +64,9 @@ def plan(  # noqa: PLR0913 - each is an option of the command
     ] = None,
     against: Annotated[
         str | None,
-        typer.Option(metavar="REF", help="Show what the change from there does to everyone.", show_default=False),
+        typer.Option(
+            metavar="REF", help="Show what the change from there does to everyone.", show_default=False
+        ),
     ] = None,
     now: Now = None,
     output: Annotated[
@@ -69,7 +75,9 @@ def plan(  # noqa: PLR0913 - each is an option of the command
     ] = None,
     instance: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Plan the rows of a CSV instead of a repository.", show_default=False),
+        typer.Option(
+            metavar="FILE", help="Plan the rows of a CSV instead of a repository.", show_default=False
+        ),
     ] = None,
     pool: Annotated[
         list[str] | None,
@@ -110,15 +118,21 @@ def wait(  # noqa: PLR0913 - each is an option of the command
     ] = 1,
     shape: Annotated[
         list[str] | None,
-        typer.Option(metavar="X", help="GPU shape; may be repeated, in order of preference.", show_default="any"),
+        typer.Option(
+            metavar="X", help="GPU shape; may be repeated, in order of preference.", show_default="any"
+        ),
     ] = None,
-    memory: Annotated[int | None, typer.Option(min=1, metavar="GB", help="Memory each GPU has at least.")] = None,
+    memory: Annotated[
+        int | None, typer.Option(min=1, metavar="GB", help="Memory each GPU has at least.")
+    ] = None,
     cluster: Annotated[
         list[str] | None, typer.Option(metavar="C", help="Cluster; may be repeated. Default: the slice's.")
     ] = None,
     priority: Annotated[int, typer.Option(min=1, max=300, metavar="P", help="1 to 300.")] = 101,
     rdma: Annotated[bool, typer.Option("--rdma", help="Only nodes with RDMA.")] = False,
-    not_before: Annotated[str | None, typer.Option(metavar="TIME", help="Earliest wanted start (RFC 3339).")] = None,
+    not_before: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Earliest wanted start (RFC 3339).")
+    ] = None,
     repo: Repo = None,
     now: Now = None,
     output: Output = Form.TABLE,

@@ -55,7 +55,9 @@ class Bare:
             stack.callback(store.close)
             cache = DocumentCache(home / "documents.sqlite", READER_VERSION)
             stack.callback(cache.close)
-            folder = Path(address.url) if address.protocol == "file" and "://" not in address.url else Path.cwd()
+            folder = (
+                Path(address.url) if address.protocol == "file" and "://" not in address.url else Path.cwd()
+            )
             yield cls(store, cache, folder)
 
     def commit_of(self, ref: str | None) -> str:
@@ -79,9 +81,7 @@ class Bare:
         sizes = self.store.sizes(oids)
         blobs = self.store.read(oid for oid in oids if sizes[oid] <= MAX_BYTES)
         large = bytes(MAX_BYTES + 1)
-        return [
-            (e.path, e.mode, blobs.get(e.oid or "", large) if e.mode in _FILES else b"") for e in entries
-        ]
+        return [(e.path, e.mode, blobs.get(e.oid or "", large) if e.mode in _FILES else b"") for e in entries]
 
     def status(self) -> tuple[GitStore, str] | None:
         """See `source.Source.status`."""

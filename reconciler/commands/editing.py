@@ -89,7 +89,11 @@ def _cut(text: str, mapping: MappingNode, field: Field, value: Any) -> _Cut | No
 
 def _replaced(text: str, pair: tuple[Node, Node], value: Any) -> _Cut:
     key, old = pair
-    if isinstance(old, ScalarNode) and old.style not in ("|", ">") and old.start_mark.index < old.end_mark.index:
+    if (
+        isinstance(old, ScalarNode)
+        and old.style not in ("|", ">")
+        and old.start_mark.index < old.end_mark.index
+    ):
         return _Cut(old.start_mark.index, old.end_mark.index, _inline(value, in_flow=False))
     if getattr(old, "flow_style", False):
         return _Cut(old.start_mark.index, old.end_mark.index, _inline(value, in_flow=False))
@@ -127,8 +131,10 @@ def _last(text: str, node: Node) -> int:
         end = int(node.end_mark.index)
         return len(text[:end].rstrip()) if isinstance(node, ScalarNode) and node.style in ("|", ">") else end
     last = node.value[-1]
-    return _last(text, last[1] if isinstance(last, tuple) else last) if _has_value(last) else int(
-        last[0].end_mark.index
+    return (
+        _last(text, last[1] if isinstance(last, tuple) else last)
+        if _has_value(last)
+        else int(last[0].end_mark.index)
     )
 
 

@@ -57,7 +57,9 @@ class Folder:
         """See `source.Source.commit_of`; in `store` every state of the files is a commit of its own."""
         key = self.shown(ref)
         if key not in self._commits:
-            files = {path: data for path, mode, data in self.files(ref) if mode == REGULAR_MODE and rule_of(path)}
+            files = {
+                path: data for path, mode, data in self.files(ref) if mode == REGULAR_MODE and rule_of(path)
+            }
             draft = Draft(files, key or "files", Person("egs", "egs@egs.dev"), _EPOCH)
             self._commits[key] = self.store.write(draft)
         return self._commits[key]

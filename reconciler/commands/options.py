@@ -20,13 +20,18 @@ Repo = Annotated[
 ]
 Now = Annotated[
     str | None,
-    typer.Option("--now", metavar="TIME", help="Decide as if it were this time (RFC 3339).", show_default=False),
+    typer.Option(
+        "--now", metavar="TIME", help="Decide as if it were this time (RFC 3339).", show_default=False
+    ),
 ]
 Output = Annotated[Form, typer.Option("--output", "-o", help="How to answer.")]
 Author = Annotated[
     str | None,
     typer.Option(
-        "--author", metavar="'NAME <MAIL>'", help="Who changes it. Default: as git is configured.", show_default=False
+        "--author",
+        metavar="'NAME <MAIL>'",
+        help="Who changes it. Default: as git is configured.",
+        show_default=False,
     ),
 ]
 Request = Annotated[str, typer.Argument(metavar="SLICE/GPR", help="The request.", show_default=False)]

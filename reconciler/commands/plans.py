@@ -161,7 +161,9 @@ def show_instance(file: str, pools: Sequence[str], now: str | None, form: str) -
         text = Path(file).read_text(encoding="utf-8") if file != "-" else _stdin()
         found = plan_instance(text, _sizes(pools), _seconds(now))
     except (OSError, UnicodeDecodeError) as error:
-        raise WrongUse(f"{file} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}") from error
+        raise WrongUse(
+            f"{file} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}"
+        ) from error
     except WrongUse:
         raise
     except UserError as error:

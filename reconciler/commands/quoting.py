@@ -75,7 +75,9 @@ def wished(wish: Wish) -> RequestSpec:
     document = read_document(path, gpr_text(wish.slice, "wish", wish.fields()))
     if not isinstance(document, GPR):
         problems = document if isinstance(document, tuple) else ()
-        raise WrongUse("; ".join(problem.message for problem in problems) or f"{wish.slice} is no slice's name")
+        raise WrongUse(
+            "; ".join(problem.message for problem in problems) or f"{wish.slice} is no slice's name"
+        )
     found = resolve(document.spec, None)
     assert isinstance(found, RequestSpec)
     return found
@@ -123,7 +125,11 @@ def quote_json(answer: Quote, state: State, *, is_barred: bool = False) -> dict[
         "estimatedWaitSeconds": None if start is None else answer.wait_s,
         "needsApproval": answer.needs_approval,
         "pricePerGpuHour": answer.price_per_gpu_hour,
-        "reason": str(Reason.LIMIT_EXCEEDED) if is_barred else "ClusterObserved" if observed else answer.reason,
+        "reason": str(Reason.LIMIT_EXCEEDED)
+        if is_barred
+        else "ClusterObserved"
+        if observed
+        else answer.reason,
     }
 
 
@@ -159,7 +165,18 @@ def _check_clusters(spec: RequestSpec, slice_: SliceSpec) -> None:
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
-    head = ("CLUSTER", "POOL", "SHAPE", "GPUS", "FREE NODES", "START", "WAIT", "APPROVAL", "PRICE/GPU/H", "REASON")
+    head = (
+        "CLUSTER",
+        "POOL",
+        "SHAPE",
+        "GPUS",
+        "FREE NODES",
+        "START",
+        "WAIT",
+        "APPROVAL",
+        "PRICE/GPU/H",
+        "REASON",
+    )
     cells = [
         (
             row["cluster"],

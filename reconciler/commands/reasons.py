@@ -78,7 +78,10 @@ def _starts(state: State, planned: Plan, key: str) -> Iterator[str]:
 def _of_holding(state: State, status: GPRStatus) -> Iterator[str]:
     held = status.assignment
     nodes = "its nodes" if held is None else f"{', '.join(held.nodes)} of {held.cluster}"
-    start, end = status.start_time or status.estimated_start_time, status.end_time or status.estimated_end_time
+    start, end = (
+        status.start_time or status.estimated_start_time,
+        status.end_time or status.estimated_end_time,
+    )
     if status.phase is Phase.PROVISIONING and start is not None:
         yield f"It has {nodes}; their checks run, and it starts at {format_instant(start)}."
     elif status.phase is Phase.PROVISIONED and end is not None:

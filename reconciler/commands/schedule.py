@@ -76,7 +76,9 @@ def schedule(requests: Mapping[str, GPRStatus], snapshot: Snapshot, unread: Iter
     ranked = [key for key in planned.order if key in requests]
     # Queued, but its slice is gone or has become too small for it: nobody plans it, and it is told so.
     outside = sorted(
-        key for key, status in requests.items() if status.phase is Phase.QUEUED and key not in snapshot.requests
+        key
+        for key, status in requests.items()
+        if status.phase is Phase.QUEUED and key not in snapshot.requests
     )
     rows = [
         *_holding(requests, snapshot),
@@ -85,7 +87,9 @@ def schedule(requests: Mapping[str, GPRStatus], snapshot: Snapshot, unread: Iter
         *_pending(requests),
     ]
     refusals = [planned.refusals[key] for key in ranked if key in planned.refusals]
-    refusals += [Refusal(key, Reason.LIMIT_EXCEEDED, requests[key].message or "its slice is gone") for key in outside]
+    refusals += [
+        Refusal(key, Reason.LIMIT_EXCEEDED, requests[key].message or "its slice is gone") for key in outside
+    ]
     return Schedule(tuple(rows), (*refusals, *unread), planned)
 
 

@@ -106,4 +106,6 @@ def is_bare(folder: Path) -> bool:
 
 def no_main() -> UserError:
     """Of a repository in which nobody has pushed anything yet."""
-    return NotAllowed(f"the repository has no branch {MAIN}; `egs init` writes the first files, push them there")
+    return NotAllowed(
+        f"the repository has no branch {MAIN}; `egs init` writes the first files, push them there"
+    )

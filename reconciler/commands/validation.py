@@ -75,6 +75,8 @@ def show_validation(
 def _print(result: CheckResult) -> None:
     for p in result.problems:
         output.text(f"{p.file}:{p.line}:{p.column}: {p.severity} {p.rule}: {p.message}; {p.fix}")
-    counts = {kind: sum(p.severity == kind for p in result.problems) for kind in ("error", "warning", "notice")}
+    counts = {
+        kind: sum(p.severity == kind for p in result.problems) for kind in ("error", "warning", "notice")
+    }
     found = ", ".join(f"{n} {kind}{'' if n == 1 else 's'}" for kind, n in counts.items() if n)
     output.note(f"{result.documents} documents, {found or 'nothing wrong'}")

@@ -9,7 +9,7 @@ import pytest
 
 from agent.judge import Gpu, GpuVerdict, Verdict
 from agent.report import PATH, Identity, Reporter, as_text, from_text, report_of, tells_news
-from reconciler.store.memory import MemoryRemote, MemoryStore
+from reconciler.store.memory import Fate, MemoryRemote, MemoryStore
 from reconciler.store.port import Draft, Outcome, Person
 from schemas.errors import Fault
 
@@ -124,6 +124,24 @@ def test_another_writer_is_an_alarm_and_no_end(remote, caplog):
     assert "somebody else wrote the agent's branch" in caplog.text
     assert reporter.publish(report("Xid79")) is Outcome.COMMITTED
     assert commits(remote) == ["h100-1 is healthy", "not ours", "h100-1 is unhealthy: Xid79"]
+
+
+@pytest.mark.parametrize(
+    ("when", "fate", "attempts"),
+    [
+        pytest.param("after", Fate.HIDE, [Outcome.UNKNOWN, None], id="it arrived and nobody heard of it"),
+        pytest.param("before", Fate.LOSE, [Outcome.UNKNOWN, Outcome.COMMITTED], id="it never arrived"),
+        pytest.param("before", Fate.REFUSE, [Outcome.REFUSED, Outcome.COMMITTED], id="the server said no"),
+    ],
+)
+def test_a_push_of_unknown_fate_is_settled_by_reading(remote, when, fate, attempts):
+    """Written once, whatever became of the answer."""
+    reporter = Reporter(MemoryStore(remote), WHO)
+    remote.hook = lambda op: fate if (op.kind, op.when) == ("push", when) else Fate.PASS
+    first = reporter.publish(report())
+    remote.hook = lambda op: Fate.PASS
+    assert [first, reporter.publish(report())] == attempts
+    assert commits(remote) == ["h100-1 is healthy"]
 
 
 def test_an_unreadable_last_report_is_replaced(remote, caplog):

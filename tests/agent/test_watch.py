@@ -160,6 +160,18 @@ def test_a_repository_that_is_away_is_no_end_of_the_agent(caplog):
     assert [r.reason for r in world.reports()] == [None, "GpuLost"]
 
 
+def test_faults_that_pile_up_are_told_to_people_once(caplog):
+    """H14: the trend, with its instants, for the reconciler's quarantine."""
+    faults = [
+        GpuFails(node=NODE, gpu=0, at=NOW + i * 10 * MINUTE, until=NOW + (i * 10 + 1) * MINUTE, lost=True)
+        for i in range(4)
+    ]
+    world = World(*faults)
+    assert world.cycles(4 * 60).healthy
+    assert caplog.text.count("faults pile up") == 1
+    assert world.reports()[-1].faults == tuple(NOW + i * 10 * MINUTE for i in range(4))
+
+
 # --- the simulated reader ---
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+
+from schemas.collector import collector_paused
 from schemas.gpr import GPR
 from schemas.reading import read_document
 from schemas.rules import BY_ID, RULES
@@ -18,6 +21,16 @@ def test_an_approval_of_exactly_this_content_silences_the_notice() -> None:
     assert [problem.rule for problem in check({**over, APPROVAL: less}).problems] == ["NeedsApproval"]
     rejected = {**WORD, "decision": "reject"}
     assert [problem.rule for problem in check({**over, APPROVAL: rejected}).problems] == ["NeedsApproval"]
+
+
+def test_checking_leaves_the_garbage_collector_as_it_was() -> None:
+    assert gc.isenabled()
+    check()
+    assert gc.isenabled()
+    with collector_paused():
+        check()
+        assert not gc.isenabled()
+    assert gc.isenabled()
 
 
 def test_needing_approval_is_no_error() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from schemas.base import Document
 from schemas.gpr import GPR
 from schemas.problems import Problem
-from schemas.reading import PATHS, REGULAR, from_json, parse_to_json, read_document, rule_of
+from schemas.reading import PATHS, REGULAR, from_json, parse_to_json, read_document, read_with_text, rule_of
 from schemas.rules import BY_ID
 from schemas.strictyaml import load
 from schemas.yamltext import dump
@@ -208,6 +208,13 @@ def test_a_field_nearly_right_gets_the_right_one_named() -> None:
 def test_text_from_a_cache_gives_the_same_document() -> None:
     data = GOOD.encode()
     assert from_json(TRAIN, parse_to_json(data)) == read_document(TRAIN, data)
+
+
+def test_one_reading_gives_document_and_text_for_the_cache() -> None:
+    data = GOOD.encode()
+    assert read_with_text(TRAIN, data) == (read_document(TRAIN, data), parse_to_json(data))
+    assert read_with_text(TRAIN, b"a: no")[1] is None
+    assert read_with_text("README.md", b"a: b") == ((), None)
 
 
 def test_text_from_a_cache_is_judged_at_its_new_path() -> None:

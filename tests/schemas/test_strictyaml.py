@@ -167,6 +167,11 @@ def test_what_is_refused_and_where(data: bytes, rule: str, place: tuple[int, int
     assert got.fix == BY_ID[rule].fix
 
 
+def test_machine_written_files_may_be_larger() -> None:
+    data = b"-\n" * (MAX_NODES + 1) + b"#" * MAX_BYTES
+    assert load(data, 2 * MAX_BYTES) == [None] * (MAX_NODES + 1)
+
+
 def test_bounds_are_reached_exactly() -> None:
     assert load(b"[" * MAX_DEPTH + b"]" * MAX_DEPTH)
     assert load(b"-\n" * MAX_NODES) == [None] * MAX_NODES

@@ -10,12 +10,19 @@ from hypothesis import strategies as st
 
 from reconciler.store.objects import blob_oid
 from reconciler.store.trailers import Epoch, Stamp, message, parse_stamp, parse_trailers
-from reconciler.store.turns import postponed_until
+from reconciler.store.turns import changed, postponed_until
 from tests.support import repos
 
 NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 INTENT = "1" * 40
+
+
+def test_only_what_differs_is_kept():
+    files = {"a": blob_oid(b"1"), "b": blob_oid(b"2")}
+    kept, oids = changed(files, {"a": b"1", "b": None, "c": b"3", "never/was": None})
+    assert kept == {"b": None, "c": b"3"}
+    assert oids == {"b": None, "c": blob_oid(b"3")}
 
 
 @given(st.lists(st.integers(0, 300), max_size=40), st.integers(1, 6))

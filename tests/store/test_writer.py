@@ -194,14 +194,6 @@ def test_nothing_changed_means_no_commit(store):
     assert made.tip == tip
 
 
-def test_only_what_changed_is_in_the_commit(store):
-    made = leading(store)
-    made.write({"a": b"1", "b": b"2"}, INTENT, NOW, "First")
-    before = made.tip
-    made.write({"a": b"1", "b": None, "c": b"3"}, INTENT, NOW, "Second")
-    assert [entry.path for entry in store.diff(before, made.tip)] == ["b", "c"]
-
-
 def test_a_restarted_writer_knows_what_is_there(store, remote_memory):
     leading(store).write({"a": b"1"}, INTENT, NOW, "First")
     second = leading(MemoryStore(remote_memory), "w-2")

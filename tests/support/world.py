@@ -53,12 +53,14 @@ def gpr(slice_name: str, name: str, nodes: int = 1, duration: str = "1h", **spec
     return _document("GPR", name, {"slice": slice_name, "nodes": nodes, "duration": duration, **spec})
 
 
-def approval(slice_name: str, name: str, digest: str, decision: str = "approve", **spec: object) -> str:
-    """The admin's word."""
+def approval(
+    slice_name: str, name: str, digest: str, decision: str = "approve", by: str = ADMIN, **spec: object
+) -> str:
+    """The word of an admin, or of somebody who is none."""
     base: dict[str, object] = {"slice": slice_name, "gpr": name, "decision": decision, "specDigest": digest}
     if decision == "approve":
         base["limit"] = {"gpus": 1000, "nodes": 100}
-    return _document("Approval", ADMIN, base | spec)
+    return _document("Approval", by, base | spec)
 
 
 def _document(kind: str, name: str, spec: Mapping[str, object]) -> str:

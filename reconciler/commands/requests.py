@@ -1,0 +1,190 @@
+"""`egs gpr …`: file, edit and end requests, always by changing their files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from reconciler.commands import output
+from reconciler.commands.editing import with_field
+from reconciler.commands.errors import NotAllowed, NotFound, WrongUse
+from reconciler.commands.output import Form
+from reconciler.commands.publishing import Change, Submitted, report, submit
+from reconciler.commands.quoting import gpr_text, quote_json, quotes
+from reconciler.commands.source import Source, opened
+from reconciler.commands.state import State, as_filed, clock, split
+from schemas.gpr import GPRSpec
+from schemas.status import HOLDING, TERMINAL
+from schemas.strictyaml import Refused, load
+from schemas.units import parse_lasting
+from schemas.view import gpr_path
+
+Edit = tuple[tuple[str, ...], Any]
+"""A field below `spec`, and its new value; None takes it out."""
+
+
+def create(  # noqa: PLR0913 - where, who, when, and how to answer: each is an option of the command
+    repo: str | None,
+    key: str,
+    spec: dict[str, Any],
+    author: str | None,
+    now: str | None,
+    form: Form,
+    *,
+    dry_run: bool,
+) -> None:
+    """File a request and answer with its estimated start."""
+    slice_, name = split(key)
+    data = gpr_text(slice_, name, {field: value for field, value in spec.items() if value is not None})
+
+    def build(state: State, base: str) -> Change:
+        path = gpr_path(slice_, name)
+        if source.store.read_path(base, path) is not None:
+            raise NotAllowed(
+                f"{key} exists already; `egs gpr edit` changes it, a new request needs a new name"
+            )
+        if key in state.facts.requests:
+            phase = state.facts.requests[key].phase
+            raise NotAllowed(f"{key} is {phase} though its file is gone; a new request needs a new name")
+        return Change({path: data}, f"Create {key}")
+
+    with opened(repo) as source:
+        who = None if source.is_folder or dry_run else source.author(author)
+        done = submit(source, clock(now), who, build, is_trial=dry_run)
+        estimate = _estimate(source, done, data, key)
+        if dry_run:
+            output.note(f"not filed; {gpr_path(slice_, name)} would be:")
+        else:
+            report(source, done)
+    _answer_created(key, done, (data, estimate), form, is_trial=dry_run)
+
+
+def _estimate(source: Source, done: Submitted, data: bytes, key: str) -> dict[str, Any] | None:
+    """The earliest of its quotes; None when there is no start yet."""
+    path = gpr_path(*split(key))
+    from reconciler.store.port import Draft, Person
+
+    draft = Draft({path: data}, key, Person("egs", "egs@egs.dev"), done.before.now, source.commit_of(None))
+    spec = as_filed(source, source.store.write(draft), key)
+    answers = () if spec is None else quotes(done.before, spec)
+    return quote_json(answers[0], done.before) if answers and answers[0].start is not None else None
+
+
+def _answer_created(
+    key: str, done: Submitted, content: tuple[bytes, dict[str, Any] | None], form: Form, *, is_trial: bool
+) -> None:
+    slice_, name = split(key)
+    data, estimate = content
+    if form is not Form.TABLE:
+        facts = {"slice": slice_, "name": name, "path": gpr_path(slice_, name), "commit": done.commit}
+        output.data({**facts, "dryRun": is_trial, "estimate": estimate}, form)
+        return
+    if is_trial:
+        output.text(data.decode().rstrip("\n"))
+    if estimate is None:
+        output.text(f"{key}: no start is known yet; `egs why {key}` says why")
+        return
+    start = output.parsed(estimate["estimatedStartTime"])
+    wait = output.seconds(estimate["estimatedWaitSeconds"])
+    approval = ", once an admin has approved it" if estimate["needsApproval"] else ""
+    where = f"{estimate['cluster']}/{estimate['pool']}"
+    output.text(f"{key}: starts at {output.shown(start)} ({output.shown(wait)}) in {where}{approval}")
+
+
+def cancel(repo: str | None, key: str, author: str | None, now: str | None) -> None:
+    """Take a waiting request out of the queue: its file goes, and the approvals of it."""
+
+    def build(state: State, base: str) -> Change:
+        path = _existing(source, state, base, key)
+        status = state.facts.requests.get(key)
+        if status is not None and status.phase in HOLDING:
+            raise NotAllowed(f"{key} is {status.phase} and holds nodes; `egs gpr release {key}` ends it")
+        if status is not None and status.phase in TERMINAL:
+            raise NotAllowed(f"{key} is {status.phase} already; `egs prune` removes its file")
+        return Change(dict.fromkeys((path, *approval_files(source, base, key))), f"Cancel {key}")
+
+    with opened(repo) as source:
+        who = None if source.is_folder else source.author(author)
+        report(source, submit(source, clock(now), who, build))
+
+
+def change(
+    repo: str | None, key: str, edits: Callable[[State], Sequence[Edit]], subject: str, author: str | None
+) -> None:
+    """Change fields of a request's file and nothing else in it."""
+
+    def build(state: State, base: str) -> Change:
+        path = _existing(source, state, base, key)
+        status = state.facts.requests.get(key)
+        if status is not None and status.phase in TERMINAL:
+            raise NotAllowed(
+                f"{key} is {status.phase} and never runs again; file a new request under a new name"
+            )
+        old = data = source.store.read_path(base, path) or b""
+        for field, value in edits(state):
+            data = _edited(path, data, ("spec", *field), value)
+        if data == old:
+            raise NotAllowed(f"{key} says so already; nothing is changed")
+        return Change({path: data}, subject)
+
+    with opened(repo) as source:
+        who = None if source.is_folder else source.author(author)
+        report(source, submit(source, clock(None), who, build))
+
+
+def _edited(path: str, data: bytes, field: tuple[str, ...], value: Any) -> bytes:
+    try:
+        return with_field(data, field, value)
+    except Refused as error:
+        raise NotAllowed(f"{path}:{error.line}: {error}; mend the file first", error.reason) from error
+
+
+def _existing(source: Source, state: State, base: str, key: str) -> str:
+    path = gpr_path(*split(key))
+    if source.store.read_path(base, path) is None:
+        if key in state.facts.requests:
+            raise NotAllowed(f"{key} has no file on main any more; restore {path} to change it")
+        raise NotFound("request", key, state.wanted.filed)
+    return path
+
+
+def approval_files(source: Source, base: str, key: str) -> list[str]:
+    """The approvals of a request; without it they would be errors."""
+    return [e.path for e in source.store.diff(None, base) if e.path.startswith(f"approvals/{key}/")]
+
+
+def extension(duration: str) -> Sequence[Edit]:
+    """The edit that asks for grace beyond the duration."""
+    try:
+        parse_lasting(duration)
+    except ValueError as error:
+        raise WrongUse(f"{duration}: {error}") from error
+    return [(("extend",), duration)]
+
+
+def assignments(words: Sequence[str]) -> Sequence[Edit]:
+    """`field=value …` as edits: values as in YAML, nested fields with dots, nothing behind `=` takes it out."""
+    edits: list[Edit] = []
+    for word in words:
+        name, equals, text = word.partition("=")
+        field = tuple(name.split("."))
+        if not equals or not name:
+            raise WrongUse(f"{word} is not FIELD=VALUE; write for example nodes=4 or network.rdma=true")
+        _check_field(field)
+        edits.append((field, _value(word, text)))
+    return edits
+
+
+def _check_field(field: tuple[str, ...]) -> None:
+    known = {info.alias or name for name, info in GPRSpec.model_fields.items()} - {"slice"}
+    if field[0] not in known:
+        raise NotFound("field", field[0], known)
+
+
+def _value(word: str, text: str) -> Any:
+    if not text.strip():
+        return None
+    try:
+        return load(text.encode())
+    except Refused as error:
+        raise WrongUse(f"{word}: {error.message}; {error.fix}") from error
