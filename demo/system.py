@@ -59,6 +59,7 @@ class System:
     clusters: dict[str, EmbeddedCluster] = field(default_factory=dict)
     agents: dict[tuple[str, str], Watch] = field(default_factory=dict)
     _lives: int = 0
+    _stores: list[GitStore] = field(default_factory=list)
     _people: GitStore | None = None
     _agent_store: GitStore | None = None
 
@@ -110,6 +111,7 @@ class System:
         self._lives += 1
         state = self.root / f"controller-{self._lives}"
         store = GitStore(str(self.repository), state / "mirror.git")
+        self._stores.append(store)
         cache = DocumentCache(self.root / "documents.sqlite", READER_VERSION)
         return Reconciler(
             store, cache, drivers or self.drivers, self.settings, f"demo-{self._lives}", adopt=True
@@ -145,6 +147,6 @@ class System:
 
     def close(self) -> None:
         """End helper processes."""
-        for store in (self._people, self._agent_store):
+        for store in (*self._stores, self._people, self._agent_store):
             if store is not None:
                 store.close()

@@ -12,7 +12,7 @@ from datetime import datetime
 from reconciler.conditions import without_promise
 from reconciler.events import Event, Told
 from reconciler.facts import Scene, Turn
-from scheduler.fit import approval_reasons, limit_violations
+from scheduler.fit import approval_reasons, candidate_pools, limit_violations, usable_pools
 from scheduler.lifecycle import Event as Move
 from scheduler.lifecycle import advance
 from schemas.approval import Approval
@@ -28,7 +28,7 @@ def approval_turn(key: str, status: GPRStatus, scene: Scene) -> Turn:
     if rejection is not None:
         return _rejected(key, status, rejection, scene.now)
     reasons = needed_reasons(status, scene)
-    approval = next((w for w in words if w.spec.decision == "approve"), None)
+    approval = next((w for w in words if w.spec.decision == "approve" and is_enough(w, status, scene)), None)
     if reasons and approval is None:
         return _pending(key, status, reasons, scene)
     return _queued(key, status, reasons, approval, scene.now)
@@ -44,6 +44,16 @@ def standing_words(key: str, status: GPRStatus, scene: Scene) -> tuple[Approval,
         and word.spec.spec_digest == status.spec_digest
         and (word.spec.not_after is None or scene.now < word.spec.not_after)
     )
+
+
+def is_enough(word: Approval, status: GPRStatus, scene: Scene) -> bool:
+    """True when an approval's limit covers the request in at least one pool that fits it."""
+    spec, wanted = status.accepted_spec, scene.wanted
+    slice_, limit = wanted.slices[spec.slice], word.spec.limit
+    if limit is None or limit.nodes < spec.nodes:
+        return False
+    fitting = candidate_pools(spec, slice_, wanted.pools)
+    return not fitting or bool(usable_pools(spec, slice_, wanted.project.limits, wanted.pools, limit))
 
 
 def needed_reasons(status: GPRStatus, scene: Scene) -> tuple[str, ...]:

@@ -21,18 +21,20 @@ from reconciler.spares import Spares
 from reconciler.world import build_snapshot
 from scheduler.causes import Moved, slips
 from scheduler.changes import Known, changes_between, node_key
+from scheduler.fit import would_fit
 from scheduler.lifecycle import Event as Move
 from scheduler.lifecycle import advance
 from scheduler.plan import plan
+from scheduler.reasons import Reason
 from scheduler.snapshot import ChangeKind, Placement, Plan, Promise, Refusal, Snapshot
-from schemas.status import Assignment, GPRStatus, Phase
+from schemas.status import Assignment, Cause, GPRStatus, Phase
 from schemas.units import instant
 
 DAMPED_S = 60
 """Moves earlier by less than a minute …"""
 DAMPED_SHARE = 0.05
 """… or than this share of the wait are not worth a commit of their own."""
-PLAN_REASONS = frozenset({"FitsNowhere", "ClusterObserved", "LimitExceeded"})
+PLAN_REASONS = frozenset({*Reason, "ClusterObserved"})
 """Reasons that planning gives, and takes back."""
 
 
@@ -51,7 +53,7 @@ def decide(
     before: Snapshot | None, folded: Folded, wanted: Wanted, seen: Seen, settings: Settings
 ) -> Decision:
     """Plan, name every slip's cause, publish promises, and start what is due."""
-    world = build_snapshot(wanted, folded.facts, seen)
+    world = build_snapshot(wanted, folded.facts, seen, folded.anew)
     facts, world, events = extended(folded.facts, wanted, world)
     planned = plan(world)
     later = _slips(before, world, planned, folded)
@@ -65,10 +67,11 @@ def decide(
     due = due_starts(world, planned, settings)
     if due or later or worth_publishing(world, planned):
         requests = _published(requests, world, planned)
+    requests, lost = _accounted(folded.facts.requests, requests, facts.at)
     requests, started = _started(requests, due, (world, planned), scene)
-    told += started
+    told += [*lost, *started]
     final = replace(facts, requests=requests)
-    return Decision(final, tuple(told), bool(started or later), planned, world)
+    return Decision(final, tuple(told), bool(started or later or lost), planned, world)
 
 
 def _slips(before: Snapshot | None, world: Snapshot, planned: Plan, folded: Folded) -> tuple[Moved, ...]:
@@ -111,6 +114,8 @@ def _unplaced(
             refusal = planned.refusals.get(key)
             if key not in world.requests:
                 refusal = _outside(key, status, scene)
+            elif refusal is not None and refusal.reason == Reason.FITS_NOWHERE:
+                refusal = _nowhere(key, status, scene)
             status = _with_refusal(status, refusal)
         result[key] = status
     return result
@@ -118,7 +123,14 @@ def _unplaced(
 
 def _outside(key: str, status: GPRStatus, scene: Scene) -> Refusal:
     """Why a waiting request is not even planned."""
-    return Refusal(key, "LimitExceeded", "; ".join(hard_violations(status, scene)))
+    return Refusal(key, Reason.LIMIT_EXCEEDED, "; ".join(hard_violations(status, scene)))
+
+
+def _nowhere(key: str, status: GPRStatus, scene: Scene) -> Refusal:
+    """What its clusters have, for a request that none of them could hold."""
+    spec, wanted = status.accepted_spec, scene.wanted
+    fits = would_fit(spec, wanted.slices[spec.slice], wanted.pools)
+    return Refusal(key, Reason.FITS_NOWHERE, "no pool it may use could ever hold it", fits)
 
 
 def _with_refusal(status: GPRStatus, refusal: Refusal | None) -> GPRStatus:
@@ -184,6 +196,28 @@ def _only_shown(status: GPRStatus, place: Placement) -> GPRStatus:
         "observed; an admin sets its mode to manage"
     )
     return without_promise(status).model_copy(update={"reason": "ClusterObserved", "message": message})
+
+
+def _accounted(
+    before: Mapping[str, GPRStatus], after: dict[str, GPRStatus], at: datetime
+) -> tuple[dict[str, GPRStatus], list[Event]]:
+    """A promise never goes without a slip: who is no longer planned at all lost his to a policy."""
+    result, told = dict(after), []
+    for key, status in after.items():
+        old = before.get(key)
+        if old is None or status.phase is not Phase.QUEUED or status.delayed_count > old.delayed_count:
+            continue
+        was, now = old.estimated_start_time, status.estimated_start_time
+        if was is None or (now is not None and now <= was):
+            continue
+        by = status.accepted_spec.slice if status.reason == Reason.LIMIT_EXCEEDED else old.estimated_cluster
+        cause, by = (Cause.POLICY_CHANGED, by) if now is None else (Cause.CONTROLLER_ABSENT, "controller")
+        slipped = with_slip(old, now, cause, by or "", at)
+        result[key] = status.model_copy(
+            update={"slips": slipped.slips, "delayed_count": slipped.delayed_count}
+        )
+        told.append(Event(at, Told.DELAYED, f"{key} lost its start: {cause} ({by})", key))
+    return result, told
 
 
 def due_starts(world: Snapshot, planned: Plan, settings: Settings) -> tuple[Placement, ...]:

@@ -22,7 +22,7 @@ from reconciler.ledger import with_finished
 from reconciler.running import overdue_nodes, releasing_turn, running_turn
 from reconciler.settings import Settings
 from reconciler.spares import Spares
-from reconciler.world import at, build_snapshot, stray_nodes
+from reconciler.world import asked_anew, at, build_snapshot, stray_nodes
 from schemas.base import Metadata
 from schemas.status import TERMINAL, WAITING, Cause, GPRStatus, NodeRecord, NodeState
 
@@ -35,6 +35,7 @@ class Folded:
     events: tuple[Event, ...]
     causes: Mapping[str, tuple[Cause, str]]
     failed_nodes: Mapping[NodeKey, Cause] = field(default_factory=dict)
+    anew: frozenset[str] = frozenset()  # who takes a place in the queue now
 
 
 def fold(facts: Facts, wanted: Wanted, seen: Seen, settings: Settings, now: datetime) -> Folded:
@@ -62,7 +63,8 @@ def fold(facts: Facts, wanted: Wanted, seen: Seen, settings: Settings, now: date
     )
     _lease_turns(scene, current, gather)
     usage = with_finished(facts, gather.requests, wanted.project.currency)
-    return Folded(replace(current, usage=usage), tuple(gather.events), gather.causes, failed)
+    current = replace(current, usage=usage)
+    return Folded(current, tuple(gather.events), gather.causes, failed, asked_anew(facts, current))
 
 
 @dataclass(slots=True)

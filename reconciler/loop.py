@@ -196,7 +196,7 @@ class Reconciler:
     def _before(self, committed: Facts) -> Snapshot | None:
         if self._before_wanted is None:
             return None
-        return build_snapshot(self._before_wanted, committed, None)
+        return build_snapshot(self._before_wanted, committed, None, frozenset())
 
     def _commit(
         self, decision: Decision, wanted: Wanted, events: tuple[Event, ...], *, reachable: bool

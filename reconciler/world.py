@@ -6,7 +6,7 @@ happened, and every cause of a slip can be tried by undoing it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -56,8 +56,14 @@ def _maintenance(spec: ClusterSpec, pool: str, names: tuple[str, ...]) -> dict[s
     return windows
 
 
-def build_snapshot(wanted: Wanted, facts: Facts, seen: Seen | None) -> Snapshot:
-    """The planner's world at `facts.at`; `seen` None: as committed, with no look at workloads."""
+def build_snapshot(
+    wanted: Wanted, facts: Facts, seen: Seen | None, anew: Collection[str] | None = None
+) -> Snapshot:
+    """The planner's world at `facts.at`; `seen` None: as committed, with no look at workloads.
+
+    `anew` are the requests that take a place now (see `asked_anew`): no promise binds them, and only they may push
+    others aside; None: everyone without a promise may.
+    """
     pools = {
         key: _with_health(
             pool, facts.nodes, facts.clusters.get(key[0], None) is None or facts.clusters[key[0]].reachable
@@ -75,7 +81,29 @@ def build_snapshot(wanted: Wanted, facts: Facts, seen: Seen | None) -> Snapshot:
         for key, status in facts.requests.items()
         if (request := _request(key, status, wanted, ready)) is not None
     }
+    if anew is not None:
+        requests = {key: _as_asked(request, key in anew) for key, request in requests.items()}
     return Snapshot(now=seconds(facts.at), pools=pools, leases=leases, requests=requests)
+
+
+def asked_anew(before: Facts, after: Facts) -> frozenset[str]:
+    """Who waits in `after` and took the place since `before`: filed, approved, requeued, or asking for more."""
+    return frozenset(
+        key
+        for key, status in after.requests.items()
+        if status.phase is Phase.QUEUED
+        and (
+            (old := before.requests.get(key)) is None
+            or old.phase is not Phase.QUEUED
+            or old.filed_at != status.filed_at
+        )
+    )
+
+
+def _as_asked(request: Request, anew: bool) -> Request:
+    if anew:
+        return replace(request, promise=None, may_displace=True)
+    return replace(request, may_displace=request.promise is not None)
 
 
 def _with_health(pool: Pool, nodes: Mapping[NodeKey, NodeRecord], is_open: bool) -> Pool:

@@ -262,7 +262,7 @@ def _shown(status: GPRStatus | None, want: object) -> object:
         "bound": lambda s: list(s.bound_nodes),
         "replaced": lambda s: list(s.replaced_nodes),
         "slips": lambda s: [
-            f"{x.cause} by {x.by} from {_minute(x.was)} to {_minute(x.now)}" for x in s.slips
+            f"{x.cause} by {x.by} from {_minute(x.was):g} to {_minute(x.now) or 0:g}" for x in s.slips
         ],
         "conditions": lambda s: sorted(c.type for c in s.conditions),
         "says": lambda s: want["says"] if any(want["says"] in c.message for c in s.conditions) else s.conditions,

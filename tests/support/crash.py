@@ -46,7 +46,7 @@ WRITES = ("ensure_slice", "remove_slice", "check", "add", "evict", "remove", "is
 
 FILES = {
     "project.yaml": project(),
-    "clusters/east.yaml": cluster(nodes=4, notice="0d0h1m"),
+    "clusters/east.yaml": cluster(nodes=3, notice="0d0h1m"),
     "slices/a/slice.yaml": slice_("a"),
     "slices/b/slice.yaml": slice_("b"),
     "slices/c/slice.yaml": slice_("c", quota={"gpus": 4}),
@@ -54,7 +54,7 @@ FILES = {
     gpr_path("b/eval"): gpr("b", "eval", nodes=2, duration="20m"),
     gpr_path("c/big"): gpr("c", "big", duration="12m"),
 }
-"""Two requests for two of four nodes each, of which one stays spare, and one that is beyond its slice's quota."""
+"""Two requests for two of three nodes each, and one for the third that is beyond its slice's quota."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def _job(stage: Stage) -> None:
 def _report(healthy: bool) -> Act:
     def act(stage: Stage) -> None:
         text = (
-            "apiVersion: egs.dev/v1alpha1\nkind: AgentReport\nmetadata: {{name: {NODE}}}\ncluster: east\n"
+            f"apiVersion: egs.dev/v1alpha1\nkind: AgentReport\nmetadata: {{name: {NODE}}}\ncluster: east\n"
             f"node: {NODE}\nat: {stage.now:%Y-%m-%dT%H:%M:%SZ}\nhealthy: {str(healthy).lower()}\n"
         )
         repos.commit(stage.folder.fleet, {"report.yaml": text}, f"egs/agents/east/{NODE}")
@@ -127,12 +127,12 @@ def _report(healthy: bool) -> Act:
 NODE = "h100-1"
 STORY: tuple[tuple[datetime, Act], ...] = (
     (at(1), _job),
-    (at(5), _approve),
-    (at(8), _report(False)),
-    (at(14), _report(True)),
-    (at(20), _release),
+    (at(4), _report(False)),
+    (at(6), _report(True)),
+    (at(7), _approve),
+    (at(15), _release),
 )
-"""A job waits for its node, an admin approves, a node goes bad and is replaced, comes back, and one ends early."""
+"""A job waits for its node, a node goes bad and is replaced, comes back, an admin approves, and one ends early."""
 
 
 @dataclass(slots=True)

@@ -1,0 +1,23 @@
+"""`make bench`: every benchmark, one after the other, with what it ran on."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+
+PARTS = ("validation", "planner", "store", "growth")
+
+
+def main() -> None:
+    """Run each part in a process of its own, so that none warms up the next."""
+    git = subprocess.run(["git", "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    print(f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, {git}", flush=True)
+    for part in PARTS:
+        print(f"\n== {part}: python -m benchmarks.{part} {' '.join(sys.argv[1:])}", flush=True)
+        subprocess.run([sys.executable, "-m", f"benchmarks.{part}", *sys.argv[1:]], check=True)
+
+
+if __name__ == "__main__":
+    main()
