@@ -15,8 +15,8 @@ def main() -> None:
     git = subprocess.run(["git", "--version"], capture_output=True, text=True, check=True).stdout.strip()
     print(f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, {git}", flush=True)
     for part in PARTS:
-        print(f"\n== {part}: python -m benchmarks.{part} {' '.join(sys.argv[1:])}", flush=True)
-        subprocess.run([sys.executable, "-m", f"benchmarks.{part}", *sys.argv[1:]], check=True)
+        print(f"\n== {part}: python -m benchmarks.{part}", flush=True)
+        subprocess.run([sys.executable, "-m", f"benchmarks.{part}"], check=True)
 
 
 if __name__ == "__main__":

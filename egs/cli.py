@@ -61,7 +61,10 @@ def _root(
     _version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Print the version and exit.", is_eager=True, callback=lambda v: _print_version(v)
+            "--version",
+            help="Print the version and exit.",
+            is_eager=True,
+            callback=lambda v: _print_version(v),
         ),
     ] = False,
     _debug: Annotated[

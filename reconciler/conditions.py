@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from schemas.cluster import ClusterSpec
 from schemas.status import Cause, Condition, Cost, GPRStatus, Slip
 
+ENDED_LATE = "EndedLate"
+"""The condition of a lease whose end came while no controller was there to carry it out."""
 KEPT_SLIPS = 50
 """Slips kept in a status, newest last; `delayedCount` counts them all."""
 
@@ -56,6 +58,14 @@ def without_promise(status: GPRStatus) -> GPRStatus:
             "end_time": None,
         }
     )
+
+
+def clean_by(status: GPRStatus, drain: timedelta) -> datetime | None:
+    """When the nodes should be clean: a drain after the end, or after the instant at which it could be carried out."""
+    if status.end_time is None:
+        return None
+    late = max((c.at for c in status.conditions if c.type == ENDED_LATE), default=status.end_time)
+    return max(status.end_time, late) + drain
 
 
 def lease_duration(status: GPRStatus) -> timedelta:

@@ -21,6 +21,7 @@ from reconciler.spares import Spares
 from reconciler.world import build_snapshot
 from scheduler.causes import Moved, slips
 from scheduler.changes import Known, changes_between, node_key
+from scheduler.concrete import in_order_of_begin
 from scheduler.fit import would_fit
 from scheduler.lifecycle import Event as Move
 from scheduler.lifecycle import advance
@@ -34,6 +35,9 @@ DAMPED_S = 60
 """Moves earlier by less than a minute …"""
 DAMPED_SHARE = 0.05
 """… or than this share of the wait are not worth a commit of their own."""
+TRIAL_WORK = 200_000
+"""Requests that may be planned again in one cycle to prove causes: about twenty seconds at the very worst."""
+FEWEST_TRIALS = 8
 PLAN_REASONS = frozenset({*Reason, "ClusterObserved"})
 """Reasons that planning gives, and takes back."""
 
@@ -84,7 +88,8 @@ def _slips(before: Snapshot | None, world: Snapshot, planned: Plan, folded: Fold
         for pool in world.pools.values():
             if pool.key[0] == cluster and node in pool.nodes:
                 known[ChangeKind.NODE, node_key(pool.key, node)] = Known(cause, f"{cluster}/{node}")
-    return slips(before, world, changes_between(before, world, known), planned)
+    trials = max(FEWEST_TRIALS, TRIAL_WORK // max(1, len(world.requests)))
+    return slips(before, world, changes_between(before, world, known), planned, trials)
 
 
 def _slipped(status: GPRStatus, slip: Moved, at: datetime) -> GPRStatus:
@@ -116,7 +121,7 @@ def _unplaced(
                 refusal = _outside(key, status, scene)
             elif refusal is not None and refusal.reason == Reason.FITS_NOWHERE:
                 refusal = _nowhere(key, status, scene)
-            status = _with_refusal(status, refusal)
+            status = _with_refusal(status, refusal, planned.placements.get(key), world)
         result[key] = status
     return result
 
@@ -133,7 +138,11 @@ def _nowhere(key: str, status: GPRStatus, scene: Scene) -> Refusal:
     return Refusal(key, Reason.FITS_NOWHERE, "no pool it may use could ever hold it", fits)
 
 
-def _with_refusal(status: GPRStatus, refusal: Refusal | None) -> GPRStatus:
+def _with_refusal(
+    status: GPRStatus, refusal: Refusal | None, place: Placement | None, world: Snapshot
+) -> GPRStatus:
+    if place is not None and world.pools[place.pool].observed:
+        return _only_shown(status, place)
     if refusal is None:
         if status.reason in PLAN_REASONS:
             return status.model_copy(update={"reason": None, "message": None})
@@ -147,7 +156,9 @@ def _with_refusal(status: GPRStatus, refusal: Refusal | None) -> GPRStatus:
 def worth_publishing(world: Snapshot, planned: Plan) -> bool:
     """True when somebody has no promise yet, or can start earlier by a minute or 5 % of the wait."""
     return any(
-        _is_worth(world.requests[key].promise, place, world.now) for key, place in planned.placements.items()
+        _is_worth(world.requests[key].promise, place, world.now)
+        for key, place in planned.placements.items()
+        if not world.pools[place.pool].observed
     )
 
 
@@ -163,10 +174,8 @@ def _published(requests: Mapping[str, GPRStatus], world: Snapshot, planned: Plan
 
 
 def _with_place(status: GPRStatus, place: Placement | None, world: Snapshot) -> GPRStatus:
-    if place is None:
+    if place is None or world.pools[place.pool].observed:
         return status
-    if world.pools[place.pool].observed:
-        return _only_shown(status, place)
     start, end = instant(place.start), instant(place.end)
     if (
         status.estimated_start_time == start
@@ -221,17 +230,15 @@ def _accounted(
 
 
 def due_starts(world: Snapshot, planned: Plan, settings: Settings) -> tuple[Placement, ...]:
-    """Placements whose nodes must be taken now, earliest first, then by rank."""
+    """Placements whose nodes must be taken now, in the order in which nodes have to be chosen."""
     lead = int(settings.start_lead.total_seconds())
-    rank = {key: i for i, key in enumerate(planned.order)}
-    found = [
+    return tuple(
         place
-        for place in planned.placements.values()
+        for place in in_order_of_begin(world, planned)
         if not (pool := world.pools[place.pool]).observed
         and pool.open
         and place.start - pool.prepare - lead <= world.now
-    ]
-    return tuple(sorted(found, key=lambda p: (p.start, rank[p.key])))
+    )
 
 
 def _started(

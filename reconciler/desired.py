@@ -18,11 +18,12 @@ from reconciler.world import manifest_pools
 from schemas.approval import Approval
 from schemas.base import Document
 from schemas.cluster import Cluster
+from schemas.collector import collector_paused
 from schemas.errors import UserError
 from schemas.gpr import GPR, GPRTemplate, resolve
 from schemas.problems import Problem
 from schemas.project import Project
-from schemas.reading import from_json, parse_to_json, read_document
+from schemas.reading import from_json, read_document, read_with_text
 from schemas.repository import Outcome, Repository
 from schemas.slice import Slice
 from schemas.status import TERMINAL
@@ -75,8 +76,9 @@ class Desired:
         if len(entries) > MAX_DOCUMENTS:
             text = f"main changes {len(entries)} files at once, at most {MAX_DOCUMENTS} are read; split the change"
             raise UserError(text, "TooManyFiles")
-        outcomes = self._read(entries)
-        self._repository.update(outcomes)
+        with collector_paused():
+            outcomes = self._read(entries)
+            self._repository.update(outcomes)
         self._oids |= {e.path: e.oid for e in entries if e.oid is not None}
         self.problems = self._repository.problems(self._positions)
         errors = {p.file: p for p in reversed(self.problems) if p.severity == "error"}
@@ -138,9 +140,9 @@ class Desired:
                     outcomes[entry.path] = outcome
                     continue
             data = self._bytes(entry, blobs)
-            outcomes[entry.path] = outcome = read_document(entry.path, data, entry.mode)
-            if isinstance(outcome, Document):
-                fresh[entry.oid] = parse_to_json(data)
+            outcomes[entry.path], text = read_with_text(entry.path, data, entry.mode)
+            if text is not None:
+                fresh[entry.oid] = text
         self._cache.put_many(fresh)
         return outcomes
 

@@ -15,7 +15,7 @@ from enum import IntEnum
 from reconciler.clusters.port import Busy, ClusterView, LeaseRef, NodeView, Stage
 from reconciler.conditions import lease_duration
 from reconciler.facts import Facts, Seen, Wanted
-from reconciler.handover import passed
+from reconciler.handover import failed, passed
 from reconciler.running import is_clean
 from schemas.status import GPRStatus, NodeState, Phase
 
@@ -119,20 +119,29 @@ def _request_actions(
         if status.phase is Phase.RELEASING and not owned and not is_clean(status, name):
             yield Action(Do.CHECK, held.cluster, name, key, lease, "post")
         if status.phase in {Phase.PROVISIONING, Phase.PROVISIONED} and not owned and now < lease.end:
-            if not passed(status, name):
+            if not _has_passed(status, name, seen):
                 yield Action(Do.CHECK, held.cluster, name, key, lease, "pre")
-            elif _may_add(status, now):
+            elif _may_add(status, seen, now):
                 yield Action(Do.ADD, held.cluster, name, key, lease)
         if owned and not node.draining and is_running(status, now) and now >= lease.end - notice:
             yield Action(Do.EVICT, held.cluster, name, key, lease)
 
 
-def _may_add(status: GPRStatus, now: datetime) -> bool:
+def _has_passed(status: GPRStatus, node: str, seen: Seen) -> bool:
+    """What a check found is a fact, not a decision: it counts also while it cannot be committed."""
+    results = seen.outcomes.checks.get((status.uid, node, "pre"))
+    fresh = isinstance(results, tuple) and bool(results) and all(r.passed for r in results)
+    return passed(status, node) or (fresh and not failed(status, node))
+
+
+def _may_add(status: GPRStatus, seen: Seen, now: datetime) -> bool:
     """A first hand-over is for all nodes together; later ones (spares, drift) come one by one."""
     assert status.assignment is not None
     if not is_running(status, now):
         return False
-    return status.phase is Phase.PROVISIONED or all(passed(status, n) for n in status.assignment.nodes)
+    return status.phase is Phase.PROVISIONED or all(
+        _has_passed(status, n, seen) for n in status.assignment.nodes
+    )
 
 
 def _slice_actions(cluster: str, wanted: Wanted, view: ClusterView) -> Iterator[Action]:

@@ -22,6 +22,8 @@ from schemas.status import AgentReport, Cause, GPRStatus, NodeRecord, UsageRecor
 
 NodeKey = tuple[str, str]
 """(cluster, node)."""
+LeaseKey = tuple[str, datetime]
+"""(uid, start): a request that is queued again gets another start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ class Outcomes:
 
     checks: Mapping[tuple[str, str, Stage], Busy | tuple[CheckResult, ...]] = field(default_factory=dict)
     """By lease uid, node and stage."""
+    handed_over: frozenset[LeaseKey] = frozenset()
+    """Leases whose nodes were all theirs at some look, and whose start could not be committed yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,8 @@ class Seen:
     views: Mapping[str, ClusterView]
     reports: Mapping[NodeKey, AgentReport] = field(default_factory=dict)
     outcomes: Outcomes = field(default_factory=Outcomes)
+    filed: Mapping[str, datetime] = field(default_factory=dict)
+    """When this process first saw a file that no commit answers yet: a push that has to wait costs nobody a place."""
 
     def lease_of(self, cluster: str, node: str) -> LeaseRef | None:
         """Who has that node, as far as the cluster can be seen."""

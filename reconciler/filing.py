@@ -42,7 +42,7 @@ def _first_seen(key: str, filed: Filed | None, scene: Scene) -> Turn:
     status = GPRStatus(
         phase=Phase.QUEUED,
         uid=_uid(key, scene),
-        filed_at=scene.now,
+        filed_at=scene.seen.filed.get(key, scene.now),
         accepted_spec=filed.spec,
         spec_digest=digest,
     )
@@ -81,6 +81,8 @@ def _waiting(key: str, status: GPRStatus, spec: RequestSpec, scene: Scene) -> Tu
     reset = asks_more_or_other(status.accepted_spec, spec)
     update = {"accepted_spec": spec, "spec_digest": spec.digest(_ceiling(spec, scene))}
     edited = without_condition(status, "EditRefused").model_copy(update=update)
+    if status.reason == "ClusterObserved":  # what is shown was worked out for the request as it was
+        edited = edited.model_copy(update={"reason": None, "message": None})
     if reset:
         edited = edited.model_copy(update={"filed_at": scene.now, "remaining": None})
     how = "asks for more or something else and queues anew" if reset else "keeps its place"
@@ -151,6 +153,6 @@ def _ceiling(spec: RequestSpec, scene: Scene) -> int:
 
 def _uid(key: str, scene: Scene) -> str:
     """The same for the same file in the same commit, so that a decision made twice is one."""
-    seed = f"{key}\n{scene.wanted.commit}\n{scene.now.isoformat()}"
+    seed = f"{key}\n{scene.wanted.commit}\n{scene.seen.filed.get(key, scene.now).isoformat()}"
     digest = hashlib.sha256(seed.encode()).hexdigest()
     return f"gpr-{digest[:8]}-{digest[8:12]}"

@@ -7,12 +7,13 @@ cause, and only then carried out.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from reconciler.clusters.port import Busy, CheckResult
 from reconciler.conditions import lease_duration, with_slip, without_promise
 from reconciler.events import Event, Told
-from reconciler.facts import Scene, Turn
+from reconciler.facts import LeaseKey, Scene, Seen, Turn
 from reconciler.spares import Spares
 from scheduler.lifecycle import Event as Move
 from scheduler.lifecycle import advance
@@ -25,11 +26,11 @@ def handover_turn(key: str, status: GPRStatus, scene: Scene, spares: Spares) -> 
     if status.phase is not Phase.PROVISIONING or assignment is None or start is None:
         return Turn(status)
     status, events = with_check_results(key, status, scene)
+    if (status.uid, start) in handed_over([status], scene.seen):
+        return _started(key, status, events, scene.now)
     bad = tuple(n for n in assignment.nodes if is_unfit(status, assignment.cluster, n, scene))
     if bad:
         return _other_nodes(key, status, events, bad, (scene, spares))
-    if all(_is_own(status, assignment.cluster, node, scene) for node in assignment.nodes):
-        return _started(key, status, events, scene.now)
     if scene.now - start > scene.settings.start_tolerance:
         return _late(key, status, events, scene)
     return Turn(status, events)
@@ -89,9 +90,21 @@ def with_checks(status: GPRStatus, node: str, results: tuple[CheckResult, ...], 
     return status.model_copy(update={"checks": (*status.checks, *added)})
 
 
-def _is_own(status: GPRStatus, cluster: str, node: str, scene: Scene) -> bool:
-    lease = scene.seen.lease_of(cluster, node)
-    return lease is not None and lease.uid == status.uid
+def handed_over(requests: Iterable[GPRStatus], seen: Seen) -> frozenset[LeaseKey]:
+    """Leases that are Provisioning and whose nodes are all theirs now, or were so at an earlier look.
+
+    While the remote is down a lease may run to its strict end before its start can be committed.
+    """
+    found = set()
+    for status in requests:
+        held, start = status.assignment, status.estimated_start_time
+        if status.phase is not Phase.PROVISIONING or held is None or start is None:
+            continue
+        leases = [seen.lease_of(held.cluster, node) for node in held.nodes]
+        own = all(lease is not None and lease.uid == status.uid for lease in leases)
+        if own or (status.uid, start) in seen.outcomes.handed_over:
+            found.add((status.uid, start))
+    return frozenset(found)
 
 
 def _started(key: str, status: GPRStatus, events: tuple[Event, ...], now: datetime) -> Turn:

@@ -9,18 +9,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from reconciler import reports
 from reconciler.apply import Answers, CheckKey, apply, observe
-from reconciler.branch import StatusBranch
+from reconciler.branch import Loaded, StatusBranch
 from reconciler.clusters.port import Busy, CheckResult, ClusterDriver, ClusterView
 from reconciler.decide import Decision, decide
 from reconciler.desired import Desired
 from reconciler.diff import Action, actions, drifted
 from reconciler.events import Event, Told
-from reconciler.facts import Facts, Outcomes, Seen, Wanted
+from reconciler.facts import Facts, LeaseKey, Outcomes, Seen, Wanted
 from reconciler.fold import fold
+from reconciler.handover import handed_over
 from reconciler.instants import next_wake
 from reconciler.settings import Settings
 from reconciler.status import render
@@ -32,12 +33,17 @@ from scheduler.snapshot import Snapshot
 from schemas.cluster import ClusterSpec
 from schemas.errors import Fault, UserError
 from schemas.problems import Problem
-from schemas.status import HOLDING, TERMINAL, GPRStatus
+from schemas.status import HOLDING, GPRStatus, Phase
 
 log = logging.getLogger(__name__)
 
 MOST_REFUSALS = 20
 """Problems of one change that are told one by one."""
+
+MOST_UNSURE = 1000
+"""Events of pushes without an answer that are kept until one of them turns out to have landed."""
+RETRY = timedelta(seconds=1)
+"""How soon a start is tried again after somebody else's push came first: whoever that was may be dead."""
 
 Drivers = Callable[[Mapping[str, ClusterSpec]], Mapping[str, ClusterDriver]]
 """Opens (or keeps open) a driver for every cluster in force."""
@@ -81,6 +87,11 @@ class Reconciler:
         self._notes: list[Event] = []
         self._refusals: set[tuple[str, str, str]] = set()
         self._done: set[Action] = set()
+        self._handed_over: frozenset[LeaseKey] = frozenset()
+        self._filed: dict[str, datetime] = {}
+        self._unsure: tuple[Event, ...] = ()  # told in pushes that may have landed
+        self._landed: tuple[Event, ...] = ()  # told in a push that did, and here not yet
+        self._term = 0
         self._started = False
 
     def cycle(self, now: datetime) -> Cycle:
@@ -88,7 +99,7 @@ class Reconciler:
         settings = self._settings
         reachable = self._fetch()  # 1
         if not self._lead(now, reachable):
-            return Cycle(now, False, now + settings.poll)
+            return self._reading(now)
         wanted = self._read_desired(reachable, now)  # 2
         seen = self._observe(wanted, now)  # 3
         committed = self._branch.facts
@@ -98,11 +109,13 @@ class Reconciler:
         decision = decide(before, folded, wanted, seen, settings)  # 5
         events = (*self._notes, *decision.events)
         held = self._commit(decision, wanted, events, reachable=reachable)  # 6, 7
+        if not self._branch.leading:
+            return self._reading(now)
         facts = self._branch.facts
         assert facts is not None
         answers = self._carry_out(wanted, at(facts, now), seen, now)  # 8
-        told = () if held is not None else self._tell(events)  # 9
-        acted = held is None and bool(set(answers.done) - self._done)
+        told = self._tell(events if held is None else ())  # 9
+        acted = (held is None or not reachable) and bool(set(answers.done) - self._done)
         self._done = set(answers.done)
         wake = now if acted else next_wake((facts, wanted), decision, answers, settings, held)
         return Cycle(now, self._branch.leading, wake, told, facts, bool(events) or acted)
@@ -121,25 +134,37 @@ class Reconciler:
 
     def _lead(self, now: datetime, reachable: bool) -> bool:
         """True while this process may write; takes the branch at its first cycle, and when ends are overdue."""
-        if self._started and (not reachable or self._branch.check()):
+        if self._started and self._branch.check():
+            if not self._branch.is_current:
+                self._resume(self._branch.reload(), now)
             return True
-        if not reachable:
-            return False
-        if self._started and not self._overdue(now):
+        if not reachable or (self._started and self._branch.superseded and not self._overdue(now)):
             return False
         self._refuse_foreign_start()
         loaded = self._branch.take_over(now)
-        if loaded is None:
-            return False
-        self._started, self._checks, self._before_wanted = True, {}, None
+        if loaded is not None:
+            self._resume(loaded, now)
+        return loaded is not None
+
+    def _reading(self, now: datetime) -> Cycle:
+        """Somebody else leads, or nobody can be asked; a new process that was only too slow asks again at once."""
+        raced = not self._started and self._branch.superseded
+        return Cycle(now, False, now + (RETRY if raced else self._settings.poll))
+
+    def _resume(self, loaded: Loaded, now: datetime) -> None:
+        """Go on from what was committed: after a take-over, or when a push of ours landed that was given up."""
+        self._landed = tuple(event for event in self._unsure if self._branch.has_told(event))
+        self._notes = [event for event in self._notes if event not in self._landed]
+        self._unsure = ()
+        if self._branch.stamp.term != self._term:
+            self._term, self._started, self._checks = self._branch.stamp.term, True, {}
+            text = f"a controller took over as term {self._term}"
+            self._notes = [Event(now, Told.TAKEN_OVER, text)]
+            self._notes += [Event(now, Told.ALARM, sentence) for sentence in self._branch.alarms]
         self._desired.restore(loaded.accepted)
-        self._notes = [
-            Event(now, Told.TAKEN_OVER, f"a controller took over as term {self._branch.stamp.term}")
-        ]
-        self._notes += [Event(now, Told.ALARM, sentence) for sentence in self._branch.alarms]
+        self._before_wanted = None
         if loaded.facts.intent:
             self._recall(loaded.facts)
-        return True
 
     def _refuse_foreign_start(self) -> None:
         if self._adopt or self._branch.exists():
@@ -166,11 +191,8 @@ class Reconciler:
     def _overdue(self, now: datetime) -> bool:
         """A superseded controller takes over when a committed start or end is late."""
         late = now - self._settings.overdue
-        for status in self._branch.read(now).facts.requests.values():
-            due = status.end_time or status.estimated_start_time
-            if status.phase not in TERMINAL and due is not None and due < late:
-                return True
-        return False
+        due = (next_due(status) for status in self._branch.read(now).facts.requests.values())
+        return any(at is not None and at <= late for at in due)
 
     def _read_desired(self, reachable: bool, now: datetime) -> Wanted:
         main = self._store.tips().get(self._settings.main_branch)
@@ -187,7 +209,10 @@ class Reconciler:
         live = {s.uid for s in self._live()}
         self._checks = {key: value for key, value in self._checks.items() if key[0] in live}
         found = self._reports.read(wanted.clusters)
-        return Seen(views, found, Outcomes(self._checks))
+        self._handed_over = handed_over(self._live(), Seen(views, found, Outcomes({}, self._handed_over)))
+        known = {} if self._branch.facts is None else self._branch.facts.requests
+        self._filed = {key: self._filed.get(key, now) for key in wanted.filed if key not in known}
+        return Seen(views, found, Outcomes(self._checks, self._handed_over), self._filed)
 
     def _live(self) -> list[GPRStatus]:
         facts = self._branch.facts
@@ -207,8 +232,9 @@ class Reconciler:
             return now + self._settings.poll
         files = render(decision.facts, wanted, decision.plan.order, self._desired.problems)
         files |= self._desired.accepted_files()
-        summary = events[0].message if events else "status"
-        result = self._branch.write(decision.facts, files, events, summary[:200], urgent=decision.urgent)
+        summary = summarised(events)
+        result = self._branch.write(decision.facts, files, events, summary, urgent=decision.urgent)
+        self._unsure = () if result.landed else (*self._unsure, *events)[-MOST_UNSURE:]
         if result.landed:
             self._before_wanted, self._notes = wanted, []
             return None
@@ -234,7 +260,8 @@ class Reconciler:
                 )
         return answers
 
-    def _tell(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
+    def _tell(self, news: tuple[Event, ...]) -> tuple[Event, ...]:
+        events, self._landed = (*self._landed, *news), ()
         for event in events:
             level = logging.WARNING if event.warning else logging.INFO
             log.log(
@@ -249,6 +276,13 @@ class Reconciler:
         return events
 
 
+def next_due(status: GPRStatus) -> datetime | None:
+    """When a leader that lives would commit the start, or the end; how long nodes drain is the clusters' case."""
+    if status.phase is Phase.PROVISIONED:
+        return status.end_time
+    return status.estimated_start_time if status.phase in {Phase.QUEUED, Phase.PROVISIONING} else None
+
+
 def refusals(problems: Iterable[Problem], known: Collection[Problem], now: datetime) -> list[Event]:
     """One event for each error that main did not have before; a flood of them is cut short."""
     new = [p for p in problems if p.severity == "error" and p not in known]
@@ -260,3 +294,12 @@ def refusals(problems: Iterable[Problem], known: Collection[Problem], now: datet
         text = f"{len(new) - MOST_REFUSALS} more problems; problems.yaml lists them"
         told.append(Event(now, Told.MANIFEST_REFUSED, text))
     return told
+
+
+def summarised(events: Collection[Event]) -> str:
+    """A commit's subject: what happened, the controller's own arrival last."""
+    texts = [e.message for e in sorted(events, key=lambda e: e.reason is Told.TAKEN_OVER)]
+    if not texts:
+        return "Estimates and inventory"
+    more = f" (and {len(texts) - 1} more)" if len(texts) > 1 else ""
+    return texts[0].splitlines()[0][:160] + more

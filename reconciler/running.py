@@ -5,7 +5,14 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from reconciler.clusters.port import Busy
-from reconciler.conditions import cost_until, with_condition, without_condition, without_promise
+from reconciler.conditions import (
+    ENDED_LATE,
+    clean_by,
+    cost_until,
+    with_condition,
+    without_condition,
+    without_promise,
+)
 from reconciler.events import MARKS, Event, Told
 from reconciler.facts import NodeKey, Scene, Turn
 from reconciler.handover import failed, with_check_results
@@ -29,7 +36,12 @@ def running_turn(key: str, status: GPRStatus, scene: Scene, spares: Spares) -> T
         ended = status.model_copy(
             update={"phase": advance(status.phase, Move.END), "reason": "Ended", "message": None}
         )
-        return Turn(ended, (*events, Event(scene.now, Told.EXITING, text, key)))
+        events = (*events, Event(scene.now, Told.EXITING, text, key))
+        if scene.now - end <= scene.settings.start_tolerance:
+            return Turn(ended, events)
+        message = f"its end was carried out at {scene.now:%Y-%m-%dT%H:%M:%SZ}: the controller was away"
+        late = Condition(type=ENDED_LATE, reason=str(Cause.CONTROLLER_ABSENT), message=message, at=scene.now)
+        return Turn(with_condition(ended, late), events, (Cause.CONTROLLER_ABSENT, "controller"))
     status, checked = with_check_results(key, status, scene)
     turn = _with_sound_nodes(key, status, scene, spares)
     return Turn(turn.status, (*events, *checked, *turn.events), turn.cause)
@@ -205,7 +217,8 @@ def overdue_nodes(requests: dict[str, GPRStatus], scene: Scene) -> frozenset[Nod
         if status.phase is not Phase.RELEASING or status.assignment is None or status.end_time is None:
             continue
         cluster = scene.wanted.clusters.get(status.assignment.cluster)
-        if cluster is not None and scene.now >= status.end_time + cluster.drain:
+        due = None if cluster is None else clean_by(status, cluster.drain)
+        if due is not None and scene.now >= due:
             found |= {
                 (status.assignment.cluster, n) for n in status.assignment.nodes if not is_clean(status, n)
             }

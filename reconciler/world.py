@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from reconciler.conditions import lease_duration
+from reconciler.conditions import clean_by, lease_duration
 from reconciler.facts import IN_SERVICE, Facts, NodeKey, Seen, Wanted
 from scheduler.fit import limit_violations, usable_pools
 from scheduler.snapshot import FOREVER, Lease, Pool, PoolKey, Promise, Request, Snapshot, Window
@@ -128,7 +128,8 @@ def lease_of(key: str, status: GPRStatus, wanted: Wanted, facts: Facts) -> Lease
     if status.phase is Phase.RELEASING:
         clean = {c.node for c in status.checks if c.stage == "post"}
         nodes = tuple(n for n in nodes if n not in clean and not _is_dirty(facts, held.cluster, n))
-        held_until = max(held_until, seconds(facts.at) + 1)
+        due = clean_by(status, timedelta(seconds=drain))
+        held_until = max(held_until, seconds(due or end), seconds(facts.at) + 1)
     elif status.phase not in {Phase.PROVISIONING, Phase.PROVISIONED}:
         return None
     return Lease(

@@ -17,9 +17,9 @@ from scheduler.stretches import free_throughout
 Stretches = Mapping[str, tuple[Window, ...]]
 
 _REORDERINGS = 64
-"""Restarts with the misfit first. Each costs one pass; in trials three in four were mended by the first."""
+"""Restarts with the misfit first; each costs one pass over the pool's reservations."""
 _STEPS = 4_000
-"""Choices looked at exhaustively after that: all there are for about six reservations on four groups."""
+"""Choices looked at one by one after that: all there are for six requests of one node on four groups."""
 
 
 @dataclass(frozen=True, slots=True)

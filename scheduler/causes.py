@@ -18,7 +18,8 @@ from scheduler.plan import plan
 from scheduler.snapshot import Change, ChangeKind, Plan, Snapshot
 
 BUDGET = 200
-"""Plans made at most for one call: some seconds at 10,000 requests in the worst case, two or three as a rule."""
+"""Plans made at most for one call. One is enough for each change that alone explains a slip; a plan of 10,000
+promises takes about a second, so a caller that must not wait passes less."""
 _MOST_IN_PAIRS = 12
 """Pairs are tried among so few changes only; among more, sets are found by leaving out what is not needed."""
 

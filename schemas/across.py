@@ -43,6 +43,15 @@ class Place(NamedTuple):
         )
 
 
+class Asked(NamedTuple):
+    """A request as the rules look at it."""
+
+    file: str
+    name: str
+    spec: RequestSpec
+    slice_: Slice
+
+
 def across(file: str, document: Document, view: View) -> Iterator[Finding]:
     """What is wrong with this document beside the others."""
     match document:
@@ -77,13 +86,14 @@ def _of_gpr(file: str, gpr: GPR, view: View) -> Iterator[Finding]:
             message = f"slice {spec.slice} does not span cluster {name}"
             fix = f"choose among {', '.join(slice_.spec.clusters)}, or leave clusters out"
             yield Finding(file, "ClusterNotAllowed", message, ("spec", "clusters", i), fix)
-    yield from _of_limits(file, spec, slice_, view)
+    asked = Asked(file, gpr.metadata.name, spec, slice_)
+    yield from _of_limits(asked, view)
     places = _places(spec, slice_, view)
     # Where a cluster is missing or refused nobody can say what would fit.
     if places is not None:
         fitting = [place for place in places if pool_fits(spec, place.pool)]
         yield from _of_places(file, spec, places, fitting)
-        yield from _of_approval_need(file, gpr, spec, slice_, [place.pool for place in fitting], view)
+        yield from _of_approval_need(asked, [place.pool for place in fitting], view)
 
 
 def _resolved(file: str, gpr: GPR, view: View) -> RequestSpec | Finding | None:
@@ -97,8 +107,8 @@ def _resolved(file: str, gpr: GPR, view: View) -> RequestSpec | Finding | None:
     return Finding(file, "NothingToAskFor", spec, ("spec",)) if isinstance(spec, str) else spec
 
 
-def _of_limits(file: str, spec: RequestSpec, slice_: Slice, view: View) -> Iterator[Finding]:
-    limits = slice_.spec.limits
+def _of_limits(asked: Asked, view: View) -> Iterator[Finding]:
+    file, spec, limits = asked.file, asked.spec, asked.slice_.spec.limits
     longest = limits.max_duration
     if longest is not None and spec.duration > longest:
         message = f"the slice allows {format_duration(longest)}, this is {format_duration(spec.duration)}"
@@ -162,14 +172,13 @@ def _misfit(file: str, spec: RequestSpec, places: Sequence[Place]) -> Finding:
     return Finding(file, "FitsNowhere", message, path, f"change {' and '.join(fields)}")
 
 
-def _of_approval_need(
-    file: str, gpr: GPR, spec: RequestSpec, slice_: Slice, fitting: Sequence[Pool], view: View
-) -> Iterator[Finding]:
-    quota = slice_.spec.quota.gpus if slice_.spec.quota else None
+def _of_approval_need(asked: Asked, fitting: Sequence[Pool], view: View) -> Iterator[Finding]:
+    spec = asked.spec
+    quota = asked.slice_.spec.quota.gpus if asked.slice_.spec.quota else None
     project = view.project()
     most = project.spec.limits.nodes_per_request if project else spec.nodes
     reasons = approval_reasons(spec, fitting, quota, most)
-    if not reasons or _approved(gpr, spec, slice_, fitting, view):
+    if not reasons or _approved(asked, fitting, view):
         return
     held = min((gpus_held(spec, pool) for pool in fitting), default=0)
     texts = {
@@ -177,17 +186,17 @@ def _of_approval_need(
         "NodeLimitExceeded": f"{spec.nodes} nodes exceed the project's limit of {most}",
     }
     message = f"an admin must approve: {', '.join(texts[reason] for reason in reasons)}"
-    yield Finding(file, "NeedsApproval", message, ("spec",))
+    yield Finding(asked.file, "NeedsApproval", message, ("spec",))
 
 
-def _approved(gpr: GPR, spec: RequestSpec, slice_: Slice, pools: Sequence[Pool], view: View) -> bool:
+def _approved(asked: Asked, pools: Sequence[Pool], view: View) -> bool:
     """Whether an approval of exactly this content is on file; whether it still counts only a clock can say."""
-    digest = None
-    for path in view.parts(approvals_key(spec.slice, gpr.metadata.name)):
+    spec, digest = asked.spec, None
+    for path in view.parts(approvals_key(spec.slice, asked.name)):
         approval = view.document(path, Approval)
         if approval is None or approval.spec.limit is None or approval.spec.decision != "approve":
             continue
-        digest = digest or spec.digest(slice_.spec.limits.max_priority)
+        digest = digest or spec.digest(asked.slice_.spec.limits.max_priority)
         held = min((gpus_held(spec, pool) for pool in pools), default=0)
         enough = approval.spec.limit.gpus >= held and approval.spec.limit.nodes >= spec.nodes
         if enough and approval.spec.spec_digest == digest:

@@ -10,6 +10,7 @@ from schemas.base import Document
 from schemas.cluster import Cluster
 from schemas.findings import Finding
 from schemas.gpr import GPR, GPRTemplate, Wish
+from schemas.project import Project
 from schemas.slice import Slice
 from schemas.strictyaml import Path
 from schemas.units import MIB_ABOVE, memory_gb
@@ -24,6 +25,8 @@ def inside(file: str, document: Document) -> Iterator[Finding]:
             yield from _of_names(file, document)
             yield from _of_maintenance(file, document)
             yield from _of_health(file, document)
+        case Project():
+            yield from _of_admins(file, document)
         case Slice():
             if document.spec.weight != 1:
                 yield _idle(file, "weight", "every slice counts alike")
@@ -48,6 +51,15 @@ def _of_wish(file: str, wish: Wish) -> Iterator[Finding]:
 
 def _idle(file: str, field: str, meanwhile: str) -> Finding:
     return Finding(file, "NotYetInEffect", f"{field} does nothing yet: {meanwhile}", ("spec", field))
+
+
+def _of_admins(file: str, project: Project) -> Iterator[Finding]:
+    seen: set[str] = set()
+    for i, admin in enumerate(project.spec.admins):
+        if admin.handle in seen:
+            message = f"several admins would file approvals as {admin.handle}"
+            yield Finding(file, "DuplicateAdmin", message, ("spec", "admins", i))
+        seen.add(admin.handle)
 
 
 def _of_names(file: str, cluster: Cluster) -> Iterator[Finding]:

@@ -153,7 +153,7 @@ def _misplaced(path: str, document: Any, names: dict[str, str]) -> list[Finding]
 def _no_document(path: str) -> tuple[Problem, ...]:
     if _REQUEST.fullmatch(path):
         message = "requests for workspaces do nothing in this release"
-        return (Finding(path, "NotYetInEffect", message).problem(None),)
+        return (Finding(path, "KindNotYetInEffect", message).problem(None),)
     if not path.startswith(_FOLDERS) or path.rpartition("/")[2] in _WELCOME:
         return ()
     fix = "name it .yaml" if path.endswith(".yml") else None

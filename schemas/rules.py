@@ -87,8 +87,14 @@ _DOCUMENT = (
     Rule("MemoryInMiB", "warning", "memoryPerGpu above 4096 is taken as MiB.", "write GB"),
     Rule(
         "NotYetInEffect",
+        "warning",
+        "The field is read and kept, and does nothing in this release.",
+        "leave it, or delete it",
+    ),
+    Rule(
+        "KindNotYetInEffect",
         "notice",
-        "The field or file is read and kept, and does nothing in this release.",
+        "Documents of this kind do nothing in this release.",
         "leave it, or delete it",
     ),
 )
@@ -150,6 +156,12 @@ _ACROSS = (
         "notice",
         "More than the quota or the project's node limit: an admin must approve.",
         "have an admin approve it, or ask for less",
+    ),
+    Rule(
+        "DuplicateAdmin",
+        "error",
+        "Approvals are filed under an admin's short name, so admins have different ones.",
+        "give one of the two another name",
     ),
     Rule("DuplicatePool", "error", "Pools of a cluster have different names.", "rename one of the two"),
     Rule("DuplicateNode", "error", "Nodes of a cluster have different names.", "rename one of the two"),

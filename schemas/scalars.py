@@ -34,7 +34,10 @@ _AMBIGUOUS = tuple(
     for pattern, meaning in (
         (r"[-+]?0[0-9]+([.][0-9]*)?", "an octal number to some readers"),
         (r"[-+]?0x[0-9a-f_]+|[-+]?0o[0-7_]+|[-+]?0b[01_]+", "a number of another base to some readers"),
-        (rf"[-+]?{_DIGITS}([.][0-9_]*)?|[-+]?[.][0-9_]*[0-9][0-9_]*", "a number to readers that skip '_'"),
+        (
+            rf"(?=.*_)([-+]?{_DIGITS}([.][0-9_]*)?|[-+]?[.][0-9_]*[0-9][0-9_]*)",
+            "a number to readers that skip '_'",
+        ),
         (rf"[-+]?({_DIGITS}[.]?[0-9_]*|[.][0-9_]+)e[-+]?[0-9]+", "a number to some readers"),
         (rf"[-+]?{_DIGITS}(:[0-9_]+)+([.][0-9_]*)?", "a number to the base of 60 to some readers"),
         (r"[-+]?[.]inf|[.]nan", "no number that can be computed with"),

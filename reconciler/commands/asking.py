@@ -15,10 +15,10 @@ from reconciler.commands.output import Form
 
 def register(app: typer.Typer) -> None:
     """Add them to the app."""
-    app.command("validate")(validate)
-    app.command("plan")(plan)
-    app.command("wait")(wait)
-    app.command("why")(why)
+    app.command("validate", short_help="Find every problem of a repository.")(validate)
+    app.command("plan", short_help="Show the schedule.")(plan)
+    app.command("wait", short_help="Quote a start before filing.")(wait)
+    app.command("why", short_help="Say what a request waits for.")(why)
 
 
 def validate(

@@ -88,7 +88,7 @@ def prune(repo: str | None, author: str | None, form: Form, *, is_applied: bool)
                 output.note("nothing is removed yet; `egs prune --apply` does it")
             return
         who = None if source.is_folder else source.author(author)
-        report(source, submit(source, state.now, who, lambda state, base: _removal(source, state, base)))
+        report(submit(source, state.now, who, lambda state, base: _removal(source, state, base)))
 
 
 def finished(source: Source, state: State, base: str) -> list[dict[str, Any]]:

@@ -144,7 +144,7 @@ def edit(
 
     edits = assignments(fields)
     names = ", ".join(".".join(field) for field, _ in edits)
-    change(repo, request, lambda _: edits, f"Edit {request}: {names}", author)
+    change(repo, request, edits, f"Edit {request}: {names}", author)
 
 
 def priority(
@@ -163,7 +163,7 @@ def priority(
     """
     from reconciler.commands.requests import change
 
-    change(repo, request, lambda _: [(("priority",), value)], f"Set priority of {request} to {value}", author)
+    change(repo, request, [(("priority",), value)], f"Set priority of {request} to {value}", author)
 
 
 def rename(
@@ -180,7 +180,7 @@ def rename(
     """
     from reconciler.commands.requests import change
 
-    change(repo, request, lambda _: [(("displayName",), name or None)], f"Rename {request}", author)
+    change(repo, request, [(("displayName",), name or None)], f"Rename {request}", author)
 
 
 def extend(
@@ -198,7 +198,7 @@ def extend(
     from reconciler.commands.requests import change, extension
 
     edits = extension(duration)
-    change(repo, request, lambda _: edits, f"Extend {request} by {duration}", author)
+    change(repo, request, edits, f"Extend {request} by {duration}", author)
 
 
 def release(request: Request, repo: Repo = None, author: Author = None) -> None:
@@ -210,7 +210,7 @@ def release(request: Request, repo: Repo = None, author: Author = None) -> None:
     """
     from reconciler.commands.requests import change
 
-    change(repo, request, lambda _: [(("earlyRelease",), True)], f"Release {request}", author)
+    change(repo, request, [(("earlyRelease",), True)], f"Release {request}", author)
 
 
 def cancel(request: Request, repo: Repo = None, author: Author = None, now: Now = None) -> None:
@@ -262,7 +262,7 @@ def approve(  # noqa: PLR0913 - each is an option of the command
     decide(repo, request, word, author, now)
 
 
-def reject(  # noqa: PLR0913 - each is an option of the command
+def reject(
     request: Request,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Shown to the requester.", show_default=False)],
     as_: Annotated[

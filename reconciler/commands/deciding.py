@@ -52,7 +52,7 @@ def decide(repo: str | None, key: str, word: Word, author: str | None, now: str 
     with opened(repo) as source:
         who = None if source.is_folder and word.handle else source.author(author)
         done = submit(source, clock(now), who, build)
-        report(source, done)
+        report(done)
         status = done.before.facts.requests.get(key)
         if word.decision == "approve" and (status is None or status.reason != "NeedsApproval"):
             output.note(f"{key} needs no approval as it reads now")

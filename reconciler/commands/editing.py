@@ -52,7 +52,7 @@ def with_field(data: bytes, field: Field, value: Any) -> bytes:
 
 def _reads_as(data: bytes, intended: Any) -> bool:
     try:
-        return load(data) == intended
+        return bool(load(data) == intended)
     except Refused:
         return False
 

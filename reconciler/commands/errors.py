@@ -11,14 +11,14 @@ from difflib import get_close_matches
 from schemas.errors import UserError
 
 
-class WrongUse(UserError):
+class WrongUse(UserError):  # noqa: N818 - a refusal is an answer
     """The command line makes no sense here."""
 
     reason = "WrongUse"
     exit_code = 2
 
 
-class NotFound(UserError):
+class NotFound(UserError):  # noqa: N818 - a refusal is an answer
     """There is nothing of that name; says what is near."""
 
     reason = "NotFound"
@@ -31,7 +31,7 @@ class NotFound(UserError):
         super().__init__(f"there is no {kind} {name}; {hint}")
 
 
-class NotAllowed(UserError):
+class NotAllowed(UserError):  # noqa: N818 - a refusal is an answer
     """Understood, and the answer is no; the text says what would be possible."""
 
     reason = "NotAllowed"

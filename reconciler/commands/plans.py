@@ -48,7 +48,7 @@ class Planned:
 def planned(source: Source, now: datetime, ref: str | None, against: str | None) -> Planned:
     """The schedule at `ref`, and against which other commit it changes what."""
     state = read_state(source, now, ref)
-    head = schedule(state.facts.requests, state.snapshot, _unread(source, state, ref))
+    head = schedule(state.facts.requests, state.snapshot, state.wanted, _unread(source, state, ref))
     if against is None:
         return Planned(state, head)
     base = read_state(source, now, against)

@@ -36,11 +36,17 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """A change that is made: the state it was built on, and its commit (None: files of a folder)."""
+    """A change that is made: the state it was built on, and its commit in `source.store`."""
 
     change: Change
     before: State
-    commit: str | None
+    commit: str
+    is_pushed: bool  # False: it is files of a folder, or was only tried
+
+    @property
+    def shown(self) -> str | None:
+        """The commit's id for people; None when nobody else can see it."""
+        return self.commit if self.is_pushed else None
 
 
 Build = Callable[[State, str], Change]
@@ -58,12 +64,12 @@ def submit(
         commit = source.store.write(Draft(change.changes, change.subject, who, now, base, base))
         _check(source, state, (base, commit), change.changes)
         if is_trial:
-            return Submitted(change, state, None)
+            return Submitted(change, state, commit, is_pushed=False)
         outcome = source.publish(change.changes, commit, base, change.subject)
         if outcome is Outcome.UNKNOWN and _has_landed(source, commit):
             outcome = Outcome.COMMITTED
         if outcome is Outcome.COMMITTED:
-            return Submitted(change, state, None if source.is_folder else commit)
+            return Submitted(change, state, commit, is_pushed=not source.is_folder)
         if outcome is not Outcome.CONFLICT:
             raise _not_pushed(outcome)
     raise Fault(f"others pushed to main {TRIES} times in a row; try again", "Conflict")
@@ -131,15 +137,12 @@ def _sentence(problem: Problem) -> str:
     return f"{problem.file}: {problem.message} ({problem.rule}; {problem.fix})"
 
 
-def report(source: Source, done: Submitted) -> None:
+def report(done: Submitted) -> None:
     """Say on stderr where the change is now, and in a folder what is left to do."""
-    if done.commit is not None:
-        output.note(f"{done.change.subject}: committed to main as {done.commit[:12]}")
+    subject = done.change.subject
+    if done.is_pushed:
+        output.note(f"{subject}: committed to main as {done.commit[:12]}")
         return
     for path, data in sorted(done.change.changes.items()):
         output.note(f"{'removed' if data is None else 'wrote'} {path}")
-    output.note(
-        f'next: git add -A && git commit -m "{done.change.subject}" && git push, or open a pull request'
-        if source.is_folder
-        else "nothing was pushed"
-    )
+    output.note(f'next: git add -A && git commit -m "{subject}" && git push, or open a pull request')

@@ -83,20 +83,23 @@ def wished(wish: Wish) -> RequestSpec:
     return found
 
 
-def quotes(state: State, spec: RequestSpec) -> tuple[Quote, ...]:
-    """One answer for each pool it could use, the earliest first; empty when it fits nowhere."""
+def quotes(state: State, spec: RequestSpec, name: str = UNFILED) -> tuple[Quote, ...]:
+    """One answer for each pool it could use, the earliest first; empty when it fits nowhere.
+
+    It would be filed now. Where nobody records when that is, its name decides among equals, as it will then.
+    """
     slice_ = slice_of(state, spec.slice)
     pools = state.wanted.pools
     fitting = candidate_pools(spec, slice_, pools)
     allowed = usable_pools(spec, slice_, state.wanted.project.limits, pools, None)
     request = Request(
-        key=f"{spec.slice}/{UNFILED}",
+        key=f"{spec.slice}/{name}",
         slice=spec.slice,
         nodes=spec.nodes,
         duration=int(spec.duration.total_seconds()),
         pools=fitting,
         priority=spec.priority,
-        filed_at=state.snapshot.now,
+        filed_at=0 if state.committed is None else state.snapshot.now,
         not_before=0 if spec.not_before is None else seconds(spec.not_before),
     )
     return quote(state.snapshot, request, {key: key not in allowed for key in fitting})

@@ -8,9 +8,9 @@ from datetime import timedelta
 from reconciler.commands import output
 from reconciler.commands.errors import NotFound
 from reconciler.commands.output import Form, spoken
+from reconciler.commands.schedule import full_plan
 from reconciler.commands.source import opened
 from reconciler.commands.state import State, clock, read_state, split
-from scheduler.plan import plan
 from scheduler.snapshot import Plan
 from scheduler.why import why
 from schemas.status import HOLDING, GPRStatus, Phase, Slip
@@ -46,7 +46,7 @@ def _of_phase(state: State, key: str, status: GPRStatus) -> Iterator[str]:
 
 
 def _of_queued(state: State, key: str, status: GPRStatus) -> Iterator[str]:
-    planned = plan(state.snapshot)
+    planned = full_plan(state.facts.requests, state.snapshot, state.wanted)
     if key not in state.snapshot.requests:
         yield f"It is not planned: {status.message or 'its slice is gone'}."
         return

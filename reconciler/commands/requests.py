@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from reconciler.commands import output
@@ -51,22 +51,18 @@ def create(  # noqa: PLR0913 - where, who, when, and how to answer: each is an o
     with opened(repo) as source:
         who = None if source.is_folder or dry_run else source.author(author)
         done = submit(source, clock(now), who, build, is_trial=dry_run)
-        estimate = _estimate(source, done, data, key)
+        estimate = _estimate(source, done, key)
         if dry_run:
             output.note(f"not filed; {gpr_path(slice_, name)} would be:")
         else:
-            report(source, done)
+            report(done)
     _answer_created(key, done, (data, estimate), form, is_trial=dry_run)
 
 
-def _estimate(source: Source, done: Submitted, data: bytes, key: str) -> dict[str, Any] | None:
+def _estimate(source: Source, done: Submitted, key: str) -> dict[str, Any] | None:
     """The earliest of its quotes; None when there is no start yet."""
-    path = gpr_path(*split(key))
-    from reconciler.store.port import Draft, Person
-
-    draft = Draft({path: data}, key, Person("egs", "egs@egs.dev"), done.before.now, source.commit_of(None))
-    spec = as_filed(source, source.store.write(draft), key)
-    answers = () if spec is None else quotes(done.before, spec)
+    spec = as_filed(source, done.commit, key)
+    answers = () if spec is None else quotes(done.before, spec, split(key)[1])
     return quote_json(answers[0], done.before) if answers and answers[0].start is not None else None
 
 
@@ -76,7 +72,7 @@ def _answer_created(
     slice_, name = split(key)
     data, estimate = content
     if form is not Form.TABLE:
-        facts = {"slice": slice_, "name": name, "path": gpr_path(slice_, name), "commit": done.commit}
+        facts = {"slice": slice_, "name": name, "path": gpr_path(slice_, name), "commit": done.shown}
         output.data({**facts, "dryRun": is_trial, "estimate": estimate}, form)
         return
     if is_trial:
@@ -105,12 +101,10 @@ def cancel(repo: str | None, key: str, author: str | None, now: str | None) -> N
 
     with opened(repo) as source:
         who = None if source.is_folder else source.author(author)
-        report(source, submit(source, clock(now), who, build))
+        report(submit(source, clock(now), who, build))
 
 
-def change(
-    repo: str | None, key: str, edits: Callable[[State], Sequence[Edit]], subject: str, author: str | None
-) -> None:
+def change(repo: str | None, key: str, edits: Sequence[Edit], subject: str, author: str | None) -> None:
     """Change fields of a request's file and nothing else in it."""
 
     def build(state: State, base: str) -> Change:
@@ -121,7 +115,7 @@ def change(
                 f"{key} is {status.phase} and never runs again; file a new request under a new name"
             )
         old = data = source.store.read_path(base, path) or b""
-        for field, value in edits(state):
+        for field, value in edits:
             data = _edited(path, data, ("spec", *field), value)
         if data == old:
             raise NotAllowed(f"{key} says so already; nothing is changed")
@@ -129,7 +123,7 @@ def change(
 
     with opened(repo) as source:
         who = None if source.is_folder else source.author(author)
-        report(source, submit(source, clock(None), who, build))
+        report(submit(source, clock(None), who, build))
 
 
 def _edited(path: str, data: bytes, field: tuple[str, ...], value: Any) -> bytes:

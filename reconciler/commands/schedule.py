@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from reconciler.commands.output import wire
 from reconciler.facts import Filed, Wanted
-from scheduler.fit import candidate_pools, limit_violations, would_fit
+from scheduler.fit import limit_violations, would_fit
 from scheduler.plan import plan
 from scheduler.reasons import Reason
 from scheduler.snapshot import Placement, Plan, PoolKey, Refusal, Snapshot
@@ -70,9 +70,23 @@ class Schedule:
     plan: Plan
 
 
-def schedule(requests: Mapping[str, GPRStatus], snapshot: Snapshot, unread: Iterable[Refusal]) -> Schedule:
-    """Plans `snapshot`; `unread` are requests whose files are refused and that nobody has on record."""
+def full_plan(requests: Mapping[str, GPRStatus], snapshot: Snapshot, wanted: Wanted) -> Plan:
+    """The plan, with what would fit for whoever fits nowhere: only the manifests can say that."""
     planned = plan(snapshot)
+    refusals = dict(planned.refusals)
+    for key, refusal in refusals.items():
+        slice_ = wanted.slices.get(requests[key].accepted_spec.slice)
+        if refusal.reason == Reason.FITS_NOWHERE and not refusal.would_fit and slice_ is not None:
+            fits = would_fit(requests[key].accepted_spec, slice_, wanted.pools)
+            refusals[key] = replace(refusal, message="no pool it may use could ever hold it", would_fit=fits)
+    return replace(planned, refusals=refusals)
+
+
+def schedule(
+    requests: Mapping[str, GPRStatus], snapshot: Snapshot, wanted: Wanted, unread: Iterable[Refusal] = ()
+) -> Schedule:
+    """Plans `snapshot`; `unread` are requests whose files are refused and that nobody has on record."""
+    planned = full_plan(requests, snapshot, wanted)
     ranked = [key for key in planned.order if key in requests]
     # Queued, but its slice is gone or has become too small for it: nobody plans it, and it is told so.
     outside = sorted(
@@ -108,16 +122,13 @@ def refusal_json(refusal: Refusal) -> dict[str, Any]:
 def unread_refusal(
     key: str, filed: Filed, spec: RequestSpec | None, wanted: Wanted, problems: Iterable[Problem]
 ) -> Refusal:
-    """Why a request that nobody has on record is not planned: what would fit, where its file can be read."""
+    """Why a request that nobody has on record is not planned, and what would be allowed."""
     slice_ = None if spec is None else wanted.slices.get(spec.slice)
     if spec is not None and slice_ is not None:
         broken = limit_violations(spec, slice_)
         if broken:
             allowed = "; ".join(f"{v.field} {v.allowed}" for v in broken)
             return Refusal(key, Reason.LIMIT_EXCEEDED, "; ".join(v.message for v in broken), allowed)
-        if not candidate_pools(spec, slice_, wanted.pools):
-            fits = would_fit(spec, slice_, wanted.pools)
-            return Refusal(key, Reason.FITS_NOWHERE, "no pool it may use could ever hold it", fits)
     path = gpr_path(*key.split("/"))
     rule = next((p.rule for p in problems if p.file == path and p.severity == "error"), "InvalidFile")
     return Refusal(key, rule, filed.problem)

@@ -26,6 +26,8 @@ from schemas.errors import Fault
 
 log = logging.getLogger(__name__)
 
+TAKE_OVER = "Take over"
+"""Summary of the commit that takes a term and decides nothing."""
 # Foreign commits on top of ours that are looked through for the last term; beyond, `at_least` is all we know.
 _LOOK_BACK = 200
 _PUSHES_REMEMBERED = 64  # more than any sensible budget for a minute
@@ -171,7 +173,7 @@ class BranchWriter:
         self._files = self._listing(tip)
         self._epoch = (last and last.epoch) or Epoch(now)
         term = max(self._term, at_least, last.term if last else 0) + 1
-        work = _Work({}, {}, last.intent if last else None, "Take over")
+        work = _Work({}, {}, last.intent if last else None, TAKE_OVER)
         return self._push(self._attempt(work, now, term, reroot=tip is None), now)
 
     def _listing(self, tip: str | None) -> dict[str, str]:
@@ -202,7 +204,7 @@ class BranchWriter:
         `intent` is the commit of `main` that the contents answer. A push beyond the budget waits, unless it
         is urgent. After CONFLICT or NotLeading the contents are to be made anew: others wrote in between.
         """
-        if self._unsettled and not self.settle():
+        if not self.settled():
             return Written(Outcome.UNKNOWN)
         if not self._leading:
             return NotLeading(self._by)
@@ -282,6 +284,10 @@ class BranchWriter:
         self._pending = {}
 
     # -- whose branch it is ----------------------------------------------------------------------------------
+
+    def settled(self) -> bool:
+        """True when no push's outcome is open; the branch is read if one is. See `tip` for what came of it."""
+        return not self._unsettled or self.settle()
 
     def settle(self) -> bool:
         """Read the branch and decide whose it is and what became of pushes; False when it cannot be read."""

@@ -17,7 +17,9 @@ import pytest
 import yaml
 
 from reconciler.clusters import faults as scripted
+from reconciler.clusters.embedded import EmbeddedCluster
 from reconciler.clusters.world import Job
+from schemas.cluster import Cluster
 from schemas.errors import UserError
 from schemas.status import GPRStatus
 from schemas.units import format_instant
@@ -170,7 +172,13 @@ class Play:
         if self.runs:
             self.world.controller = self.world.start()
 
-    def _driver(self, name: str) -> Any:
+    def _driver(self, name: str) -> EmbeddedCluster:
+        if name not in self.world.drivers:
+            path = f"clusters/{name}.yaml"
+            text = build.cluster(name, **self.specs[f"cluster {name}"])
+            document = build.parsed(path, text)
+            assert isinstance(document, Cluster)
+            self.world.drivers[name] = EmbeddedCluster(name, document.spec)
         return self.world.drivers[name]
 
     # -- what a story expects ---------------------------------------------------------------------------------

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+from pathlib import Path
+
+import pytest
 
 from schemas.collector import collector_paused
 from schemas.gpr import GPR
@@ -77,3 +80,17 @@ def test_every_field_of_the_template_is_overruled_by_the_request() -> None:
 def test_documents_of_later_kinds_count_for_nothing() -> None:
     later = document("WorkspaceRequest", "robots", {})
     assert check({"requests/robots.yaml": str(later).encode()}).documents == check().documents
+
+
+@pytest.mark.parametrize("rule", BY_ID)
+def test_every_rule_has_a_case(rule: str) -> None:
+    cases = (path.read_text("utf-8") for path in Path(__file__).parent.glob("test_*.py"))
+    assert any(f'"{rule}"' in text for text in cases)
+
+
+def test_a_slice_that_may_use_no_pool_gets_its_requests_refused() -> None:
+    problems = check({SLICE: {"limits.gpuShapes": ["L4"]}}).problems
+    assert {(problem.file, problem.rule) for problem in problems} == {
+        (SLICE, "UnknownShape"),
+        (TRAIN, "FitsNowhere"),
+    }

@@ -184,7 +184,7 @@ def test_other_kinds_are_refused_alike(path: str, changes: dict[str, Any], rule:
         pytest.param("clusters/\u202eeast.yaml", ["StrayFile"], id="a reordering character"),
         pytest.param(f"clusters/{'a' * 64}.yaml", ["StrayFile"], id="a name that is too long"),
         pytest.param("approvals/vision/ada.yaml", ["StrayFile"], id="an approval without its request"),
-        pytest.param("requests/robots.yaml", ["NotYetInEffect"], id="a workspace request is for later"),
+        pytest.param("requests/robots.yaml", ["KindNotYetInEffect"], id="a workspace request is for later"),
     ],
 )
 def test_paths_that_hold_no_document(path: str, rules: list[str]) -> None:

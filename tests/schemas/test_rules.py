@@ -44,6 +44,13 @@ def test_the_small_repository_breaks_no_rule() -> None:
 
 
 CASES = [
+    pytest.param(
+        {"project.yaml": {"admins": [{"email": "ada@a.com"}, {"email": "Ada@b.com"}]}},
+        "DuplicateAdmin",
+        "project.yaml",
+        ("spec", "admins", 1),
+        id="two admins of one short name",
+    ),
     pytest.param({"project.yaml": GONE}, "ProjectMissing", "project.yaml", (), id="no project.yaml"),
     pytest.param(
         {SLICE: GONE}, "UnknownSlice", TRAIN, ("spec", "slice"), id="a request in a folder without slice.yaml"

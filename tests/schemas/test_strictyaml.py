@@ -79,7 +79,24 @@ def test_an_ambiguous_plain_scalar_is_refused_with_quote_it(text: str, place: st
     assert load(place.format(f"'{text}'").encode()) in ({"a": text}, [text], {text: "a"})
 
 
-_ESCAPE = "\\"
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        pytest.param("no", "truth value", id="a word for false"),
+        pytest.param("010", "octal", id="a leading zero"),
+        pytest.param("0x10", "another base", id="a base"),
+        pytest.param("1_000", "skip '_'", id="an underscore"),
+        pytest.param("1e3", "a number to some", id="an exponent"),
+        pytest.param("1:30", "base of 60", id="a colon"),
+        pytest.param(".inf", "computed", id="an infinity"),
+        pytest.param("2026-11-21", "a date", id="a date"),
+        pytest.param("2026-11-21 08:00:00", "a time", id="a time without its T"),
+        pytest.param("<<", "merge", id="the merge key"),
+    ],
+)
+def test_a_refusal_says_what_others_would_read(text: str, reason: str) -> None:
+    with pytest.raises(Refused, match=reason):
+        load(f"a: {text}".encode())
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,186 @@
+"""`egs describe …`: everything that is known about one thing, as data and as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from reconciler.commands import output, tables
+from reconciler.commands.errors import NotFound, WrongUse
+from reconciler.commands.happenings import Filter, events
+from reconciler.commands.output import Form, wire
+from reconciler.commands.reasons import reasons
+from reconciler.commands.schedule import schedule
+from reconciler.commands.source import Source, opened
+from reconciler.commands.state import State, clock, read_state, split
+from schemas.status import WAITING, GPRStatus
+from schemas.units import instant
+from schemas.view import gpr_path
+
+EVENTS = 20
+"""Events of one thing that its description shows, the latest."""
+
+
+def describe_gpr(repo: str | None, now: str | None, key: str, form: Form) -> None:
+    """A request: what it asks for, where it stands, its checks with their logs, its slips, its cost."""
+    split(key)
+    with opened(repo) as source:
+        state = read_state(source, clock(now))
+        content = gpr(source, state, key)
+    _answer(content, form)
+
+
+def gpr(source: Source, state: State, key: str) -> dict[str, Any]:
+    """The data of `egs describe gpr`."""
+    slice_, name = split(key)
+    why = reasons(state, key)
+    status = state.facts.requests.get(key)
+    path = gpr_path(slice_, name)
+    problems = [p for p in state.problems if p.file == path]
+    return {
+        "slice": slice_,
+        "name": name,
+        "file": path if key in state.wanted.filed else None,
+        "why": why,
+        **_standing(state, key, status),
+        "status": None if status is None else status.model_dump(mode="json", by_alias=True),
+        "problems": [
+            {"rule": p.rule, "severity": p.severity, "message": p.message, "fix": p.fix} for p in problems
+        ],
+        "events": list(events(source, Filter(gpr=key), EVENTS)),
+    }
+
+
+def _standing(state: State, key: str, status: GPRStatus | None) -> dict[str, Any]:
+    """Rank, position and wait of a request that waits; they follow from the status and the clock."""
+    names = ("rank", "position", "estimatedStartTime", "estimatedWaitSeconds")
+    if status is None or status.phase not in WAITING:
+        return dict.fromkeys(names)
+    row = next(row for row in tables.queue(state) if f"{row['slice']}/{row['name']}" == key)
+    return {name: row[name] for name in names}
+
+
+def describe_slice(repo: str | None, now: str | None, name: str, form: Form) -> None:
+    """A slice: its people and bounds, its requests, what it used in each month."""
+    with opened(repo) as source:
+        state = read_state(source, clock(now))
+        spec = state.wanted.slices.get(name)
+        if spec is None:
+            raise NotFound("slice", name, state.wanted.slices)
+        usage = state.facts.usage.get(name)
+        content = {
+            "name": name,
+            "spec": spec.model_dump(mode="json", by_alias=True),
+            **{
+                k: v
+                for k, v in _row(tables.slices(state), name).items()
+                if k in ("waiting", "holding", "gpusHeld")
+            },
+            "requests": tables.gprs(state, name),
+            "usage": []
+            if usage is None
+            else [m.model_dump(mode="json", by_alias=True) for m in usage.months],
+            "events": list(events(source, Filter(slice=name), EVENTS)),
+        }
+    _answer(content, form)
+
+
+def describe_cluster(repo: str | None, now: str | None, name: str, form: Form) -> None:
+    """A cluster: its pools, how fresh its view is, and the schedule of its nodes."""
+    with opened(repo) as source:
+        state = read_state(source, clock(now))
+        if name not in state.wanted.clusters:
+            raise NotFound("cluster", name, state.wanted.clusters)
+        content = {
+            **_row(tables.clusters(state), name),
+            "spec": state.wanted.clusters[name].model_dump(mode="json", by_alias=True, exclude={"pools"}),
+            "schedule": _reservations(state, name),
+            "nodesOut": [row for row in tables.nodes(state, name) if row["state"] != "Ready"],
+            "events": list(events(source, Filter(cluster=name), EVENTS)),
+        }
+    _answer(content, form)
+
+
+def _reservations(state: State, cluster: str) -> list[dict[str, Any]]:
+    """Who has, and who will have, how many nodes of each pool."""
+    rows = schedule(state.facts.requests, state.snapshot, state.wanted).rows
+    return [
+        {
+            "request": row.key,
+            "phase": str(row.phase),
+            "pool": row.pool[1],
+            "count": state.facts.requests[row.key].accepted_spec.nodes,
+            "nodes": None if row.nodes is None else list(row.nodes),
+            "start": wire(row.start),
+            "end": wire(row.end),
+        }
+        for row in sorted(rows, key=lambda row: (row.start is None, row.start, row.key))
+        if row.pool is not None and row.pool[0] == cluster
+    ]
+
+
+def describe_node(repo: str | None, now: str | None, name: str, form: Form) -> None:
+    """A node: its state and why, its GPUs as last reported, its lease, and its calendar."""
+    cluster, slash, node = name.partition("/")
+    if not slash:
+        raise WrongUse(f"{name} names no node; write CLUSTER/NODE, for example east/h100-1")
+    with opened(repo) as source:
+        state = read_state(source, clock(now))
+        found = [row for row in tables.nodes(state) if (row["cluster"], row["name"]) == (cluster, node)]
+        if not found:
+            raise NotFound(
+                "node", name, (f"{key[0]}/{n}" for key, p in state.wanted.pools.items() for n in p.nodes)
+            )
+        record = state.facts.nodes.get((cluster, node))
+        lease = tables.held_nodes(state).get((cluster, node))
+        content = {
+            **found[0],
+            "heldUntil": None if lease is None else wire(instant(lease.held_until)),
+            "gpus": [] if record is None else [g.model_dump(mode="json", by_alias=True) for g in record.gpus],
+            "events": list(events(source, Filter(cluster=cluster, node=node), EVENTS)),
+        }
+    _answer(content, form)
+
+
+def _row(rows: tables.Rows, name: str) -> dict[str, Any]:
+    return next(row for row in rows if row["name"] == name)
+
+
+def _answer(content: dict[str, Any], form: Form) -> None:
+    if form is Form.TABLE:
+        output.text("\n".join(page(content)))
+    else:
+        output.data(content, form)
+
+
+def page(content: Any, indent: str = "") -> Iterator[str]:
+    """Data as people read it: a line for each value, blocks for what is inside; nothing for what is empty."""
+    for name, value in content.items():
+        if value is None or value in ([], {}, ""):
+            continue
+        if isinstance(value, dict):
+            yield f"{indent}{name}:"
+            yield from page(value, f"{indent}  ")
+        elif isinstance(value, list):
+            yield f"{indent}{name}:"
+            yield from _items(value, f"{indent}  ")
+        else:
+            yield from _line(f"{indent}{name}: ", value)
+
+
+def _items(items: list[Any], indent: str) -> Iterator[str]:
+    for item in items:
+        if isinstance(item, dict):
+            lines = list(page(item, f"{indent}  "))
+            yield f"{indent}- {lines[0].lstrip()}" if lines else f"{indent}-"
+            yield from lines[1:]
+        else:
+            yield from _line(f"{indent}- ", item)
+
+
+def _line(head: str, value: Any) -> Iterator[str]:
+    """One value; the lines of a log stay lines, under their name."""
+    first, *more = output.shown(value).splitlines() or [""]
+    yield f"{head}{first}"
+    for line in more:
+        yield f"{' ' * len(head)}{line}"

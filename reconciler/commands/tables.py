@@ -1,0 +1,268 @@
+"""The rows of `egs get …`, from a state and the clock. Pure; what a row holds is documented in docs/commands.md."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from reconciler.commands.output import wire
+from reconciler.commands.schedule import Row, schedule
+from reconciler.commands.state import State
+from reconciler.facts import NodeKey
+from scheduler.concrete import choose_nodes, in_order_of_begin, need
+from scheduler.plan import plan
+from scheduler.rank import rank_key
+from scheduler.snapshot import FOREVER, Lease, Snapshot
+from schemas.status import HOLDING, WAITING, GPRStatus, NodeState, Phase
+from schemas.units import format_duration, instant
+
+Rows = list[dict[str, Any]]
+
+
+def gprs(state: State, slice_: str | None = None, phase: str | None = None) -> Rows:
+    """Every request, whatever its phase, by slice and name."""
+    return [
+        gpr_row(key, status)
+        for key, status in sorted(state.facts.requests.items())
+        if slice_ in (None, key.partition("/")[0]) and phase in (None, str(status.phase))
+    ]
+
+
+def gpr_row(key: str, status: GPRStatus) -> dict[str, Any]:
+    """A request in one row."""
+    spec, held, name = status.accepted_spec, status.assignment, key.partition("/")
+    return {
+        "slice": name[0],
+        "name": name[2],
+        "displayName": spec.display_name,
+        "phase": str(status.phase),
+        "reason": status.reason,
+        "message": status.message,
+        "priority": spec.priority,
+        "nodes": spec.nodes,
+        "gpusPerNode": spec.gpus_per_node,
+        "gpuShapes": list(spec.gpu_shapes),
+        "duration": format_duration(spec.duration),
+        "estimatedStartTime": wire(status.estimated_start_time),
+        "estimatedEndTime": wire(status.estimated_end_time),
+        "startTime": wire(status.start_time),
+        "endTime": wire(status.end_time),
+        "cluster": held.cluster if held else status.estimated_cluster,
+        "pool": held.pool if held else status.estimated_pool,
+        "nodeNames": list(held.nodes) if held else None,
+        "retryCount": status.retry_count,
+        "delayedCount": status.delayed_count,
+        "cost": None if status.cost is None else status.cost.amount,
+    }
+
+
+def slices(state: State) -> Rows:
+    """Every slice in force, with what it asks for, holds and has used."""
+    rows = []
+    for name, spec in sorted(state.wanted.slices.items()):
+        own = [s for k, s in state.facts.requests.items() if k.partition("/")[0] == name]
+        usage = state.facts.usage.get(name)
+        rows.append(
+            {
+                "name": name,
+                "clusters": list(spec.clusters),
+                "members": [person.email for person in spec.members],
+                "quotaGpus": None if spec.quota is None else spec.quota.gpus,
+                "weight": spec.weight,
+                "waiting": sum(s.phase in WAITING for s in own),
+                "holding": sum(s.phase in HOLDING for s in own),
+                "gpusHeld": sum(_gpus(state, s) for s in own if s.phase in HOLDING),
+                "gpuHours": 0.0 if usage is None else round(sum(m.gpu_hours for m in usage.months), 4),
+                "cost": 0.0 if usage is None else round(sum(m.amount for m in usage.months), 4),
+                "currency": state.wanted.project.currency,
+            }
+        )
+    return rows
+
+
+def _gpus(state: State, status: GPRStatus) -> int:
+    held = status.assignment
+    pool = None if held is None else state.wanted.pools.get((held.cluster, held.pool))
+    return 0 if held is None or pool is None else len(held.nodes) * pool.gpus_per_node
+
+
+def clusters(state: State) -> Rows:
+    """Every cluster in force: whether it answers, how fresh that is, and what its pools have."""
+    held = held_nodes(state)
+    rows = []
+    for name, spec in sorted(state.wanted.clusters.items()):
+        reach = state.facts.clusters.get(name)
+        rows.append(
+            {
+                "name": name,
+                "driver": spec.driver,
+                "mode": spec.mode,
+                "reachable": None if reach is None else reach.reachable,
+                "since": None if reach is None else wire(reach.since),
+                "statusTime": None if state.committed is None else wire(state.committed.at),
+                "pools": [_pool_row(state, name, pool.name, held) for pool in spec.pools],
+            }
+        )
+    return rows
+
+
+def _pool_row(state: State, cluster: str, pool: str, held: Mapping[NodeKey, Lease]) -> dict[str, Any]:
+    found = state.wanted.pools[cluster, pool]
+    out = {n for n in found.nodes if _state(state, (cluster, n)) is not NodeState.READY}
+    leased = {n for n in found.nodes if (cluster, n) in held}
+    return {
+        "name": pool,
+        "gpuShape": found.gpu_shape,
+        "gpusPerNode": found.gpus_per_node,
+        "memoryPerGpu": found.memory_per_gpu,
+        "pricePerGpuHour": found.price_per_gpu_hour,
+        "nodes": len(found.nodes),
+        "leased": len(leased),
+        "out": len(out),
+        "free": len(set(found.nodes) - out - leased),
+    }
+
+
+def nodes(state: State, cluster: str | None = None, pool: str | None = None) -> Rows:
+    """Every node of the manifests: what it is, who has it, and its calendar from now on."""
+    held, calendars = held_nodes(state), calendar_of_nodes(state)
+    return [
+        node_row(state, (key[0], name), key[1], held, calendars)
+        for key, found in sorted(state.wanted.pools.items())
+        for name in found.nodes
+        if cluster in (None, key[0]) and pool in (None, key[1])
+    ]
+
+
+def node_row(
+    state: State, node: NodeKey, pool: str, held: Mapping[NodeKey, Lease], calendars: Mapping[NodeKey, Rows]
+) -> dict[str, Any]:
+    """A node in one row."""
+    record, lease = state.facts.nodes.get(node), held.get(node)
+    return {
+        "cluster": node[0],
+        "pool": pool,
+        "name": node[1],
+        "state": str(_state(state, node)),
+        "reason": None if record is None else record.reason,
+        "message": None if record is None else record.message,
+        "since": None if record is None else wire(record.since),
+        "lease": None if lease is None else lease.key,
+        "schedule": calendars.get(node, []),
+    }
+
+
+def _state(state: State, node: NodeKey) -> NodeState:
+    record = state.facts.nodes.get(node)
+    return NodeState.READY if record is None else record.state
+
+
+def held_nodes(state: State) -> dict[NodeKey, Lease]:
+    """Which lease has which node now."""
+    return {(lease.pool[0], n): lease for lease in state.snapshot.leases.values() for n in lease.nodes}
+
+
+def calendar_of_nodes(state: State) -> dict[NodeKey, Rows]:
+    """Who has each node when: leases, maintenance, and the names that the plan would choose as things are.
+
+    Names of nodes are promised only when a start is decided; until then an entry is `tentative`.
+    """
+    snapshot = state.snapshot
+    found: dict[NodeKey, Rows] = {}
+    for lease in sorted(snapshot.leases.values(), key=lambda lease: (lease.held_from, lease.key)):
+        _enter(found, lease, is_tentative=False)
+    for lease in tentative_leases(snapshot):
+        _enter(found, lease, is_tentative=True)
+    for pool in snapshot.pools.values():
+        for node, windows in pool.windows.items():
+            for window in windows:
+                if window.begin > 0 or window.end < FOREVER:
+                    row = _calendar_row(None, window.begin, window.end, is_tentative=False)
+                    found.setdefault((pool.key[0], node), []).append(row)
+    return {node: sorted(rows, key=lambda row: str(row["begin"])) for node, rows in found.items()}
+
+
+def tentative_leases(snapshot: Snapshot) -> list[Lease]:
+    """The plan with names: as it would be carried out if nothing happened any more."""
+    planned, leases = plan(snapshot), list(snapshot.leases.values())
+    found = []
+    for place in in_order_of_begin(snapshot, planned):
+        pool, request = snapshot.pools[place.pool], snapshot.requests[place.key]
+        wanted = need(pool, request, place, snapshot.now)
+        names = choose_nodes(pool, leases, wanted)
+        if names is not None:
+            hold = wanted.hold
+            lease = Lease(
+                place.key, request.slice, place.pool, names, hold.begin, place.start, place.end, hold.end
+            )
+            leases.append(lease)
+            found.append(lease)
+    return found
+
+
+def _enter(found: dict[NodeKey, Rows], lease: Lease, *, is_tentative: bool) -> None:
+    for node in lease.nodes:
+        row = _calendar_row(lease.key, lease.held_from, lease.held_until, is_tentative=is_tentative)
+        found.setdefault((lease.pool[0], node), []).append(row)
+
+
+def _calendar_row(key: str | None, begin: int, end: int, *, is_tentative: bool) -> dict[str, Any]:
+    """One stretch of a node's time, preparation and cleaning included; no request: maintenance."""
+    return {
+        "request": key,
+        "begin": wire(instant(begin)),
+        "end": None if end >= FOREVER else wire(instant(end)),
+        "tentative": is_tentative,
+    }
+
+
+def queue(state: State, slice_: str | None = None) -> Rows:
+    """Who waits, in rank order: the promised start where one is committed, else the planned one."""
+    planned = {row.key: row for row in schedule(state.facts.requests, state.snapshot, state.wanted).rows}
+    waiting = sorted(
+        (k for k, s in state.facts.requests.items() if s.phase in WAITING), key=lambda key: _order(state, key)
+    )
+    ahead: Counter[tuple[str, str] | None] = Counter()
+    rows = []
+    for key in waiting:
+        status, row = state.facts.requests[key], planned[key]
+        where = _where(status, row)
+        ahead[where] += 1
+        if slice_ in (None, key.partition("/")[0]):
+            rows.append(_queue_row(state, status, row, ahead[where]))
+    return rows
+
+
+def _order(state: State, key: str) -> tuple[bool, Any]:
+    request = state.snapshot.requests.get(key)
+    return (request is None, key if request is None else rank_key(request))
+
+
+def _where(status: GPRStatus, row: Row) -> tuple[str, str] | None:
+    if status.estimated_cluster is not None and status.estimated_pool is not None:
+        return (status.estimated_cluster, status.estimated_pool)
+    return row.pool
+
+
+def _queue_row(state: State, status: GPRStatus, row: Row, position: int) -> dict[str, Any]:
+    start = status.estimated_start_time or row.start
+    where, (slice_, _, name) = _where(status, row), row.key.partition("/")
+    wait = None if start is None else max(timedelta(), start - state.now)
+    return {
+        "rank": row.rank,
+        "position": None if where is None or row.rank is None else position,
+        "slice": slice_,
+        "name": name,
+        "phase": str(status.phase),
+        "priority": status.accepted_spec.priority,
+        "nodes": status.accepted_spec.nodes,
+        "estimatedStartTime": wire(start),
+        "estimatedWaitSeconds": None if wait is None else int(wait.total_seconds()),
+        "cluster": None if where is None else where[0],
+        "pool": None if where is None else where[1],
+        "promised": status.estimated_start_time is not None,
+        "delayedCount": status.delayed_count,
+        "reason": row.reason if status.phase is Phase.QUEUED else "NeedsApproval",
+    }
