@@ -94,18 +94,23 @@ def _slips(before: Snapshot | None, world: Snapshot, planned: Plan, folded: Fold
 
 def _slipped(status: GPRStatus, slip: Moved, at: datetime) -> GPRStatus:
     to = None if slip.now is None else instant(slip.now)
-    return with_slip(status, to, slip.causes[0].cause, _blamed(slip), at)
+    return with_slip(status, to, _cause(slip), _blamed(slip), at)
+
+
+def _cause(slip: Moved) -> Cause:
+    """Nothing changed but the time: whoever had to decide the start did not."""
+    return slip.causes[0].cause if slip.causes else Cause.CONTROLLER_ABSENT
 
 
 def _blamed(slip: Moved) -> str:
     """What did it; several when no single change did."""
-    return ", ".join(dict.fromkeys(change.by or change.key or "controller" for change in slip.causes))
+    return ", ".join(dict.fromkeys(c.by or c.key or "controller" for c in slip.causes)) or "controller"
 
 
 def _delayed(slip: Moved, at: datetime) -> Event:
     to = "an unknown time" if slip.now is None else f"{instant(slip.now):%Y-%m-%d %H:%M:%SZ}"
     was = f"{instant(slip.was):%Y-%m-%d %H:%M:%SZ}"
-    cause = f"{slip.causes[0].cause} ({_blamed(slip)})"
+    cause = f"{_cause(slip)} ({_blamed(slip)})"
     return Event(at, Told.DELAYED, f"{slip.key} moved from {was} to {to}: {cause}", slip.key)
 
 
@@ -214,7 +219,10 @@ def _accounted(
     result, told = dict(after), []
     for key, status in after.items():
         old = before.get(key)
-        if old is None or status.phase is not Phase.QUEUED or status.delayed_count > old.delayed_count:
+        if old is None or status.phase is not Phase.QUEUED:
+            continue
+        if status.slips and status.slips[-1].at == at:
+            result[key] = _with_last_slip_to(status)
             continue
         was, now = old.estimated_start_time, status.estimated_start_time
         if was is None or (now is not None and now <= was):
@@ -227,6 +235,14 @@ def _accounted(
         )
         told.append(Event(at, Told.DELAYED, f"{key} lost its start: {cause} ({by})", key))
     return result, told
+
+
+def _with_last_slip_to(status: GPRStatus) -> GPRStatus:
+    """A slip that was noted before planning says where planning took the promise."""
+    last, to = status.slips[-1], status.estimated_start_time
+    if last.now == to:
+        return status
+    return status.model_copy(update={"slips": (*status.slips[:-1], last.model_copy(update={"now": to}))})
 
 
 def due_starts(world: Snapshot, planned: Plan, settings: Settings) -> tuple[Placement, ...]:

@@ -9,7 +9,7 @@ from reconciler.conditions import has_condition, with_condition, without_conditi
 from reconciler.events import Event, Told
 from reconciler.facts import Facts, Turn, Wanted
 from scheduler.plan import plan
-from scheduler.snapshot import Snapshot
+from scheduler.snapshot import Lease, Snapshot
 from schemas.status import Condition, GPRStatus, Phase
 from schemas.units import format_duration
 
@@ -43,7 +43,7 @@ def _turn(
         message = f"{format_duration(asked)} of grace is more than the project's {format_duration(most)}"
         return _refused(key, status, message, facts), snapshot
     longer = _with_longer_lease(key, asked - status.extended_by, snapshot)
-    hurt = _first_hurt(snapshot, longer)
+    hurt = _first_in_the_way(longer.leases[key], longer) or _first_hurt(snapshot, longer)
     if hurt is not None:
         message = f"it would make {hurt} start later than promised"
         return _refused(key, status, message, facts), snapshot
@@ -68,6 +68,18 @@ def _with_longer_lease(key: str, by: timedelta, snapshot: Snapshot) -> Snapshot:
     lease, more = snapshot.leases[key], int(by.total_seconds())
     longer = replace(lease, end=lease.end + more, held_until=lease.held_until + more)
     return replace(snapshot, leases={**snapshot.leases, key: longer})
+
+
+def _first_in_the_way(lease: Lease, snapshot: Snapshot) -> str | None:
+    """The first request decided already whose nodes, or whose slice, this lease would still hold at its start."""
+
+    def clashes(other: Lease) -> bool:
+        meets = other.start < lease.end and lease.start < other.end
+        held = other.held_from < lease.held_until and lease.held_from < other.held_until
+        shares = other.pool == lease.pool and not set(lease.nodes).isdisjoint(other.nodes)
+        return (other.slice == lease.slice and meets) or (shares and held)
+
+    return next((k for k, o in sorted(snapshot.leases.items()) if k != lease.key and clashes(o)), None)
 
 
 def _first_hurt(before: Snapshot, after: Snapshot) -> str | None:

@@ -104,6 +104,7 @@ class Scene:
     wanted: Wanted
     seen: Seen
     nodes: Mapping[NodeKey, NodeRecord]
+    clusters: Mapping[str, Reachability] = field(default_factory=dict)
 
     def is_out(self, cluster: str, node: str) -> bool:
         """True when that node serves nobody new; see `reconciler.health`."""

@@ -43,7 +43,7 @@ def fold(facts: Facts, wanted: Wanted, seen: Seen, settings: Settings, now: date
     gather = _Gather(dict(facts.requests))
     clusters = _reachability(facts, wanted, seen, now, gather)
     wanted, held = _with_held_deletions(facts, wanted, now, gather)
-    scene = Scene(now, settings, wanted, seen, facts.nodes)
+    scene = Scene(now, settings, wanted, seen, facts.nodes, clusters)
     for key in sorted({*facts.requests, *wanted.filed}):
         gather.turn(key, file_turn(key, wanted.filed.get(key), gather.requests.get(key), scene))
         status = gather.requests.get(key)

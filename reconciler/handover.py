@@ -207,14 +207,21 @@ def _why_late(status: GPRStatus, scene: Scene) -> tuple[Cause, str]:
     skipped = next((c.node for c in reversed(status.checks) if not c.passed), None)
     if skipped is not None:
         return Cause.CHECKS_FAILED, f"{cluster}/{skipped}"
-    if any(not passed(status, node) for node in status.assignment.nodes) and not _decided_late(status, scene):
+    if _checks_run(status, scene):
         return Cause.CHECKS_FAILED, cluster
+    reach = scene.clusters.get(cluster)
+    if reach is not None and status.held_from is not None and reach.since > status.held_from:
+        return Cause.CLUSTER_UNREACHABLE, cluster
     return Cause.CONTROLLER_ABSENT, "controller"
 
 
-def _decided_late(status: GPRStatus, scene: Scene) -> bool:
-    """True when the nodes were taken too late for the time that checks need."""
+def _checks_run(status: GPRStatus, scene: Scene) -> bool:
+    """True when checks were begun in time and take longer than the cluster's manifest says."""
     assert status.assignment is not None
     start, held = status.estimated_start_time, status.held_from
     spec = scene.wanted.clusters.get(status.assignment.cluster)
-    return start is not None and held is not None and spec is not None and start - held < spec.prepare
+    in_time = start is not None and held is not None and spec is not None and start - held >= spec.prepare
+    return in_time and any(
+        isinstance(scene.seen.outcomes.checks.get((status.uid, node, "pre")), Busy)
+        for node in status.assignment.nodes
+    )

@@ -110,7 +110,9 @@ class Reconciler:
         events = (*self._notes, *decision.events)
         held = self._commit(decision, wanted, events, reachable=reachable)  # 6, 7
         if not self._branch.leading:
-            return self._reading(now)
+            return Cycle(
+                now, False, now + RETRY
+            )  # to follow whoever leads, or to put right what a stranger did
         facts = self._branch.facts
         assert facts is not None
         answers = self._carry_out(wanted, at(facts, now), seen, now)  # 8
@@ -234,11 +236,13 @@ class Reconciler:
         files |= self._desired.accepted_files()
         summary = summarised(events)
         result = self._branch.write(decision.facts, files, events, summary, urgent=decision.urgent)
-        self._unsure = () if result.landed else (*self._unsure, *events)[-MOST_UNSURE:]
         if result.landed:
-            self._before_wanted, self._notes = wanted, []
+            self._before_wanted, self._notes, self._unsure = wanted, [], ()
             return None
-        return result.until if isinstance(result, Postponed) else now
+        if isinstance(result, Postponed):
+            return result.until
+        self._unsure = tuple(dict.fromkeys((*self._unsure, *events)))[-MOST_UNSURE:]
+        return now
 
     def _carry_out(self, wanted: Wanted, facts: Facts, seen: Seen, now: datetime) -> Answers:
         planned = actions(wanted, facts, seen, now)

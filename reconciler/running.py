@@ -124,7 +124,8 @@ def _all_lost(key: str, status: GPRStatus, scene: Scene) -> Turn:
     assert status.end_time is not None
     cluster = scene.wanted.clusters.get(status.assignment.cluster)
     cost = cost_until(status, cluster, scene.wanted.project.currency, scene.now)
-    left = max(timedelta(minutes=1), status.end_time - scene.now)
+    minute = timedelta(minutes=1)  # durations are written in whole minutes
+    left = max(minute, (status.end_time - scene.now) // minute * minute)
     if not status.accepted_spec.requeue_on_failure:
         text = "failed: all its nodes are lost and it does not want to be queued again"
         update = {"phase": advance(status.phase, Move.FAIL), "reason": "NodeLost", "message": text}

@@ -7,9 +7,10 @@ board knows nothing of rank: `scheduler.plan` decides who is put on it and who i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
+from scheduler.bounds import Bounds, Size, wanted_from
 from scheduler.calendar import PoolCalendar, Share, Steps
 from scheduler.snapshot import FOREVER, Pool, PoolKey, Request, Snapshot, Window
 from scheduler.stretches import free_stretches, leases_by_pool
@@ -29,7 +30,7 @@ class Spot:
 class Board:
     """Free nodes of every pool and free time of every slice."""
 
-    __slots__ = ("_now", "_pools", "_slices", "calendars", "stretches")
+    __slots__ = ("_bounds", "_now", "_pools", "_slices", "calendars", "stretches")
 
     def __init__(self, snapshot: Snapshot) -> None:
         """Holds the snapshot's leases and nothing else."""
@@ -43,6 +44,7 @@ class Board:
         self.calendars = {
             key: PoolCalendar(nodes.values(), snapshot.now) for key, nodes in self.stretches.items()
         }
+        self._bounds = Bounds(snapshot.now, snapshot.requests.values())
         self._slices: dict[str, Steps] = {}
         for lease in snapshot.leases.values():
             self._occupy(lease.slice, lease.start, lease.end, -1)
@@ -52,20 +54,27 @@ class Board:
         twin = object.__new__(type(self))
         twin._now, twin._pools, twin.stretches = self._now, self._pools, self.stretches
         twin.calendars = {key: calendar.copy() for key, calendar in self.calendars.items()}
+        twin._bounds = self._bounds.copy()
         twin._slices = {key: steps.copy() for key, steps in self._slices.items()}
         return twin
 
     def earliest(self, request: Request, before: int = FOREVER) -> Spot | None:
         """The earliest spot among the request's open pools that starts before `before`; ties: the first pool."""
-        best = None
-        for key in request.pools:
-            pool = self._pools.get(key)
-            if pool is None or not pool.open:
-                continue
-            start = self._earliest_in(pool, request, before)
-            if start is not None:
-                best, before = spot(pool, request, start, self._now), start
-        return best
+        return self._search(request, before, self._candidates(request))
+
+    def advance(self, request: Request, place: Spot) -> Spot:
+        """Moves the request from `place` to its earliest spot among all others; none earlier: it stays."""
+        known = [self._once_lifted(request, place, pool) for pool in self._candidates(request)]
+        earlier = [candidate for candidate in known if candidate.least < place.start]
+        if not earlier:
+            return place
+        self._give(request, place)
+        better = self._search(request, place.start, earlier)
+        if better is None:
+            self.put_back(request, place)
+            return place
+        self._bounds.give(place.pool, place.hold.begin, self._margin(place.pool))
+        return self.put(request, better)
 
     def fits(self, request: Request, place: Spot) -> bool:
         """The slice and enough nodes are free for the whole of `place`."""
@@ -94,6 +103,10 @@ class Board:
 
     def lift(self, request: Request, place: Spot) -> None:
         """Gives back what `put` took."""
+        self._give(request, place)
+        self._bounds.give(place.pool, place.hold.begin, self._margin(place.pool))
+
+    def _give(self, request: Request, place: Spot) -> None:
         self.calendars[place.pool].give(place.shares, place.hold.begin, place.hold.end)
         self._occupy(request.slice, place.start, place.end, 1)
 
@@ -104,20 +117,71 @@ class Board:
             self._slices[slice_] = Steps(self._now, 1)
         self._slices[slice_].add(start, end, amount)
 
-    def _earliest_in(self, pool: Pool, request: Request, before: int) -> int | None:
-        calendar, steps = self.calendars[pool.key], self._slices.get(request.slice)
-        length = pool.prepare + request.duration + pool.drain
-        start = floor(pool, request, self._now)
-        while True:
-            begin = calendar.earliest(request.nodes, length, start - pool.prepare, before - pool.prepare)
-            if begin is None or steps is None:
-                return None if begin is None else begin + pool.prepare
+    def _candidates(self, request: Request) -> list[_Candidate]:
+        """The request's open pools with what is known of each, the one that may be earliest first."""
+        size, found = self._bounds.sizes.below(request), []
+        for order, key in enumerate(request.pools):
+            pool = self._pools.get(key)
+            if pool is not None and pool.open:
+                least = floor(pool, request, self._now)
+                shown = self._bounds.of(key, size) + pool.prepare
+                found.append(_Candidate(max(least, shown), order, least, pool))
+        return sorted(found, key=lambda known: (known.least, known.order))
+
+    def _search(self, request: Request, before: int, candidates: Sequence[_Candidate]) -> Spot | None:
+        size = self._bounds.sizes.above(request)
+        best: _Candidate | None = None
+        for known in candidates:
+            # Of equally early pools the first in the request's order is taken, whichever is searched first.
+            until = before + 1 if best is not None and known.order < best.order else before
+            if known.least < until:
+                start = self._earliest_in(request, known, until, size)
+                if start is not None:
+                    best, before = known, start
+        return None if best is None else spot(best.pool, request, before, self._now)
+
+    def _earliest_in(self, request: Request, known: _Candidate, before: int, size: Size) -> int | None:
+        pool, steps = known.pool, self._slices.get(request.slice)
+        calendar, length = self.calendars[pool.key], self._length(pool.key, request)
+        begin = calendar.earliest(request.nodes, length, known.least - pool.prepare, before - pool.prepare)
+        self._bounds.show(pool.key, size, before - pool.prepare if begin is None else begin)
+        while begin is not None and steps is not None:
             start = begin + pool.prepare
             free_from = steps.first_gap(1, request.duration, start, before)
             if free_from is None or free_from == start:
                 return free_from
             # The slice runs something else there: look again from where it is free.
-            start = free_from
+            begin = calendar.earliest(
+                request.nodes, length, free_from - pool.prepare, before - pool.prepare
+            )
+        return None if begin is None else begin + pool.prepare
+
+    def _once_lifted(self, request: Request, place: Spot, known: _Candidate) -> _Candidate:
+        """What is known of a pool when the request's own hold at `place` is no longer counted."""
+        if known.pool.key != place.pool or known.floor >= place.start:
+            return known
+        begin, reach = place.hold.begin, place.start - self._length(place.pool, request) + 1
+        if known.least >= reach and self.calendars[place.pool].room(begin - 1, begin) < request.nodes:
+            # All that is left are holds that lie over the instant before its own, and that one is full.
+            self._bounds.show(place.pool, self._bounds.sizes.above(request), begin)
+            return replace(known, least=place.start)
+        return replace(known, least=min(known.least, max(known.floor, reach)))
+
+    def _margin(self, key: PoolKey) -> int:
+        return self._pools[key].prepare + self._pools[key].drain
+
+    def _length(self, key: PoolKey, request: Request) -> int:
+        return request.duration + self._margin(key)
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A pool for a request: no start before `least` is possible, and `floor` is why without looking at nodes."""
+
+    least: int
+    order: int
+    floor: int
+    pool: Pool
 
 
 def floor(pool: Pool, request: Request, now: int) -> int:

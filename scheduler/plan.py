@@ -74,12 +74,7 @@ class _Planning:
         for i, request in enumerate(self.requests):
             place = self.spots[i]
             if place is not None:
-                self.board.lift(request, place)
-                better = self.board.earliest(request, before=place.start)
-                if better is None:
-                    self.board.put_back(request, place)
-                else:
-                    self._put(i, better)
+                self._note(i, self.board.advance(request, place))
 
     def result(self) -> Plan:
         """The plan, in the order of the rank."""

@@ -15,6 +15,7 @@ from typing import Self
 
 from reconciler.branch import Loaded, StatusBranch
 from reconciler.commands.errors import WrongUse
+from reconciler.commands.output import working
 from reconciler.commands.source import MAIN, STATUS, Changes, no_main
 from reconciler.commands.worktree import person
 from reconciler.settings import Settings
@@ -107,7 +108,8 @@ class Bare:
 
     def _fetched(self) -> Mapping[str, str]:
         if self._tips is None:
-            self._tips = self.store.fetch([MAIN, STATUS])
+            with working("Fetching"):
+                self._tips = self.store.fetch([MAIN, STATUS])
         return self._tips
 
     def _fetch_other(self, name: str) -> str:

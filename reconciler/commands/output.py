@@ -5,9 +5,10 @@ Times are RFC 3339 UTC in data and local in tables. Data is a stable contract (d
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,18 @@ class Form(StrEnum):
 def note(sentence: str) -> None:
     """Tell a person something that is not the answer."""
     sys.stderr.write(f"egs: {sentence}\n")
+
+
+@contextlib.contextmanager
+def working(what: str) -> Iterator[None]:
+    """A sign on stderr that something goes on, if somebody is there to see it."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(f"{what} …"):
+        yield
 
 
 def text(line: str) -> None:

@@ -88,7 +88,7 @@ def _not_pushed(outcome: Outcome) -> Exception:
         return NotAllowed(
             "the server refused the push to main, which may be protected; make the change in a work tree "
             "and open a pull request",
-            "PushRefused",
+            "PushFailed",
         )
     return Fault("the server did not answer whether the change arrived; look at main before trying again")
 
@@ -107,7 +107,7 @@ def _check(source: Source, state: State, commits: tuple[str, str], changes: Chan
     found += _forbidden_edits(source, state, commits[1], changes)
     if found:
         raise NotAllowed(
-            "nothing is changed, because it would be invalid: " + "; ".join(map(_sentence, found)), "Invalid"
+            f"nothing is changed, because it would be invalid: {'; '.join(map(_sentence, found))}"
         )
 
 

@@ -22,6 +22,9 @@ from schemas.view import gpr_path
 Edit = tuple[tuple[str, ...], Any]
 """A field below `spec`, and its new value; None takes it out."""
 
+WORDS = frozenset({"displayName", "instanceType", "model"})
+"""Fields that hold text alone: whatever is typed is meant as it is, `Try 2: larger` too."""
+
 
 def create(  # noqa: PLR0913 - where, who, when, and how to answer: each is an option of the command
     repo: str | None,
@@ -165,7 +168,7 @@ def assignments(words: Sequence[str]) -> Sequence[Edit]:
         if not equals or not name:
             raise WrongUse(f"{word} is not FIELD=VALUE; write for example nodes=4 or network.rdma=true")
         _check_field(field)
-        edits.append((field, _value(word, text)))
+        edits.append((field, text or None if field[0] in WORDS else _value(word, text)))
     return edits
 
 

@@ -84,7 +84,9 @@ def _open(given: str | None, stack: contextlib.ExitStack) -> Source:
         return stack.enter_context(Bare.opened(given))
     folder = _root(Path.cwd()) if given is None else Path(given).expanduser()
     if not folder.is_dir():
-        raise WrongUse(f"{given} is neither a folder nor a URL; name the repository with --repo PATH|URL")
+        # An address that was mistyped may hold a password.
+        shown = "what --repo names" if "@" in str(given) else str(given)
+        raise WrongUse(f"{shown} is neither a folder nor a URL; name the repository with --repo PATH|URL")
     if is_bare(folder):
         return stack.enter_context(Bare.opened(str(folder)))
     tree = WorkTree(folder.resolve()) if (folder / ".git").exists() else None

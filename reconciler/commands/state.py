@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from reconciler.clock import SystemClock
 from reconciler.commands.errors import NotFound, WrongUse
+from reconciler.commands.output import working
 from reconciler.commands.source import Source
 from reconciler.desired import Desired
 from reconciler.extension import extended
@@ -51,7 +52,9 @@ def read_state(source: Source, now: datetime, ref: str | None = None) -> State:
     desired = Desired(source.store, source.cache)
     if loaded is not None:
         desired.restore(loaded.accepted)
-    desired.update(source.commit_of(ref))
+    commit = source.commit_of(ref)
+    with working("Reading"):
+        desired.update(commit)
     before = Facts(now) if loaded is None else loaded.facts
     wanted = desired.wanted(before)
     facts = preview(before, wanted, now, EPOCH if loaded is None else None)

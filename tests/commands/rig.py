@@ -53,7 +53,9 @@ def fleet(**files: str) -> dict[str, str]:
     base = {
         "project.yaml": project(),
         "clusters/east.yaml": cluster(nodes=4, pricePerGpuHour=2.5),
-        "slices/a/slice.yaml": slice_("a", quota={"gpus": 16}, limits={"maxDuration": "7d", "maxPriority": 200}),
+        "slices/a/slice.yaml": slice_(
+            "a", quota={"gpus": 16}, limits={"maxDuration": "7d", "maxPriority": 200}
+        ),
         "slices/b/slice.yaml": slice_("b"),
     }
     return base | files

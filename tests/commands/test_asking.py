@@ -13,7 +13,14 @@ from tests.support.world import cluster
 
 POOLS = [
     {"name": "h100", "gpuShape": "H100-80GB", "gpusPerNode": 8, "memoryPerGpu": 80, "nodes": 4},
-    {"name": "l40s", "gpuShape": "L40S-48GB", "gpusPerNode": 4, "memoryPerGpu": 48, "nodes": 2, "pricePerGpuHour": 1.1},
+    {
+        "name": "l40s",
+        "gpuShape": "L40S-48GB",
+        "gpusPerNode": 4,
+        "memoryPerGpu": 48,
+        "nodes": 2,
+        "pricePerGpuHour": 1.1,
+    },
 ]
 TWO_POOLS = {"clusters/east.yaml": cluster(pools=POOLS, pricePerGpuHour=2.5)}
 
@@ -52,8 +59,12 @@ def test_beyond_the_quota_a_quote_says_that_an_admin_is_needed(tmp_path: Path) -
     ("args", "reasons", "sentence"),
     [
         pytest.param(["--nodes", "9"], [], "up to 4 nodes", id="more nodes than any pool has"),
-        pytest.param(["--nodes", "1", "--priority", "300"], ["LimitExceeded"], "at most 200", id="a hard limit"),
-        pytest.param(["--nodes", "1", "--cluster", "west"], None, "does not span", id="a cluster it may not use"),
+        pytest.param(
+            ["--nodes", "1", "--priority", "300"], ["LimitExceeded"], "at most 200", id="a hard limit"
+        ),
+        pytest.param(
+            ["--nodes", "1", "--cluster", "west"], None, "does not span", id="a cluster it may not use"
+        ),
     ],
 )
 def test_where_nothing_starts_the_answer_is_no(
@@ -81,7 +92,9 @@ def test_a_wish_that_makes_no_sense_is_wrong_use(tmp_path: Path, args: list[str]
 
 
 def test_an_unknown_slice_is_answered_with_the_nearest(tmp_path: Path) -> None:
-    done = egs("wait", "--repo", folder(tmp_path / "f", fleet()), "--slice", "aa", "--nodes", 1, "--duration", "1h")
+    done = egs(
+        "wait", "--repo", folder(tmp_path / "f", fleet()), "--slice", "aa", "--nodes", 1, "--duration", "1h"
+    )
     assert (done.code, done.err) == (1, "egs: there is no slice aa; did you mean a?\n")
 
 
@@ -91,7 +104,9 @@ def test_a_quote_and_then_the_request_start_at_the_same_time(tmp_path: Path) -> 
     Control(repo, tmp_path / "state").run(minutes(0))
     wish = ("--nodes", "1", "--gpus-per-node", "8", "--duration", "1h")
     (quoted,) = _wait(repo, *wish).json
-    filed = egs("gpr", "create", "a/mine", *wish, "--repo", repo, "--now", NOW, "--author", BO, "-o", "json").json
+    filed = egs(
+        "gpr", "create", "a/mine", *wish, "--repo", repo, "--now", NOW, "--author", BO, "-o", "json"
+    ).json
     assert filed["estimate"] == quoted
     rows = egs("plan", "--repo", repo, "--now", NOW, "-o", "json").json["requests"]
     assert next(r["estimatedStartTime"] for r in rows if r["name"] == "mine") == quoted["estimatedStartTime"]
@@ -117,7 +132,9 @@ def test_why_names_what_is_in_the_way(tmp_path: Path) -> None:
 
 def test_why_says_that_an_admin_is_needed_and_who_is_refused(tmp_path: Path) -> None:
     """E5, D18."""
-    files = fleet(**request("a/over", nodes=3), **request("a/high", priority=250), **request("b/huge", nodes=9))
+    files = fleet(
+        **request("a/over", nodes=3), **request("a/high", priority=250), **request("b/huge", nodes=9)
+    )
     repo = folder(tmp_path / "f", files)
     assert "egs approve a/over" in _why(repo, "a/over")
     assert _why(repo, "a/high").startswith("Its file is refused: ")
@@ -133,7 +150,9 @@ def test_an_approved_excess_is_planned(tmp_path: Path) -> None:
 
 def test_why_tells_the_cause_of_a_slip_and_what_runs(tmp_path: Path) -> None:
     """D18: a promise that moved names what moved it."""
-    repo = repository(tmp_path / "r.git", fleet(**request("a/run", nodes=2, duration="2h"), **request("b/soft", nodes=3)))
+    repo = repository(
+        tmp_path / "r.git", fleet(**request("a/run", nodes=2, duration="2h"), **request("b/soft", nodes=3))
+    )
     control = Control(repo, tmp_path / "state")
     control.run(minutes(5))
     commit(repo, request("b/hard", nodes=3, duration="3h", priority=300))

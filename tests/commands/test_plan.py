@@ -77,14 +77,20 @@ def test_who_holds_nodes_comes_first_and_who_waits_for_approval_last(tmp_path: P
         "a", "run", phase="Provisioned", cluster="east", pool="h100", gpuShape="H100-80GB", nodes=["h100-1"],
         estimatedStartTime="2026-11-21T08:02:00Z", estimatedWaitSeconds=0, estimatedEndTime="2026-11-21T09:02:00Z",
     )  # fmt: skip
-    assert (second["name"], second["rank"], second["estimatedStartTime"]) == ("next", 1, "2026-11-21T09:09:00Z")
+    assert (second["name"], second["rank"], second["estimatedStartTime"]) == (
+        "next",
+        1,
+        "2026-11-21T09:09:00Z",
+    )
     assert last == _row("a", "over", phase="PendingApproval", reason="NeedsApproval")
 
 
 @pytest.mark.parametrize(
     ("spec", "reason", "would_fit"),
     [
-        pytest.param({"nodes": 9}, "FitsNowhere", "east/h100 has up to 4 nodes", id="too many nodes for any pool"),
+        pytest.param(
+            {"nodes": 9}, "FitsNowhere", "east/h100 has up to 4 nodes", id="too many nodes for any pool"
+        ),
         pytest.param({"gpuShape": "B200"}, "FitsNowhere", "8 H100-80GB of 80 GB", id="a shape nobody has"),
         pytest.param({"priority": 250}, "LimitExceeded", "priority at most 200", id="beyond a hard limit"),
     ],
@@ -145,7 +151,9 @@ def test_a_broken_edit_is_refused_and_a_new_excess_waits_without_an_estimate(tmp
     git(repo, "branch", "change", "main")
     bad = request("a/first", nodes=2, duration="1h", priority=201) | request("a/over", nodes=3)
     commit(repo, bad, "change")
-    done = egs("plan", "--repo", repo, "--ref", "change", "--against", "main", "--now", NOW, "-o", "json").json
+    done = egs(
+        "plan", "--repo", repo, "--ref", "change", "--against", "main", "--now", NOW, "-o", "json"
+    ).json
     changes = {change["name"]: change for change in done["changes"]}
     assert (changes["first"]["change"], changes["first"]["cause"]) == ("refused", "RequestChanged")
     assert (changes["over"]["change"], changes["over"]["now"]) == ("new", None)
@@ -218,7 +226,9 @@ def test_the_bare_engine_prints_the_csv_in_input_order(tmp_path: Path) -> None:
 
 
 def test_the_bare_engine_answers_as_json_too(tmp_path: Path) -> None:
-    done = _instance(tmp_path, "id,pool,submit,nodes,duration,priority\nx,a,3,1,4,1\n", "--pool", "a=1", "-o", "json")
+    done = _instance(
+        tmp_path, "id,pool,submit,nodes,duration,priority\nx,a,3,1,4,1\n", "--pool", "a=1", "-o", "json"
+    )
     import json
 
     assert done[0] == 0
@@ -237,7 +247,9 @@ def test_the_bare_engine_answers_as_json_too(tmp_path: Path) -> None:
         pytest.param(ROWS, ["--pool", "a"], id="a pool without a size"),
         pytest.param(ROWS, [], id="no pool"),
         pytest.param(ROWS, ["--pool", "a=10", "--pool", "b=8", "--now", NOW], id="a time that is no number"),
-        pytest.param(ROWS, ["--pool", "a=10", "--pool", "b=8", "--against", "main"], id="a ref beside an instance"),
+        pytest.param(
+            ROWS, ["--pool", "a=10", "--pool", "b=8", "--against", "main"], id="a ref beside an instance"
+        ),
     ],
 )
 def test_a_bad_instance_is_wrong_use(tmp_path: Path, text: str, args: list[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -53,7 +54,18 @@ def test_create_commits_one_file_as_the_person_and_answers_with_a_start(tmp_path
     """D1, D5: the id is slice/name; the answer names commit, file and estimated start."""
     repo = repository(tmp_path / "r.git", fleet())
     before = tip(repo)
-    wish = ("--nodes", "2", "--gpus-per-node", "8", "--shape", "H100-80GB", "--duration", "6h", "--priority", "150")
+    wish = (
+        "--nodes",
+        "2",
+        "--gpus-per-node",
+        "8",
+        "--shape",
+        "H100-80GB",
+        "--duration",
+        "6h",
+        "--priority",
+        "150",
+    )
     done = _gpr(repo, "create", "a/mine", *wish, "--now", NOW, "-o", "json")
     assert done.code == 0, done.err
     assert done.json == {
@@ -78,7 +90,8 @@ def test_create_commits_one_file_as_the_person_and_answers_with_a_start(tmp_path
 
 def test_every_option_of_create_reaches_the_file(tmp_path: Path) -> None:
     """D1, D19: a template fills in what is not given; what is given wins."""
-    template = "apiVersion: egs.dev/v1alpha1\nkind: GPRTemplate\nmetadata: {name: small}\nspec: {nodes: 1, duration: 2h}\n"
+    head = "apiVersion: egs.dev/v1alpha1\nkind: GPRTemplate\nmetadata: {name: small}\n"
+    template = f"{head}spec: {{nodes: 1, duration: 2h}}\n"
     repo = folder(tmp_path / "f", fleet(**{"templates/small.yaml": template}))
     done = egs(
         "gpr", "create", "a/mine", "--template", "small", "--duration", "3h", "--shape", "A", "--shape", "H100-80GB",
@@ -99,7 +112,9 @@ def test_every_option_of_create_reaches_the_file(tmp_path: Path) -> None:
 def test_a_dry_run_shows_the_file_and_writes_nothing(tmp_path: Path) -> None:
     repo = repository(tmp_path / "r.git", fleet())
     before = tip(repo)
-    done = egs("gpr", "create", "a/mine", "--nodes", 3, "--duration", "6h", "--dry-run", "--repo", repo, "--now", NOW)
+    done = egs(
+        "gpr", "create", "a/mine", "--nodes", 3, "--duration", "6h", "--dry-run", "--repo", repo, "--now", NOW
+    )
     assert (done.code, tip(repo)) == (0, before)
     assert "  nodes: 3\n" in done.out
     assert "once an admin has approved it" in done.out
@@ -109,10 +124,14 @@ def test_a_dry_run_shows_the_file_and_writes_nothing(tmp_path: Path) -> None:
     ("args", "sentence"),
     [
         pytest.param(["a/mine", "--nodes", "9", "--duration", "1h"], "FitsNowhere", id="it could never fit"),
-        pytest.param(["a/mine", "--nodes", "1", "--duration", "8d"], "DurationTooLong", id="beyond a hard limit"),
+        pytest.param(
+            ["a/mine", "--nodes", "1", "--duration", "8d"], "DurationTooLong", id="beyond a hard limit"
+        ),
         pytest.param(["a/mine", "--nodes", "1"], "MissingField", id="no duration"),
         pytest.param(["c/mine", "--nodes", "1", "--duration", "1h"], "UnknownSlice", id="no such slice"),
-        pytest.param(["a/there", "--nodes", "1", "--duration", "1h"], "exists already", id="the name is taken"),
+        pytest.param(
+            ["a/there", "--nodes", "1", "--duration", "1h"], "exists already", id="the name is taken"
+        ),
     ],
 )
 def test_what_would_be_invalid_is_refused_and_nothing_is_pushed(
@@ -144,7 +163,9 @@ def test_an_edit_changes_its_lines_and_nothing_else(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "line"),
     [
-        pytest.param(["priority", "a/mine", "180"], "  priority: 180   # agreed with Ada", id="priority (E4)"),
+        pytest.param(
+            ["priority", "a/mine", "180"], "  priority: 180   # agreed with Ada", id="priority (E4)"
+        ),
         pytest.param(["rename", "a/mine", "Third try"], "  displayName: Third try", id="rename (D9)"),
         pytest.param(["extend", "a/mine", "0d0h30m"], "  extend: 0d0h30m", id="extend (D10)"),
         pytest.param(["release", "a/mine"], "  earlyRelease: true", id="release (D11)"),
@@ -155,15 +176,20 @@ def test_each_short_edit_sets_its_field(tmp_path: Path, args: list[str], line: s
     assert _gpr(repo, *args).code == 0
     text = main_file(repo, MINE)
     assert line in text.splitlines()
-    assert text.startswith("# Why we need this") and text.endswith("# the end")
+    assert text.startswith("# Why we need this")
+    assert text.endswith("# the end")
 
 
 @pytest.mark.parametrize(
     ("args", "code", "sentence"),
     [
-        pytest.param(["edit", "a/mine", "priority=250"], 1, "PriorityTooHigh", id="beyond the slice's limit (E4)"),
-        pytest.param(["priority", "a/mine", "301"], 2, "301", id="no priority at all"),
-        pytest.param(["extend", "a/mine", "2h"], 1, "ExtensionTooLong", id="beyond the project's grace (D10)"),
+        pytest.param(
+            ["edit", "a/mine", "priority=250"], 1, "PriorityTooHigh", id="beyond the slice's limit (E4)"
+        ),
+        pytest.param(["priority", "a/mine", "301"], 2, "300", id="no priority at all"),
+        pytest.param(
+            ["extend", "a/mine", "2h"], 1, "ExtensionTooLong", id="beyond the project's grace (D10)"
+        ),
         pytest.param(["extend", "a/mine", "later"], 2, "reads like", id="no duration at all"),
         pytest.param(["edit", "a/mine", "node=2"], 1, "did you mean nodes", id="no such field"),
         pytest.param(["edit", "a/mine", "nodes"], 2, "FIELD=VALUE", id="no value"),
@@ -195,7 +221,7 @@ class TestWhileItHoldsNodes:
 
     @pytest.fixture
     def running(self, tmp_path: Path) -> Path:
-        repo = repository(tmp_path / "r.git", fleet(**request("a/run", nodes=1), **request("a/next")))
+        repo = repository(tmp_path / "r.git", fleet(**request("a/run", priority=150), **request("a/then")))
         self.control = Control(repo, tmp_path / "state")
         self.control.run(minutes(10))
         return repo
@@ -215,7 +241,7 @@ class TestWhileItHoldsNodes:
         assert _gpr(running, "release", "a/run").code == 0
         self.control.run(minutes(30))
         rows = egs("get", "gprs", "--repo", running, "-o", "json").json
-        assert {row["name"]: row["phase"] for row in rows} == {"run": "Completed", "next": "Provisioned"}
+        assert {row["name"]: row["phase"] for row in rows} == {"run": "Completed", "then": "Provisioned"}
         for words in (["cancel", "a/run"], ["release", "a/run"], ["edit", "a/run", "nodes=2"]):
             assert _gpr(running, *words).code == 1
         self._prune(running)
@@ -231,7 +257,7 @@ class TestWhileItHoldsNodes:
 
     def test_grace_is_granted_when_it_delays_nobody(self, running: Path) -> None:
         """D10: what the plan shows is what the controller will do."""
-        assert _gpr(running, "cancel", "a/next").code == 0
+        assert _gpr(running, "cancel", "a/then").code == 0
         assert _gpr(running, "extend", "a/run", "30m").code == 0
         rows = egs("plan", "--repo", running, "--now", "2026-11-21T08:12:00Z", "-o", "json").json["requests"]
         assert [row["estimatedEndTime"] for row in rows] == ["2026-11-21T09:32:00Z"]
@@ -244,12 +270,16 @@ class _Rival(GitStore):
     """A real store before each of whose first pushes somebody else pushes to the same repository."""
 
     races = 0
-    rival_files: dict[str, str] = {}
+    rival_files: ClassVar[dict[str, str]] = {}
 
     def push(self, branch: str, new: str, expected: str | None) -> Outcome:
         if _Rival.races > 0:
             _Rival.races -= 1
-            commit(Path(self._mirror_remote), {**_Rival.rival_files, f"notes/{_Rival.races}.txt": "hello"}, branch)
+            commit(
+                Path(self._mirror_remote),
+                {**_Rival.rival_files, f"notes/{_Rival.races}.txt": "hello"},
+                branch,
+            )
         return super().push(branch, new, expected)
 
     def __init__(self, remote: str, mirror: Path) -> None:

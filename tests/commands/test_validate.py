@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -64,7 +63,7 @@ def test_the_folder_we_stand_in_is_checked_from_anywhere_below_it(
 def test_links_and_programs_are_no_documents(tmp_path: Path) -> None:
     """What Git would record as no plain file is refused before it is committed; a link is never followed."""
     tree = worktree(tmp_path / "w", fleet(**request("b/run")))
-    os.symlink(tree / "project.yaml", tree / "clusters" / "link.yaml")
+    (tree / "clusters" / "link.yaml").symlink_to(tree / "project.yaml")
     (tree / "slices" / "b" / "gprs" / "run.yaml").chmod(0o755)
     problems = egs("validate", tree, "-o", "json").json["problems"]
     assert [(p["file"], p["rule"]) for p in problems] == [

@@ -48,7 +48,9 @@ class Play:
         files |= self._manifests("slice", {"a": {}, "b": {}, **given.get("slices", {})})
         settings = {name: build.timedelta(minutes=m) for name, m in given.get("minutes", {}).items()}
         self.world = World(
-            files, adopt=given.get("adopt", True), **{"poll": at(1) - START} | settings | given.get("settings", {})
+            files,
+            adopt=given.get("adopt", True),
+            **{"poll": at(1) - START} | settings | given.get("settings", {}),
         )
         self.laws = Laws(self.world)
         self.runs, self.commits = True, 0
@@ -126,7 +128,9 @@ class Play:
             slice_name, _, name = key.partition("/")
             spec = dict(word)
             by, digest = spec.pop("by", build.ADMIN), spec.pop("digest", None)
-            text = build.approval(slice_name, name, digest or self.world.status(key).spec_digest, by=by, **spec)
+            text = build.approval(
+                slice_name, name, digest or self.world.status(key).spec_digest, by=by, **spec
+            )
             self.world.commit({f"approvals/{slice_name}/{name}/{by}.yaml": text})
 
     def do_confirm_deletions(self, _: object) -> None:
@@ -242,7 +246,10 @@ class Play:
     def see_branch(self, want: Mapping[str, str | None]) -> dict[str, str | None]:
         """Files of the status branch: a part of their text, null where there is none."""
         texts = {path: self.world.text(path) for path in want}
-        return {p: want[p] if t is not None and want[p] is not None and str(want[p]) in t else t for p, t in texts.items()}
+        return {
+            p: want[p] if t is not None and want[p] is not None and str(want[p]) in t else t
+            for p, t in texts.items()
+        }
 
 
 def _is(line: str, event: tuple[str, str, str]) -> bool:
@@ -273,7 +280,9 @@ def _shown(status: GPRStatus | None, want: object) -> object:
             f"{x.cause} by {x.by} from {_minute(x.was):g} to {_minute(x.now) or 0:g}" for x in s.slips
         ],
         "conditions": lambda s: sorted(c.type for c in s.conditions),
-        "says": lambda s: want["says"] if any(want["says"] in c.message for c in s.conditions) else s.conditions,
+        "says": lambda s: (
+            want["says"] if any(want["says"] in c.message for c in s.conditions) else s.conditions
+        ),
         "marks": lambda s: [m.percent for m in s.marks],
         "retries": lambda s: s.retry_count,
         "delayed": lambda s: s.delayed_count,

@@ -101,7 +101,9 @@ def _push(**files: str) -> Act:
 
 
 def _approve(stage: Stage) -> None:
-    status = request_status(repos.git(stage.folder.fleet, "show", f"{BRANCH}:{request_path('c/big')}").encode())
+    status = request_status(
+        repos.git(stage.folder.fleet, "show", f"{BRANCH}:{request_path('c/big')}").encode()
+    )
     stage.commit({"approvals/c/big/ada.yaml": approval("c", "big", status.spec_digest)})
 
 
@@ -186,8 +188,16 @@ class Late:
         if self.before == 0:
             branch, new, expected = self.push
             ref = f"refs/heads/{branch}"
-            words = ["push", "--quiet", f"--force-with-lease={ref}:{expected or ''}", str(self.fleet), f"{new}:{ref}"]
-            subprocess.run(["git", *words], cwd=self.mirror, env=repos.ENVIRONMENT, capture_output=True, check=False)
+            words = [
+                "push",
+                "--quiet",
+                f"--force-with-lease={ref}:{expected or ''}",
+                str(self.fleet),
+                f"{new}:{ref}",
+            ]
+            subprocess.run(
+                ["git", *words], cwd=self.mirror, env=repos.ENVIRONMENT, capture_output=True, check=False
+            )
 
 
 class WatchedState(RecordedState):
@@ -235,7 +245,9 @@ class Stage:
         self.clusters: dict[str, EmbeddedCluster] = {}
         mirror = folder.root / ("mirror.git" if late is None else "mirror-2.git")
         self.store = WatchedStore(GitStore(str(folder.fleet), mirror), self.points, late)
-        settings = Settings(str(folder.fleet), folder.root, poll=timedelta(minutes=10), pushes_per_minute=None)
+        settings = Settings(
+            str(folder.fleet), folder.root, poll=timedelta(minutes=10), pushes_per_minute=None
+        )
         cache = DocumentCache(None, READER_VERSION)
         self.controller = kind(self.store, cache, self._drivers, settings, f"life-{life}", adopt=True)  # type: ignore[arg-type]
 
@@ -259,7 +271,9 @@ class Stage:
                 self.story = tuple(rest)
                 act(self)
             cycle = self.controller.cycle(self.now)
-            ended = cycle.facts is not None and all(s.phase in TERMINAL for s in cycle.facts.requests.values())
+            ended = cycle.facts is not None and all(
+                s.phase in TERMINAL for s in cycle.facts.requests.values()
+            )
             if (ended and not self.story and cycle.wake > self.now) or self.now >= OVER:
                 return
             self.now = max(self.now, min([cycle.wake, *(when for when, _ in self.story[:1])]))

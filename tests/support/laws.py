@@ -42,7 +42,7 @@ class Laws:
         self.commits += tip != self._tip
         self._tip = tip
         found = [*self._on_clusters(cycle.at)]
-        if cycle.facts is not None and cycle.leading:
+        if cycle.facts is not None and cycle.leading and not self.world.remote.down:
             found += self._on_commit(cycle)
             self._before = cycle.facts
         self.broken += [f"{cycle.at:%H:%M:%S} {sentence}" for sentence in found]
@@ -55,7 +55,9 @@ class Laws:
                 if getattr(read, name) != getattr(self._before, name):
                     self.broken.append(f"{name} read back otherwise than written")
         page = self.world.text("README.md") or ""
-        if self._tip is not None and not all(f"## {head}" in page for head in ("Running", "Waiting", "Nodes")):
+        if self._tip is not None and not all(
+            f"## {head}" in page for head in ("Running", "Waiting", "Nodes")
+        ):
             self.broken.append("the page of the status branch lacks its tables")
 
     # -- what is committed -----------------------------------------------------------------------------------
@@ -110,7 +112,10 @@ class Laws:
             return slip.cause is Cause.CONTROLLER_ABSENT or facts.intent != before.intent
         cluster, node = by.split("/")[0], by.split("/")[-1]
         if slip.cause is Cause.CLUSTER_UNREACHABLE:
-            return cluster in facts.clusters and not facts.clusters[cluster].reachable
+            now, then = facts.clusters.get(cluster), before.clusters.get(cluster)
+            return now is not None and (not now.reachable or now != then)
+        if by in facts.clusters:  # its checks take longer than it said
+            return slip.cause is Cause.CHECKS_FAILED
         record = facts.nodes.get((cluster, node))
         lost = record is not None and record != before.nodes.get((cluster, node))
         return lost or _is_checked(node, facts) or facts.intent != before.intent

@@ -46,7 +46,9 @@ class Hold:
 class RecordedState(StateFile):
     """A simulated cluster's state that tells of every change of hands, in the order in which they happened."""
 
-    def __init__(self, path: Path | None, tip: Callable[[], str | None], note: Callable[[Hold], None]) -> None:
+    def __init__(
+        self, path: Path | None, tip: Callable[[], str | None], note: Callable[[Hold], None]
+    ) -> None:
         super().__init__(path)
         self._tip, self._note = tip, note
         self._leases: Mapping[str, str] | None = None
@@ -182,7 +184,9 @@ def _unjustified(holds: Sequence[Hold], committed: Mapping[str, Facts]) -> Itera
         requests = {} if facts is None else facts.requests
         status = next((s for s in requests.values() if s.uid == uid), None)
         runs = status is not None and _runs(status, hold.at) and status.assignment is not None
-        own = runs and status is not None and status.assignment is not None and node in status.assignment.nodes
+        own = (
+            runs and status is not None and status.assignment is not None and node in status.assignment.nodes
+        )
         if came and not own:
             yield f"{node} came to {uid} at {hold.at} before that was committed"
         if not came and own:
@@ -201,9 +205,7 @@ def _granted_twice(holds: Sequence[Hold]) -> Iterator[str]:
     yield from (f"{node} was given to {uid} {n} times" for (node, uid), n in sorted(times.items()) if n > 1)
 
 
-def _late_ends(
-    holds: Sequence[Hold], last: Mapping[str, GPRStatus], slack: timedelta
-) -> Iterator[str]:
+def _late_ends(holds: Sequence[Hold], last: Mapping[str, GPRStatus], slack: timedelta) -> Iterator[str]:
     requests = {status.uid: status for status in last.values()}
     for hold, node, uid, came in _changes(holds):
         status = requests.get(uid)

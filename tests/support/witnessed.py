@@ -29,6 +29,7 @@ def _approve(world: World) -> None:
 
 
 STEPS: tuple[tuple[datetime, Callable[[World], None]], ...] = (
+    (at(2), lambda _: None),  # whoever could not take the branch at once is woken
     (at(3), lambda w: w.drivers["east"].submit(Job("trainer", "a", 8), w.now)),
     (at(4), lambda w: w.report(NODE, False)),
     (at(6), lambda w: w.report(NODE, True)),
@@ -47,7 +48,7 @@ class Witnessed(World):
         self.pushes = 0
         self.steps = STEPS
         self.before_push: Callable[[], object] = lambda: None
-        super().__init__(FILES, poll=timedelta(minutes=2))
+        super().__init__(FILES, poll=timedelta(minutes=10))
         self.remote.hook = self._fate
 
     def _fate(self, operation: Operation) -> Fate:
@@ -80,18 +81,19 @@ class Witnessed(World):
         self.run(until)
 
     def play_all(self, controllers: list[Reconciler], until: datetime = END) -> None:
-        """The story with several controllers, each awake when it wants to be."""
-        wakes = [self.now] * len(controllers)
+        """The story with several controllers, each awake when it wants to be; more may join on the way."""
+        wakes: dict[int, datetime] = {}
         for _ in range(2000):
-            self.now = max(self.now, min([*wakes, *(when for when, _ in self.steps[:1])]))
+            wanted = [wakes.get(number, self.now) for number in range(len(controllers))]
+            self.now = max(self.now, min([*wanted, *(when for when, _ in self.steps[:1])]))
             if self.now > until:
                 return
             for act in self._due():
                 act(self)
-                wakes = [self.now] * len(controllers)  # as a webhook wakes them
-            for number, wake in enumerate(wakes):
-                if wake <= self.now:
-                    cycle = controllers[number].cycle(self.now)
+                wakes = {}  # as a webhook wakes them
+            for number, controller in enumerate(list(controllers)):
+                if wakes.get(number, self.now) <= self.now:
+                    cycle = controller.cycle(self.now)
                     self.log.append(cycle)
                     wakes[number] = cycle.wake
         raise AssertionError(f"no rest at {self.now}")

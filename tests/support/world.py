@@ -38,7 +38,13 @@ def project(**spec: object) -> str:
 def cluster(name: str = "east", nodes: int = 2, **spec: object) -> str:
     """A managed simulated cluster with one pool `h100` of 8-GPU nodes; checks take no time of their own."""
     pool = {"name": "h100", "gpuShape": "H100-80GB", "gpusPerNode": 8, "memoryPerGpu": 80, "nodes": nodes}
-    spec = {"driver": "embedded", "mode": "manage", "prepare": "0d0h2m", "drain": "0d0h5m", "pools": [pool]} | spec
+    spec = {
+        "driver": "embedded",
+        "mode": "manage",
+        "prepare": "0d0h2m",
+        "drain": "0d0h5m",
+        "pools": [pool],
+    } | spec
     return _document("Cluster", name, spec)
 
 
@@ -66,7 +72,9 @@ def approval(
 def _document(kind: str, name: str, spec: Mapping[str, object]) -> str:
     from schemas.yamltext import dump
 
-    return dump({"apiVersion": "egs.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": dict(spec)})
+    return dump(
+        {"apiVersion": "egs.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": dict(spec)}
+    )
 
 
 def gpr_path(key: str) -> str:
@@ -122,7 +130,12 @@ class World:
         from schemas.base import Metadata
 
         document = AgentReport(
-            metadata=Metadata(name=node), cluster=cluster_name, node=node, at=self.now, healthy=healthy, **more  # type: ignore[arg-type]
+            metadata=Metadata(name=node),
+            cluster=cluster_name,
+            node=node,
+            at=self.now,
+            healthy=healthy,
+            **more,  # type: ignore[arg-type]
         )
         self.commit({"report.yaml": rendered(document).decode()}, f"egs/agents/{cluster_name}/{node}")
 

@@ -1,0 +1,177 @@
+"""A controller is killed at every call that writes, and nothing is lost, doubled or late (D6, D7, F1, F2, F15; H10).
+
+Issue section 5, design sections 2 (principles 3 and 4), 4 and 5. `tests.support.crash` tells the story and how the
+process dies; `tests.support.witness` looks at what is left, from outside. By default every push is a kill point,
+before and after, and every third of all other writes, before or after by turns; some pushes also land late, when the
+next controller is there already. With `EGS_TEST_ALL=1` in the environment it is every kill point there is, in about
+six minutes. The planted bugs at the end show that the witness would notice.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from reconciler import branch
+from reconciler.apply import apply
+from reconciler.decide import Decision
+from reconciler.diff import actions
+from reconciler.events import Event
+from reconciler.facts import Seen, Wanted
+from reconciler.loop import Reconciler
+from reconciler.status import request_file
+from schemas.status import GPRStatus
+from tests.support.crash import Walk
+from tests.support.witness import ONCE, Verdict
+
+ALL = os.environ.get("EGS_TEST_ALL") == "1"
+KINDS = {"write", "push", "ensure_slice", "check", "add", "evict", "remove", "isolate", "restore", "state"}
+MINUTE = timedelta(minutes=1)
+
+
+def every_kill(number: int, kind: str) -> Iterator[str]:
+    """Each push, and as many of the other writes as there is time for."""
+    if ALL or kind == "push":
+        yield from ("before", "after")
+    elif number % 3 == 0:
+        yield "before" if number % 2 else "after"
+    if kind == "push" and (ALL or number % 5 == 0):
+        yield from ("lands 1", "lands 2") if ALL else (f"lands {1 + number // 5 % 2}",)
+
+
+def no_kill(_: int, __: str) -> Iterator[str]:
+    """A run that nothing befalls."""
+    return iter(())
+
+
+@pytest.fixture(scope="module")
+def root() -> Iterator[Path]:
+    """A folder in memory where there is one: a third of the time on a disk is spent in making files durable."""
+    memory = Path("/dev/shm")
+    with TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope="module")
+def walked(root) -> tuple[Walk, Verdict]:
+    walk = Walk(root, every_kill)
+    return walk, walk.play()
+
+
+def once_told(verdict: Verdict) -> set[tuple[str, str]]:
+    return {about for about in verdict.told if about[0] in ONCE}
+
+
+def unlike(got: Verdict, want: Verdict) -> list[str]:
+    """What the end of a run has otherwise than the run that nothing befell; a start may be seconds away."""
+    found = [f"{key} is lost" for key in want.last.keys() - got.last.keys()]
+    for key, status in got.last.items():
+        mine, other = outcome(status), outcome(want.last[key])
+        if mine != other:
+            found.append(f"{key} ended as {mine}, not {other}")
+        if abs(started(status) - started(want.last[key])) > MINUTE:
+            found.append(f"{key} began at {status.start_time}, not {want.last[key].start_time}")
+    return found + [f"{about} differs" for about in once_told(got) ^ once_told(want)]
+
+
+def outcome(status: GPRStatus) -> tuple[object, ...]:
+    lasted = ended(status) - started(status) if status.reason == "Ended" else None
+    marks = tuple(mark.percent for mark in status.marks)
+    nodes = 0 if status.assignment is None else len(status.assignment.nodes)
+    return status.phase, status.reason, lasted, marks, nodes, status.retry_count, status.delayed_count
+
+
+def started(status: GPRStatus) -> datetime:
+    assert status.start_time is not None
+    return status.start_time
+
+
+def ended(status: GPRStatus) -> datetime:
+    assert status.end_time is not None
+    return status.end_time
+
+
+# -- the real thing ------------------------------------------------------------------------------------------
+
+
+def test_the_story_writes_in_every_way_there_is(walked):
+    walk, verdict = walked
+    assert verdict.broken == []
+    assert set(walk.stage.points.kinds) == KINDS
+
+
+def test_no_kill_breaks_a_promise(walked):
+    """No request lost, none provisioned twice, no node in two slices, marks and ends once, ends strict."""
+    walk, _ = walked
+    assert len(walk.verdicts) > 80
+    assert {str(kill): verdict.broken for kill, verdict in walk.verdicts.items() if verdict.broken} == {}
+
+
+def test_the_end_is_that_of_the_run_that_nothing_befell(walked):
+    walk, want = walked
+    found = {str(kill): unlike(verdict, want) for kill, verdict in walk.verdicts.items()}
+    assert {kill: what for kill, what in found.items() if what} == {}
+
+
+def test_every_life_takes_a_term_of_its_own(walked):
+    """A push of the dead that lands before the next life's first one costs it that push, and no term."""
+    walk, _ = walked
+    lives = {kill: len(set(verdict.terms)) for kill, verdict in walk.verdicts.items()}
+    assert {n for kill, n in lives.items() if kill.number > 1} == {2}
+
+
+# -- planted bugs: the witness must notice -------------------------------------------------------------------
+
+
+class ActsFirst(Reconciler):
+    """Carries a decision out before it is committed."""
+
+    def _observe(self, wanted: Wanted, now: datetime) -> Seen:
+        self.seen = super()._observe(wanted, now)
+        return self.seen
+
+    def _commit(
+        self, decision: Decision, wanted: Wanted, events: tuple[Event, ...], *, reachable: bool
+    ) -> datetime | None:
+        now = decision.facts.at
+        todo = actions(wanted, decision.facts, self.seen, now)
+        apply(todo, self._drivers(wanted.clusters), self._branch.stamp, now)
+        return super()._commit(decision, wanted, events, reachable=reachable)
+
+
+def test_planted_acting_before_the_commit_is_noticed(tmp_path: Path):
+    verdict = Walk(tmp_path, no_kill, ActsFirst).play()
+    assert any("before that was committed" in sentence for sentence in verdict.broken)
+
+
+def test_planted_marks_that_are_not_persisted_are_noticed(tmp_path: Path, monkeypatch):
+    def forgetful(key: str, status: GPRStatus) -> bytes:
+        return request_file(key, status.model_copy(update={"marks": ()}))
+
+    def late_kills(number: int, kind: str) -> Iterator[str]:
+        if kind == "push" and 128 < number < 134:
+            yield "after"
+
+    monkeypatch.setattr(branch, "request_file", forgetful)
+    walk = Walk(tmp_path, late_kills)
+    assert walk.play().broken == []
+    assert walk.verdicts
+    for kill, verdict in walk.verdicts.items():
+        assert any("was told 2 times" in sentence for sentence in verdict.broken), kill
+
+
+def test_planted_forgotten_requests_are_noticed(tmp_path: Path, monkeypatch):
+    """A status that is not written back: after a crash the request is filed, and may start, a second time."""
+    monkeypatch.setattr(branch.StatusBranch, "_load", lambda *_: branch.Loaded(branch.Facts(NEVER), {}))
+    walk = Walk(tmp_path, lambda number, _: iter(["after"] if number == 30 else []))
+    walk.play()
+    (verdict,) = walk.verdicts.values()
+    assert any("was filed twice" in sentence for sentence in verdict.broken)
+
+
+NEVER = datetime.fromisoformat("2026-01-01T00:00:00+00:00")

@@ -1,0 +1,140 @@
+"""What is done in a cluster follows from what is committed, in the order that does least harm (design §4)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from reconciler.clusters.port import ClusterView, LeaseRef, NodeView
+from reconciler.diff import Action, Do, actions
+from reconciler.facts import Facts, Seen, Wanted
+from reconciler.world import manifest_pools
+from schemas.cluster import Cluster
+from schemas.gpr import RequestSpec
+from schemas.project import Project
+from schemas.slice import Slice
+from schemas.status import Assignment, Check, GPRStatus, Phase
+from tests.support.world import at, cluster, parsed, project, slice_
+
+
+def wanted(mode: str = "manage", **slices: str) -> Wanted:
+    east, admin = (
+        parsed("clusters/east.yaml", cluster("east", 4, mode=mode)),
+        parsed("project.yaml", project()),
+    )
+    assert isinstance(east, Cluster)
+    assert isinstance(admin, Project)
+    specs = {}
+    for name in ("a", "b"):
+        document = parsed(f"slices/{name}/slice.yaml", slice_(name))
+        assert isinstance(document, Slice)
+        specs[name] = document.spec
+    clusters = {"east": east.spec}
+    return Wanted("c0", admin.spec, clusters, specs, {}, {}, manifest_pools(clusters))
+
+
+def request(
+    key: str, phase: Phase, nodes: tuple[str, ...], start: int, checked: bool = True, **more: object
+) -> GPRStatus:
+    """One hour from minute `start` on; its nodes have passed their checks unless told otherwise."""
+    begin, end = at(start), at(start + 60)
+    checks = tuple(
+        Check(stage="pre", node=n, name="NodeHealth", passed=True, at=begin) for n in nodes if checked
+    )
+    runs = phase is not Phase.PROVISIONING
+    return GPRStatus(
+        phase=phase, uid=f"uid-{key}", filed_at=at(0), estimated_start_time=begin, estimated_end_time=end,
+        start_time=begin if runs else None, end_time=end if runs else None, held_from=begin,
+        assignment=Assignment(cluster="east", pool="h100", nodes=nodes), checks=checks,
+        accepted_spec=RequestSpec(slice=key[0], nodes=len(nodes), duration=timedelta(hours=1)), spec_digest="sha256:0",
+        **more,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def view(held: dict[str, str], isolated: tuple[str, ...] = ()) -> Seen:
+    """Four nodes; `held` says whose lease is on which."""
+    nodes = {}
+    for name in (f"h100-{i}" for i in range(1, 5)):
+        key = held.get(name)
+        lease = None if key is None else LeaseRef(f"uid-{key}", key, key[0], at(60))
+        nodes[name] = NodeView(name, "h100", ready=True, isolated=name in isolated, lease=lease)
+    return Seen({"east": ClusterView(at(0), nodes, {"a": ("a",), "b": ("b",)})})
+
+
+def done(requests: dict[str, GPRStatus], seen: Seen, now: datetime, mode: str = "manage") -> list[str]:
+    found: tuple[Action, ...] = actions(wanted(mode), Facts(now, "c0", requests), seen, now)
+    return [f"{a.do.name} {a.node or a.slice}" for a in found]
+
+
+@pytest.mark.parametrize(
+    ("requests", "held", "minute", "want"),
+    [
+        pytest.param({}, {}, 0, [], id="nothing to do"),
+        pytest.param(
+            {"a/x": request("a/x", Phase.PROVISIONING, ("h100-1",), 2, checked=False)}, {}, 0, ["CHECK h100-1"],
+            id="nodes are checked before the start",
+        ),
+        pytest.param(
+            {"a/x": request("a/x", Phase.PROVISIONING, ("h100-1",), 2)}, {}, 1, [], id="and wait for the second"
+        ),
+        pytest.param(
+            {"a/x": request("a/x", Phase.PROVISIONING, ("h100-1", "h100-2"), 2)}, {}, 2, ["ADD h100-1", "ADD h100-2"],
+            id="at the start they are handed over",
+        ),
+        pytest.param(
+            {"a/x": request("a/x", Phase.PROVISIONED, ("h100-1",), 0)}, {"h100-1": "a/x"}, 59.5, ["EVICT h100-1"],
+            id="notice is given before the end",
+        ),
+        pytest.param(
+            {"a/x": request("a/x", Phase.PROVISIONED, ("h100-1",), 0)}, {"h100-1": "a/x"}, 60, ["REMOVE h100-1"],
+            id="the end needs no commit",
+        ),
+        pytest.param(
+            {"a/x": request("a/x", Phase.RELEASING, ("h100-1",), 0)}, {}, 61, ["CHECK h100-1"],
+            id="a node that is back is checked",
+        ),
+        pytest.param({}, {"h100-3": "b/gone"}, 0, ["REMOVE h100-3"], id="a lease that nobody has is taken back"),
+        pytest.param(
+            {
+                "a/x": request("a/x", Phase.PROVISIONED, ("h100-1",), 0),
+                "b/y": request("b/y", Phase.PROVISIONING, ("h100-2",), 60),
+            },
+            {"h100-1": "a/x"}, 60, ["REMOVE h100-1", "ADD h100-2"],
+            id="nodes come back before nodes go out",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_done(
+    requests: dict[str, GPRStatus], held: dict[str, str], minute: float, want: list[str]
+) -> None:
+    assert done(requests, view(held), at(minute)) == want
+    assert done(requests, view(held), at(minute), mode="observe") == []
+
+
+@pytest.mark.parametrize(
+    ("held", "checked", "want"),
+    [
+        pytest.param(
+            {"h100-1": "a/x"}, False, ["CHECK h100-2"], id="the bad node stays while its spare is checked"
+        ),
+        pytest.param({"h100-1": "a/x"}, True, ["ADD h100-2"], id="and while its spare is added"),
+        pytest.param(
+            {"h100-1": "a/x", "h100-2": "a/x"},
+            True,
+            ["REMOVE h100-1"],
+            id="it leaves when the spare is there",
+        ),
+    ],
+)
+def test_the_spare_is_there_before_the_bad_node_leaves(
+    held: dict[str, str], checked: bool, want: list[str]
+) -> None:
+    moved = request("a/x", Phase.PROVISIONED, ("h100-2",), 0, checked=checked, replaced_nodes=("h100-1",))
+    assert done({"a/x": moved}, view(held), at(10)) == want
+
+
+def test_the_order_of_kinds_is_the_order_of_work() -> None:
+    assert sorted(Do) == [
+        Do.REMOVE, Do.RESTORE, Do.ISOLATE, Do.EVICT, Do.ENSURE_SLICE, Do.CHECK, Do.ADD, Do.REMOVE_SLICE,
+    ]  # fmt: skip
