@@ -6,7 +6,6 @@ within its limit. A policy that changed re-judges whoever waits; who holds nodes
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime
 
 from reconciler.conditions import without_promise
@@ -72,11 +71,6 @@ def hard_violations(status: GPRStatus, scene: Scene) -> tuple[str, ...]:
     return tuple(violation.message for violation in limit_violations(status.accepted_spec, slice_))
 
 
-def expiries(words: Iterable[Approval], now: datetime) -> tuple[datetime, ...]:
-    """Instants at which an approval that counts now stops counting."""
-    return tuple(w.spec.not_after for w in words if w.spec.not_after is not None and w.spec.not_after > now)
-
-
 def _pending(key: str, status: GPRStatus, reasons: tuple[str, ...], scene: Scene) -> Turn:
     if status.phase is Phase.PENDING_APPROVAL:
         return Turn(status)
@@ -96,36 +90,45 @@ def _pending(key: str, status: GPRStatus, reasons: tuple[str, ...], scene: Scene
 def _queued(
     key: str, status: GPRStatus, reasons: tuple[str, ...], approval: Approval | None, now: datetime
 ) -> Turn:
-    if status.phase is Phase.QUEUED:
+    """In the queue, with the word that let it in: its limit says which pools may serve."""
+    word = _recorded(status, reasons, approval, now) if reasons else None
+    if status.phase is Phase.QUEUED and word == status.approval:
         return Turn(status)
-    by = "" if approval is None else approval.metadata.name
-    state = None
-    if approval is not None:
-        state = ApprovalState(
-            reasons=reasons,
-            decision="approve",
-            by=by,
-            message=approval.spec.reason,
-            limit=approval.spec.limit,
-            at=now,
-        )
-    queued = status.model_copy(
-        update={
-            "phase": advance(status.phase, Move.APPROVE if by else Move.ALLOW),
-            "reason": None,
-            "message": None,
-            "approval": state,
-        }
-    )
-    what = f"{key} was approved by {by}" if by else f"{key} needs no approval any more"
+    queued = status.model_copy(update={"approval": word})
+    if status.phase is not Phase.QUEUED:
+        phase = advance(status.phase, Move.ALLOW if word is None else Move.APPROVE)
+        queued = queued.model_copy(update={"phase": phase, "reason": None, "message": None})
+    elif word is None:
+        return Turn(queued)
+    what = f"{key} needs no approval any more" if word is None else f"{key} was approved by {word.by}"
     return Turn(queued, (Event(now, Told.APPROVED, what, key),), (Cause.APPROVED, key))
+
+
+def _recorded(
+    status: GPRStatus, reasons: tuple[str, ...], approval: Approval | None, now: datetime
+) -> ApprovalState | None:
+    """The approval as the status shows it; one that is recorded already keeps its time."""
+    if approval is None:
+        return None
+    word = ApprovalState(
+        reasons=reasons,
+        decision="approve",
+        by=approval.metadata.name,
+        message=approval.spec.reason,
+        limit=approval.spec.limit,
+        at=now,
+    )
+    known = status.approval
+    return known if known is not None and known.model_copy(update={"at": now}) == word else word
 
 
 def _rejected(key: str, status: GPRStatus, word: Approval, now: datetime) -> Turn:
     by, why = word.metadata.name, word.spec.reason or "no reason given"
+    queued = status.phase is Phase.QUEUED  # a word against it counts also where none was needed
+    pending = advance(status.phase, Move.WITHHOLD) if queued else status.phase
     rejected = without_promise(status).model_copy(
         update={
-            "phase": advance(status.phase, Move.REJECT),
+            "phase": advance(pending, Move.REJECT),
             "reason": "Rejected",
             "message": f"rejected by {by}: {why}",
             "approval": ApprovalState(decision="reject", by=by, message=why, at=now),

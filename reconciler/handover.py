@@ -28,6 +28,9 @@ def handover_turn(key: str, status: GPRStatus, scene: Scene, spares: Spares) -> 
     status, events = with_check_results(key, status, scene)
     if (status.uid, start) in handed_over([status], scene.seen):
         return _started(key, status, events, scene.now)
+    spec = scene.wanted.clusters.get(assignment.cluster)
+    if spec is not None and spec.mode != "manage":
+        return _unmanaged(key, status, events, scene)
     bad = tuple(n for n in assignment.nodes if is_unfit(status, assignment.cluster, n, scene))
     if bad:
         return _other_nodes(key, status, events, bad, (scene, spares))
@@ -171,6 +174,16 @@ def _back(key: str, status: GPRStatus, events: tuple[Event, ...], bad: tuple[str
         }
     )
     told = Event(scene.now, Told.REQUEUED, f"{key} was {text}", key)
+    return Turn(queued, (*events, told), (Cause.REQUEUED, key))
+
+
+def _unmanaged(key: str, status: GPRStatus, events: tuple[Event, ...], scene: Scene) -> Turn:
+    """Its cluster was set to observe before the start: nothing is handed over there, so it is planned anew."""
+    assert status.assignment is not None
+    cluster = status.assignment.cluster
+    queued = without_promise(with_slip(status, None, Cause.POLICY_CHANGED, cluster, scene.now))
+    queued = queued.model_copy(update={"phase": advance(status.phase, Move.CHECKS_FAILED)})
+    told = Event(scene.now, Told.REQUEUED, f"{key} was queued again: {cluster} is only observed now", key)
     return Turn(queued, (*events, told), (Cause.REQUEUED, key))
 
 

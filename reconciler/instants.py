@@ -10,7 +10,7 @@ from reconciler.events import MARKS
 from reconciler.facts import Facts, Wanted
 from reconciler.running import mark_time
 from reconciler.settings import Settings
-from schemas.status import GPRStatus, Phase
+from schemas.status import WAITING, GPRStatus, Phase
 
 
 def next_wake(
@@ -26,8 +26,11 @@ def next_wake(
     found = [now + settings.poll, *answers.until, *next_instants(decision.snapshot, decision.plan, settings)]
     if held is not None:
         found.append(max(held, now + timedelta(seconds=1)))
-    for status in facts.requests.values():
+    for key, status in facts.requests.items():
         found += _instants(status, wanted)
+        if status.phase in WAITING:
+            words = wanted.approvals.get(key, ())
+            found += [w.spec.not_after for w in words if w.spec.not_after is not None]
     found += [record.until for record in facts.nodes.values() if record.until is not None]
     later = [at for at in found if at > now]
     return min(later)

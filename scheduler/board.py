@@ -7,10 +7,10 @@ board knows nothing of rank: `scheduler.plan` decides who is put on it and who i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
-from scheduler.bounds import Bounds, Size, wanted_from
+from scheduler.bounds import Bounds, Size
 from scheduler.calendar import PoolCalendar, Share, Steps
 from scheduler.snapshot import FOREVER, Pool, PoolKey, Request, Snapshot, Window
 from scheduler.stretches import free_stretches, leases_by_pool
@@ -151,9 +151,7 @@ class Board:
             if free_from is None or free_from == start:
                 return free_from
             # The slice runs something else there: look again from where it is free.
-            begin = calendar.earliest(
-                request.nodes, length, free_from - pool.prepare, before - pool.prepare
-            )
+            begin = calendar.earliest(request.nodes, length, free_from - pool.prepare, before - pool.prepare)
         return None if begin is None else begin + pool.prepare
 
     def _once_lifted(self, request: Request, place: Spot, known: _Candidate) -> _Candidate:
@@ -164,8 +162,9 @@ class Board:
         if known.least >= reach and self.calendars[place.pool].room(begin - 1, begin) < request.nodes:
             # All that is left are holds that lie over the instant before its own, and that one is full.
             self._bounds.show(place.pool, self._bounds.sizes.above(request), begin)
-            return replace(known, least=place.start)
-        return replace(known, least=min(known.least, max(known.floor, reach)))
+            return _Candidate(place.start, known.order, known.floor, known.pool)
+        least = min(known.least, max(known.floor, reach))
+        return _Candidate(least, known.order, known.floor, known.pool)
 
     def _margin(self, key: PoolKey) -> int:
         return self._pools[key].prepare + self._pools[key].drain

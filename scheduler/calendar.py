@@ -1,7 +1,8 @@
 """Free nodes of one pool over time, as sorted integer arrays; the planner's only hot loop.
 
-`PoolCalendar` is the seam behind which another kernel can take this one's place: `earliest`, `room`, `take`,
-`give` and `copy` are all that planning calls.
+`PoolCalendar` is the seam behind which another kernel can take this one's place: `earliest`, `room`, `section`,
+`take`, `give` and `copy` are all that planning calls. What searches have shown already is `scheduler.bounds`' to
+remember, so that few of them have to look far.
 
 Stretches of free time are counted in groups by the instant at which they end (see `scheduler.stretches`).
 Within a group counts are exact: holds whose number never passes the group's can be given concrete nodes in
@@ -63,11 +64,15 @@ class Steps:
         first, last = self._span(begin, end)
         return int(self._value[first:last].min())
 
-    def below(self, need: int, begin: int, end: int) -> tuple[Ints, Ints]:
-        """Begins and ends of the steps that touch [begin, end) and have a value under `need`."""
-        first, last = self._span(begin, end)
-        short = np.flatnonzero(self._value[first:last] < need) + first
-        return self._at[short], self._at[short + 1]
+    def between(self, begin: int, end: int) -> Ints:
+        """Instants after `begin` and before `end` at which the value may change."""
+        at = self.instants()
+        return at[at.searchsorted(begin, "right") : at.searchsorted(end)]
+
+    def values(self, instants: Ints) -> Ints:
+        """The value at each of these."""
+        found: Ints = self._value[np.maximum(self.instants().searchsorted(instants, "right") - 1, 0)]
+        return found
 
     def lowest_each(self, begins: Ints, length: int) -> Ints:
         """`lowest(b, b + length)` for each b; costs the sum of the steps in those stretches."""
@@ -160,16 +165,13 @@ class PoolCalendar:
         """Nodes free on all of [begin, end)."""
         return sum(group.lowest(begin, end) for at, group in self._groups.items() if at >= end)
 
-    def short(self, nodes: int, begin: int, end: int) -> tuple[Ints, Ints]:
-        """Where fewer than `nodes` are free for a hold of [begin, end): begins and ends, none if it has room.
-
-        Where nodes are not all alike no instant is to blame alone, and the whole hold is given.
-        """
-        if self.uniform:
-            return self._groups[FOREVER].below(nodes, begin, end)
-        whole = [] if self.room(begin, end) >= nodes else [(begin, end)]
-        pairs = np.array(whole, dtype=np.int64).reshape(-1, 2)
-        return pairs[:, 0], pairs[:, 1]
+    def section(self, begin: int, end: int) -> Section:
+        """A copy of [begin, end) to try things on."""
+        inner = [steps.between(begin, end) for steps in self._groups.values()]
+        later = inner[0] if self.uniform else np.unique(np.concatenate(inner))
+        instants = np.concatenate((np.array([begin], dtype=np.int64), later))
+        free = np.array([steps.values(instants) for steps in self._groups.values()])
+        return Section(instants, self._ends, free, end)
 
     def earliest(self, nodes: int, length: int, after: int, before: int = FOREVER) -> int | None:
         """First b in [after, before) at which `nodes` are free on all of [b, b + length)."""
@@ -231,6 +233,44 @@ class PoolCalendar:
         for steps in self._groups.values():
             total += steps.lowest_each(begins, length)
         return total
+
+
+class Section:
+    """Free nodes of each group, step by step, on a stretch of time that somebody wants as one hold."""
+
+    __slots__ = ("_free", "_instants", "_lasting", "_rows")
+
+    def __init__(self, instants: Ints, groups: Sequence[int], free: Ints, end: int) -> None:
+        """`free` has a row for each of the groups and a column for each step, which begin at `instants`."""
+        self._instants, self._free = instants, free
+        self._rows = {group: row for row, group in enumerate(groups)}
+        self._lasting = np.array([group >= end for group in groups])
+
+    @property
+    def steps(self) -> int:
+        """How many there are."""
+        return self._instants.size
+
+    def place(self, instants: Ints) -> Ints:
+        """The first step that does not begin before each of these."""
+        found: Ints = self._instants.searchsorted(instants)
+        return found
+
+    def add(self, shares: Sequence[Share], first: int, last: int, sign: int) -> None:
+        """Adds nodes to the steps from `first` to before `last`."""
+        for group, count in shares:
+            self._free[self._rows[group], first:last] += sign * count
+
+    def short(self, nodes: int) -> NDArray[np.bool_]:
+        """The steps in which fewer than `nodes` are free for the whole stretch.
+
+        Where nodes are not all alike no step is to blame alone, and it is all of them or none.
+        """
+        if len(self._rows) == 1:
+            lacking: NDArray[np.bool_] = self._free[0] < nodes
+            return lacking
+        whole = self._free[self._lasting].min(axis=1).sum()
+        return np.full(self._instants.size, whole < nodes)
 
 
 def share_out(nodes: int, free: Mapping[int, int], wanted: Iterable[Share] = ()) -> tuple[Share, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -11,30 +10,10 @@ from numpy.typing import NDArray
 
 from scheduler.board import Spot
 from scheduler.calendar import Ints
+from scheduler.displacing import Overlapping
 from scheduler.snapshot import PoolKey, Request
 
 Thing = TypeVar("Thing", bound=Hashable)
-
-
-@dataclass(frozen=True, slots=True)
-class Overlapping:
-    """Reservations, the lowest rank first, with the begins and ends of their holds."""
-
-    numbers: Ints
-    begins: Ints
-    ends: Ints
-
-    def first_over(self, short: tuple[Ints, Ints]) -> tuple[int, Overlapping]:
-        """The lowest rank that overlaps one of these stretches, and those after it; one must.
-
-        Those passed over need not be looked at again as long as the stretches only become fewer.
-        """
-        begins, ends = short
-        following = np.minimum(ends.searchsorted(self.begins, "right"), begins.size - 1)
-        over = (begins[following] < self.ends) & (ends[following] > self.begins)
-        at = int(over.argmax())
-        rest = slice(at + 1, None)
-        return int(self.numbers[at]), Overlapping(self.numbers[rest], self.begins[rest], self.ends[rest])
 
 
 class Overlaps:
@@ -42,9 +21,8 @@ class Overlaps:
 
     def __init__(self, requests: Sequence[Request]) -> None:
         self._pool_numbers = _numbered(pool for request in requests for pool in request.pools)
-        self._slice_numbers = _numbered(request.slice for request in requests)
-        self._slices = np.array([self._slice_numbers[request.slice] for request in requests], dtype=np.int64)
-        self._names = [request.slice for request in requests]
+        self._slices = [request.slice for request in requests]
+        self._members = _by_slice(self._slices)
         self._pool: Ints = np.full(len(requests), -1, dtype=np.int64)
         # Rows: hold begin, hold end, start, end.
         self._times: Ints = np.zeros((4, len(requests)), dtype=np.int64)
@@ -66,11 +44,16 @@ class Overlaps:
 
     def of_slice(self, i: int, start: int, end: int) -> list[int]:
         """Those ranked after `i` of the same slice that run within [start, end)."""
-        if not self._names[i]:
-            return []
-        starts, ends = self._times[2, i + 1 :], self._times[3, i + 1 :]
-        same = (self._slices[i + 1 :] == self._slices[i]) & (self._pool[i + 1 :] >= 0)
-        return [int(j) for j in _from_the_last(i + 1, same & (starts < end) & (ends > start))]
+        lower = (j for j in reversed(self._members.get(self._slices[i], ())) if j > i and self._pool[j] >= 0)
+        return [j for j in lower if self._times[2, j] < end and self._times[3, j] > start]
+
+
+def _by_slice(slices: Sequence[str]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for i, slice_ in enumerate(slices):
+        if slice_:
+            found.setdefault(slice_, []).append(i)
+    return found
 
 
 def _numbered(things: Iterable[Thing]) -> dict[Thing, int]:

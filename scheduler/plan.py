@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from scheduler.binding import Held, name_nodes, rebind, wanted_shares
 from scheduler.board import Board, Spot, floor, spot
+from scheduler.calendar import Share
+from scheduler.displacing import who_gives_way
 from scheduler.overlaps import Overlaps
 from scheduler.rank import in_rank_order
 from scheduler.reasons import no_place
@@ -155,9 +157,9 @@ class _Planning:
         return elsewhere or wish
 
     def _undisturbing(self, request: Request, wish: Spot) -> Spot | None:
-        """The first pool that gives the same start without moving anybody; room is only taken where it is needed."""
+        """The first other pool that gives the same start without moving anybody."""
         for key in request.pools:
-            pool = self.snapshot.pools.get(key)
+            pool = None if key == wish.pool else self.snapshot.pools.get(key)
             if pool is not None and pool.open and floor(pool, request, self.snapshot.now) <= wish.start:
                 same = spot(pool, request, wish.start, self.snapshot.now)
                 if self.board.fits(request, same):
@@ -170,32 +172,28 @@ class _Planning:
         out = self.overlaps.of_slice(i, wish.start, wish.end)
         for j in out:
             self._take_out(j)
-        spare = self._lowest_in_the_way(i, wish)
-        for j, place in reversed(spare):  # the highest rank returns first, if it is not needed after all
-            self.board.put_back(self.requests[j], place)
-            if self.board.nodes_free(request, wish):
-                self._note(j, place)
-            else:
-                self.board.lift(self.requests[j], place)
-                out.append(j)
+        out += self._lowest_in_the_way(i, wish)
         self.displaced.extend(Displaced(self.requests[j].key, request.key) for j in sorted(out))
 
-    def _lowest_in_the_way(self, i: int, wish: Spot) -> list[tuple[int, Spot]]:
-        """Takes out the lowest ranks that overlap where nodes are short until `wish` fits."""
-        calendar, nodes, hold = self.board.calendars[wish.pool], self.requests[i].nodes, wish.hold
+    def _lowest_in_the_way(self, i: int, wish: Spot) -> list[int]:
+        """Takes out the lowest ranks that hold the nodes `wish` needs."""
+        hold = wish.hold
         others = self.overlaps.of_pool(i, wish.pool, hold.begin, hold.end)
-        gone: list[tuple[int, Spot]] = []
-        while (short := calendar.short(nodes, hold.begin, hold.end))[0].size:
-            j, others = others.first_over(short)
-            gone.append((j, self._take_out(j)))
-        return gone
+        section = self.board.calendars[wish.pool].section(hold.begin, hold.end)
+        out = who_gives_way(section, self.requests[i].nodes, others, self._shares)
+        for j in out:
+            self._take_out(j)
+        return out
 
-    def _take_out(self, j: int) -> Spot:
+    def _shares(self, j: int) -> tuple[Share, ...]:
+        place = self.spots[j]
+        return () if place is None else place.shares
+
+    def _take_out(self, j: int) -> None:
         place = self.spots[j]
         assert place is not None
         self.board.lift(self.requests[j], place)
         self._note(j, None)
-        return place
 
     def _put(self, i: int, place: Spot, wanted: tuple[tuple[int, int], ...] = ()) -> None:
         self._note(i, self.board.put(self.requests[i], place, wanted))

@@ -11,13 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-WIDE = 4000
-"""Columns of a table that nobody sees on a terminal: programs that read it get each row in one line."""
+from typing import Any
 
 
 class Form(StrEnum):
@@ -62,21 +56,29 @@ def data(content: Any, form: Form) -> None:
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]], empty: str) -> None:
     """The answer as a table; without a row, the sentence `empty` on stderr."""
+    found = [[shown(cell) for cell in row] for row in rows]
+    if not found:
+        note(empty)
+    elif sys.stdout.isatty():
+        _print_grid(head, found)
+    else:
+        # Programs that read tables get each row in one line, however wide, and thousands at once.
+        widths = [max(map(len, column)) for column in zip(head, *found, strict=True)]
+        for row in (head, *found):
+            text("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _print_grid(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    found = [[shown(cell) for cell in row] for row in rows]
-    if not found:
-        note(empty)
-        return
-    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else WIDE)
-    grid: Table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for name in head:
         grid.add_column(name, overflow="fold")
-    for row in found:
-        grid.add_row(*(Text(cell) for cell in row))
-    console.print(grid)
+    for row in rows:
+        grid.add_row(*map(Text, row))
+    Console(file=sys.stdout).print(grid)
 
 
 def shown(value: Any) -> str:

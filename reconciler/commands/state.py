@@ -13,7 +13,7 @@ from reconciler.desired import Desired
 from reconciler.extension import extended
 from reconciler.facts import Facts, Wanted
 from reconciler.preview import preview
-from reconciler.world import build_snapshot
+from reconciler.world import asked_anew, build_snapshot
 from scheduler.snapshot import Snapshot
 from schemas.gpr import GPR, GPRTemplate, RequestSpec, resolve
 from schemas.problems import Problem
@@ -58,7 +58,9 @@ def read_state(source: Source, now: datetime, ref: str | None = None) -> State:
     before = Facts(now) if loaded is None else loaded.facts
     wanted = desired.wanted(before)
     facts = preview(before, wanted, now, EPOCH if loaded is None else None)
-    facts, snapshot, _ = extended(facts, wanted, build_snapshot(wanted, facts, None))
+    facts, snapshot, _ = extended(
+        facts, wanted, build_snapshot(wanted, facts, None, asked_anew(before, facts))
+    )
     committed = None if loaded is None else loaded.facts
     return State(now, source.shown(ref), wanted, committed, facts, snapshot, desired.problems)
 

@@ -14,7 +14,7 @@ from reconciler.facts import NodeKey
 from scheduler.concrete import choose_nodes, in_order_of_begin, need
 from scheduler.plan import plan
 from scheduler.rank import rank_key
-from scheduler.snapshot import FOREVER, Lease, Snapshot
+from scheduler.snapshot import FOREVER, Lease, PoolKey, Snapshot
 from schemas.status import HOLDING, WAITING, GPRStatus, NodeState, Phase
 from schemas.units import format_duration, instant
 
@@ -186,19 +186,23 @@ def calendar_of_nodes(state: State) -> dict[NodeKey, Rows]:
 
 def tentative_leases(snapshot: Snapshot) -> list[Lease]:
     """The plan with names: as it would be carried out if nothing happened any more."""
-    planned, leases = plan(snapshot), list(snapshot.leases.values())
+    planned = plan(snapshot)
+    busy: dict[PoolKey, list[Lease]] = {key: [] for key in snapshot.pools}
+    for lease in snapshot.leases.values():
+        busy.setdefault(lease.pool, []).append(lease)
     found = []
     for place in in_order_of_begin(snapshot, planned):
         pool, request = snapshot.pools[place.pool], snapshot.requests[place.key]
         wanted = need(pool, request, place, snapshot.now)
-        names = choose_nodes(pool, leases, wanted)
-        if names is not None:
-            hold = wanted.hold
-            lease = Lease(
-                place.key, request.slice, place.pool, names, hold.begin, place.start, place.end, hold.end
-            )
-            leases.append(lease)
-            found.append(lease)
+        # In this order nobody begins earlier any more, so what is over by then can be forgotten.
+        busy[pool.key] = [lease for lease in busy[pool.key] if lease.held_until > wanted.hold.begin]
+        names = choose_nodes(pool, busy[pool.key], wanted)
+        if names is None:
+            continue
+        begin, end = wanted.hold.begin, wanted.hold.end
+        lease = Lease(place.key, request.slice, pool.key, names, begin, place.start, place.end, end)
+        busy[pool.key].append(lease)
+        found.append(lease)
     return found
 
 

@@ -89,3 +89,17 @@ def _in_call(node: ast.Call) -> Iterator[str]:
 def _words(value: ast.expr) -> Iterator[str]:
     if isinstance(value, ast.Constant) and isinstance(value.value, str) and CAMEL.fullmatch(value.value):
         yield value.value
+
+
+PATHS = re.compile(r"`((?:schemas|scheduler|reconciler|agent|demo|tests|docs|examples|benchmarks)/[\w./-]*)`")
+LINKS = re.compile(r"\]\((?!http)([^)#]+)\)")
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_a_page_points_to_exists(page: Path) -> None:
+    """A page that names a file or links to one is wrong as soon as that file moves."""
+    text = page.read_text(encoding="utf-8")
+    named = [ROOT / found for found in PATHS.findall(text)]
+    linked = [page.parent / found for found in LINKS.findall(text)]
+    assert [str(path) for path in (*named, *linked) if not path.exists()] == []

@@ -175,7 +175,7 @@ class History:
             self._write(key, extend=f"{step.minutes}m")
 
     def do_approve(self, step: Step, decision: str = "approve") -> None:
-        if key := self._some(step.n, Phase.PENDING_APPROVAL):
+        if key := self._some(step.n, *WAITING):
             slice_name, _, name = key.partition("/")
             spec: dict[str, object] = {}
             if step.m % 2 and decision == "approve":

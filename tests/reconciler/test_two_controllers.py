@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from reconciler.clusters import writes
 from reconciler.clusters.port import Refused, Stamp
-from reconciler.loop import Reconciler, next_due
+from reconciler.leading import next_due
+from reconciler.loop import Reconciler
 from reconciler.store.memory import Fate, MemoryStore
 from schemas.status import Phase
 from tests.reconciler.test_crash import ALL

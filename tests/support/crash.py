@@ -96,10 +96,6 @@ class Folder:
 Act = Callable[["Stage"], None]
 
 
-def _push(**files: str) -> Act:
-    return lambda stage: stage.commit({path.replace("__", "/"): text for path, text in files.items()})
-
-
 def _approve(stage: Stage) -> None:
     status = request_status(
         repos.git(stage.folder.fleet, "show", f"{BRANCH}:{request_path('c/big')}").encode()

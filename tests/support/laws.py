@@ -32,7 +32,7 @@ class Laws:
         self.commits = 0
         self._before: Facts | None = None
         self._tip: str | None = None
-        self._marks: Counter[tuple[str, str, int]] = Counter()
+        self._marks: Counter[tuple[str, str, str]] = Counter()
         self._owned_since: dict[tuple[str, str, str], datetime] = {}
         world.watchers.append(self.watch)
 
@@ -80,7 +80,9 @@ class Laws:
         for event in cycle.events:
             if event.reason in MARKS.values() and cycle.facts is not None:
                 status = cycle.facts.requests[event.request]
-                mark = (status.uid, str(event.reason), status.retry_count)
+                old = self._before.requests.get(event.request) if self._before is not None else None
+                begun = status.start_time if old is None or old.start_time is None else old.start_time
+                mark = (status.uid, str(event.reason), str(begun))  # once in each lease of a requeued request
                 self._marks[mark] += 1
                 if self._marks[mark] > 1:
                     yield f"{event.request} was told {event.reason} twice"

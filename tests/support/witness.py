@@ -51,7 +51,6 @@ class RecordedState(StateFile):
     ) -> None:
         super().__init__(path)
         self._tip, self._note = tip, note
-        self._leases: Mapping[str, str] | None = None
 
     def save(self, world: World) -> None:
         """See `StateFile.save`."""
@@ -88,16 +87,13 @@ class Verdict:
     broken: list[str] = field(default_factory=list)
 
 
-def judge(
-    store: Store, branch: str, holds: Sequence[Hold], slack: timedelta = timedelta(), ended: bool = True
-) -> Verdict:
+def judge(store: Store, branch: str, holds: Sequence[Hold], slack: timedelta = timedelta()) -> Verdict:
     """Everything that must hold whatever was killed; an end may be late by `slack`, the time nobody was there."""
     steps = history(store, branch)
     audit = Audit()
     for step in steps:
         audit.see(step.facts.requests)
-    if ended:
-        audit.finish()
+    audit.finish()
     last = steps[-1].facts.requests
     verdict = Verdict(last, told(store, steps[-1].oid), [step.term for step in steps], audit.broken)
     by_oid = {step.oid: step.facts for step in steps}

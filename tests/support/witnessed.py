@@ -71,15 +71,6 @@ class Witnessed(World):
     def _tip(self) -> str | None:
         return self.remote.tips.get(BRANCH)
 
-    def play(self, until: datetime = END) -> None:
-        """The story as far as `until`, with the one controller."""
-        while self.steps and self.steps[0][0] <= until:
-            when, act = self.steps[0]
-            self.run(when)
-            self.steps = self.steps[1:]
-            act(self)
-        self.run(until)
-
     def play_all(self, controllers: list[Reconciler], until: datetime = END) -> None:
         """The story with several controllers, each awake when it wants to be; more may join on the way."""
         wakes: dict[int, datetime] = {}
@@ -103,6 +94,6 @@ class Witnessed(World):
             yield self.steps[0][1]
             self.steps = self.steps[1:]
 
-    def verdict(self, slack: timedelta = timedelta(), ended: bool = True) -> Verdict:
+    def verdict(self, slack: timedelta = timedelta()) -> Verdict:
         """What a stranger says of the run so far."""
-        return judge(MemoryStore(self.remote), BRANCH, self.holds, slack, ended)
+        return judge(MemoryStore(self.remote), BRANCH, self.holds, slack)
