@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
         """Run everything on this machine: a repository, two simulated clusters, a controller, agents.
 
         Without --once it runs until Ctrl-C and shows queue, requests, nodes and events live; push to the printed
-        repository, or use `egs gpr create`, from another terminal. With --once it plays eleven hours in a few
+        repository, or use `egs gpr create`, from another terminal. With --once it plays nine hours in a few
         seconds and exits 0 only if every promise was kept.
         """
         from rich.console import Console

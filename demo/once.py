@@ -81,7 +81,7 @@ def play(root: Path, console: Console) -> bool:
     run = Run(
         System(root, Settings(repo=str(root / "fleet.git"), state=root, poll=POLL, pushes_per_minute=None))
     )
-    with console.status("eleven hours in a few seconds …"):
+    with console.status("nine hours in a few seconds …"):
         run.play()
     console.print(_story_table(run.telling))
     console.print(_requests_table(run.audit))

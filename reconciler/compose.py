@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,10 @@ from reconciler.settings import Settings
 from reconciler.store.cache import DocumentCache
 from reconciler.store.git import GitStore
 from schemas.cluster import ClusterSpec
+from schemas.errors import UserError
 from schemas.reading import READER_VERSION
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -22,7 +26,7 @@ class OpenClusters:
     """A driver for every cluster in force, opened anew when its manifest changes."""
 
     state: Path
-    _open: dict[str, tuple[ClusterSpec, ClusterDriver]] = field(default_factory=dict)
+    _open: dict[str, tuple[ClusterSpec, ClusterDriver | None]] = field(default_factory=dict)
 
     def __call__(self, specs: Mapping[str, ClusterSpec]) -> Mapping[str, ClusterDriver]:
         """Drivers by cluster."""
@@ -30,8 +34,16 @@ class OpenClusters:
             del self._open[name]
         for name, spec in specs.items():
             if name not in self._open or self._open[name][0] != spec:
-                self._open[name] = (spec, open_cluster(name, spec, self.state))
-        return {name: driver for name, (_, driver) in self._open.items()}
+                self._open[name] = (spec, self._opened(name, spec))
+        return {name: driver for name, (_, driver) in self._open.items() if driver is not None}
+
+    def _opened(self, name: str, spec: ClusterSpec) -> ClusterDriver | None:
+        """None for a cluster that cannot be driven: it counts as out of reach and stops nobody else."""
+        try:
+            return open_cluster(name, spec, self.state)
+        except UserError as error:
+            log.warning("cluster not driven cluster=%s reason=%s message=%s", name, error.reason, error)
+            return None
 
 
 def controller(settings: Settings, *, adopt: bool = False) -> Reconciler:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from datetime import timedelta
-from threading import Event
+from threading import Event, Lock
 
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.date import DateTrigger
@@ -43,6 +43,7 @@ class Waking:
         self._real = SystemClock()
         self._pause = FIRST_PAUSE
         self._scheduler = BackgroundScheduler(timezone="UTC")
+        self._cycling = Lock()
         self.failed: UserError | None = None
         self.ended = Event()
 
@@ -53,9 +54,11 @@ class Waking:
 
     def stop(self) -> None:
         """End after the cycle that is running, if one is."""
-        if self._scheduler.running:
-            self._scheduler.shutdown(wait=True)
         self.ended.set()
+        # Waiting for jobs inside of shutdown would hold the lock that the last cycle needs to plan its next.
+        self._scheduler.shutdown(wait=False)
+        with self._cycling:
+            log.debug("controller stopped")
 
     def _wake_after(self, pause: timedelta) -> None:
         self._scheduler.add_job(
@@ -69,6 +72,11 @@ class Waking:
         )
 
     def _tick(self) -> None:
+        with self._cycling:
+            if not self.ended.is_set():
+                self._cycle()
+
+    def _cycle(self) -> None:
         try:
             cycle = self._reconciler.cycle(self._clock.now())
         except UserError as error:
@@ -80,6 +88,10 @@ class Waking:
             self._back_off()
         except Fault as fault:
             log.warning("cycle failed reason=%s message=%s", fault.reason, fault)
+            self._back_off()
+        except Exception:
+            # A bug of ours must not end the strict ends of everybody: look again, and let people see the trace.
+            log.exception("cycle broke; please report it")
             self._back_off()
         else:
             self._pause = FIRST_PAUSE
