@@ -13,7 +13,9 @@ PARTS = ("validation", "planner", "store", "growth")
 def main() -> None:
     """Run each part in a process of its own, so that none warms up the next."""
     git = subprocess.run(["git", "--version"], capture_output=True, text=True, check=True).stdout.strip()
-    print(f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, {git}", flush=True)
+    print(
+        f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, {git}", flush=True
+    )
     for part in PARTS:
         print(f"\n== {part}: python -m benchmarks.{part}", flush=True)
         subprocess.run([sys.executable, "-m", f"benchmarks.{part}"], check=True)

@@ -33,7 +33,12 @@ def test_the_generated_tables_are_fresh() -> None:
 def test_every_event_is_documented_with_its_type(told: Told) -> None:
     """H10: one line for each event."""
     row = next(
-        (line for line in _page("operations.md").splitlines() if line.startswith("|") and f"`{told}`" in line), ""
+        (
+            line
+            for line in _page("operations.md").splitlines()
+            if line.startswith("|") and f"`{told}`" in line
+        ),
+        "",
     )
     kind = "Warning" if Event(START, told, "").warning else "Normal"
     assert f"| {kind} |" in row, f"docs/operations.md does not describe the event {told} as {kind}"
@@ -72,7 +77,9 @@ def _in_module(tree: ast.Module) -> Iterator[str]:
             for key, value in zip(node.keys, node.values, strict=True):
                 if isinstance(key, ast.Constant) and key.value == "reason":
                     yield from _words(value)
-        elif isinstance(node, ast.Assign) and [t.id for t in node.targets if isinstance(t, ast.Name)] == ["reason"]:
+        elif isinstance(node, ast.Assign) and [t.id for t in node.targets if isinstance(t, ast.Name)] == [
+            "reason"
+        ]:
             yield from _words(node.value)
 
 

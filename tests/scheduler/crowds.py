@@ -14,7 +14,7 @@ from tests.scheduler.worlds import OUT, pool, world
 HOUR = 3600
 
 
-def crowd(seed: int, requests: int = 150) -> Snapshot:
+def crowd(seed: int, requests: int = 100) -> Snapshot:
     """Nothing promised yet; in every third world nodes have windows, in every second slices are shared."""
     chance = Random(seed)
     pools = [_pool(chance, (f"c{i}", "h100"), seed % 3 == 0) for i in range(chance.randint(1, 4))]

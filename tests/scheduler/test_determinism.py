@@ -46,6 +46,6 @@ def printed(crowd: int, hash_seed: str) -> bytes:
 )
 def test_plans_and_causes_are_the_same_bytes_under_every_hash_seed(crowd: int) -> None:
     outputs = [printed(crowd, seed) for seed in SEEDS]
-    assert outputs[0].count(b"Placement(") > 500
+    assert outputs[0].count(b"Placement(") > 300
     assert outputs[0].count(b"Moved(") > 0
     assert outputs == [outputs[0]] * len(SEEDS)

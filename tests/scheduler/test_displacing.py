@@ -51,3 +51,12 @@ def test_those_who_give_way_are_enough_and_none_too_many(
         calendar.take_exactly(held[j][2], held[j][0], held[j][1])
         assert calendar.room(*hold) < nodes
         calendar.give(held[j][2], held[j][0], held[j][1])
+
+
+def test_of_those_who_may_return_the_highest_rank_does() -> None:
+    """Three nodes are wanted of four: the lowest two are too few, and beside the third one of them may stay."""
+    calendar = PoolCalendar([[Window(0, FOREVER)]] * 4, 0)
+    shares = {j: calendar.take(nodes, 0, 10) for j, nodes in ((1, 2), (2, 1), (3, 1))}
+    times = np.zeros(3, dtype=np.int64)
+    others = Overlapping(np.array([3, 2, 1], dtype=np.int64), times, times + 10)
+    assert sorted(who_gives_way(calendar.section(0, 10), 3, others, lambda j: shares[j])) == [1, 3]

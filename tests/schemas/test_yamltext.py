@@ -65,7 +65,9 @@ def test_keys_too_long_for_the_short_form_are_read_back() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [{1: 2}, {"a": float("nan")}, {"a": object()}, float("inf"), {1, 2}], ids=repr
+    "value",
+    [{1: 2}, {"a": float("nan")}, pytest.param({"a": object()}, id="an object"), float("inf"), {1, 2}],
+    ids=repr,
 )
 def test_what_is_no_plain_data_is_the_callers_mistake(value: Any) -> None:
     with pytest.raises(TypeError):
