@@ -46,6 +46,20 @@ spec:
     return text.encode()
 
 
+def fleet(slices: list[str]) -> dict[str, bytes]:
+    """What the manifests refer to: a project, two clusters and the slices."""
+    head = "apiVersion: egs.dev/v1alpha1\nkind: {}\nmetadata: {{name: {}}}\nspec:\n"
+    pool = "{name: h100, gpuShape: H100-80GB, gpusPerNode: 8, memoryPerGpu: 80, rdma: true, nodes: 100}"
+    files = {"project.yaml": head.format("Project", "default") + "  admins: [{email: ada@example.com}]\n"}
+    for name in ("east", "west"):
+        spec = f"  driver: embedded\n  mode: manage\n  pools:\n  - {pool}\n"
+        files[f"clusters/{name}.yaml"] = head.format("Cluster", name) + spec
+    for name in slices:
+        spec = f"  members: [{{email: bo@example.com}}]\n  clusters: [east, west]\n  namespaces: [{name}]\n"
+        files[f"slices/{name}/slice.yaml"] = head.format("Slice", name) + spec
+    return {path: text.encode() for path, text in files.items()}
+
+
 def gpr_path(number: int, per_folder: int = 100) -> tuple[str, str, str]:
     """Slice, name and path of the numbered GPR."""
     slice_, name = f"s{number // per_folder:05d}", f"g{number:06d}"
