@@ -148,7 +148,7 @@ def _by_start(item: tuple[str, GPRStatus]) -> tuple[bool, float, str]:
 
 def _nodes(system: System, now: datetime) -> Table:
     table = _table("Nodes", "pool", "nodes")
-    for name, cluster in sorted(system.clusters.items()):
+    for name, cluster in sorted(dict(system.clusters).items()):
         try:
             view = cluster.observe(now)
         except EgsError:

@@ -131,8 +131,12 @@ class System:
         """Every agent reads, judges and reports once."""
         if self._agent_store is None:
             self._agent_store = GitStore(str(self.repository), self.root / "agents.git")
-        for name, cluster in self.clusters.items():
-            for node in cluster.observe(now).nodes:
+        for name, cluster in list(self.clusters.items()):
+            try:
+                nodes = cluster.observe(now).nodes
+            except Fault:
+                continue  # its agents cannot be asked now
+            for node in nodes:
                 self._agent(name, node).cycle(now)
 
     def _agent(self, cluster: str, node: str) -> Watch:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from reconciler.conditions import without_promise
+from reconciler.conditions import with_slip, without_promise
 from reconciler.events import Event, Told
 from reconciler.facts import Scene, Turn
 from scheduler.fit import approval_reasons, candidate_pools, limit_violations, usable_pools
@@ -75,7 +75,8 @@ def _pending(key: str, status: GPRStatus, reasons: tuple[str, ...], scene: Scene
     if status.phase is Phase.PENDING_APPROVAL:
         return Turn(status)
     why = " and ".join(reasons)
-    pending = without_promise(status).model_copy(
+    slipped, told = _without_start(key, status, scene.now)
+    pending = without_promise(slipped).model_copy(
         update={
             "phase": advance(status.phase, Move.WITHHOLD),
             "reason": "NeedsApproval",
@@ -83,8 +84,17 @@ def _pending(key: str, status: GPRStatus, reasons: tuple[str, ...], scene: Scene
             "approval": ApprovalState(reasons=reasons),
         }
     )
-    told = Event(scene.now, Told.PENDING_APPROVAL, f"{key} waits for approval: {why}", key)
-    return Turn(pending, (told,))
+    waits = Event(scene.now, Told.PENDING_APPROVAL, f"{key} waits for approval: {why}", key)
+    return Turn(pending, (*told, waits))
+
+
+def _without_start(key: str, status: GPRStatus, now: datetime) -> tuple[GPRStatus, tuple[Event, ...]]:
+    """A start that was promised goes only with its cause: its own edit, or a word or rule that changed."""
+    if status.estimated_start_time is None:
+        return status, ()
+    cause = Cause.REQUEST_CHANGED if status.filed_at == now else Cause.POLICY_CHANGED
+    told = Event(now, Told.DELAYED, f"{key} lost its start: {cause}, it needs an approval", key)
+    return with_slip(status, None, cause, key, now), (told,)
 
 
 def _queued(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from reconciler.approval import hard_violations
 from reconciler.conditions import with_slip, without_promise
@@ -38,6 +38,8 @@ DAMPED_SHARE = 0.05
 TRIAL_WORK = 200_000
 """Requests that may be planned again in one cycle to prove causes: about twenty seconds at the very worst."""
 FEWEST_TRIALS = 8
+URGENT = frozenset({Told.DELAYED, Told.REQUEUED})
+"""Who has to wait longer than promised is told at once, whatever the push budget says."""
 PLAN_REASONS = frozenset({*Reason, "ClusterObserved"})
 """Reasons that planning gives, and takes back."""
 
@@ -72,10 +74,11 @@ def decide(
     if due or later or worth_publishing(world, planned):
         requests = _published(requests, world, planned)
     requests, lost = _accounted(folded.facts.requests, requests, facts.at)
-    requests, started = _started(requests, due, (world, planned), scene)
+    requests, started = _with_starts(requests, due, (world, planned), scene)
     told += [*lost, *started]
     final = replace(facts, requests=requests)
-    return Decision(final, tuple(told), bool(started or later or lost), planned, world)
+    urgent = bool(started) or any(event.reason in URGENT for event in told)
+    return Decision(final, tuple(told), urgent, planned, world)
 
 
 def _slips(before: Snapshot | None, world: Snapshot, planned: Plan, folded: Folded) -> tuple[Moved, ...]:
@@ -257,7 +260,7 @@ def due_starts(world: Snapshot, planned: Plan, settings: Settings) -> tuple[Plac
     )
 
 
-def _started(
+def _with_starts(
     requests: dict[str, GPRStatus],
     due: tuple[Placement, ...],
     known: tuple[Snapshot, Plan],
@@ -310,10 +313,3 @@ def next_instants(world: Snapshot, planned: Plan, settings: Settings) -> tuple[d
         if not pool.observed and pool.open:
             found += [place.start - pool.prepare - lead, place.start - pool.prepare, place.start]
     return tuple(instant(at) for at in sorted(set(found)) if at > world.now)
-
-
-def wait_left(status: GPRStatus, now: datetime) -> timedelta | None:
-    """Time until the promised start; None when there is none."""
-    if status.estimated_start_time is None:
-        return None
-    return max(timedelta(), status.estimated_start_time - now)

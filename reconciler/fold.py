@@ -62,7 +62,7 @@ def fold(facts: Facts, wanted: Wanted, seen: Seen, settings: Settings, now: date
         held_deletions=held,
     )
     _lease_turns(scene, current, gather)
-    usage = with_finished(facts, gather.requests, wanted.project.currency)
+    usage = with_finished(facts, gather.requests, wanted.project.currency, now)
     current = replace(current, usage=usage)
     return Folded(current, tuple(gather.events), gather.causes, failed, asked_anew(facts, current))
 
