@@ -4,9 +4,10 @@
 
 Both sides: fetch two branches, find what changed, read it, write one status file as a commit, push it with
 a lease. Ours also validates the changed document: strict reading, its model, and the rules across files in a
-repository that is loaded already. Each has a copy of the same remote (a folder) and a mirror of its own; they take turns, and who goes
-first alternates. The plain side is five git processes with git's own defaults (no check of objects, no
-housekeeping). Ours goes through `reconciler.store.git` and includes both. Goal: a ratio of at most 1.5 at 100,000.
+repository that is loaded already. Each has a copy of the same remote (a folder) and a mirror of its own; they
+take turns, and who goes first alternates. The plain side is five git processes with git's own defaults (no
+check of objects, no housekeeping). Ours goes through `reconciler.store.git` and includes both. Goal: a ratio of
+at most 1.5 at 100,000.
 """
 
 from __future__ import annotations

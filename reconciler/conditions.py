@@ -53,6 +53,7 @@ def without_promise(status: GPRStatus) -> GPRStatus:
             "estimated_pool": None,
             "bound_nodes": (),
             "assignment": None,
+            "replaced_nodes": (),
             "held_from": None,
             "start_time": None,
             "end_time": None,
@@ -80,7 +81,10 @@ def cost_until(status: GPRStatus, cluster: ClusterSpec | None, currency: str, un
     """
     if status.start_time is None or status.assignment is None or cluster is None:
         return status.cost
-    pool = next((p for p in cluster.pools if p.name == status.assignment.pool), None)
+    nodes = status.assignment.nodes
+    named = [p for p in cluster.pools if p.name == status.assignment.pool]
+    moved = [p for p in cluster.pools if not named and not set(nodes).isdisjoint(p.node_names())]
+    pool = next(iter([*named, *moved]), None)
     if pool is None:
         return status.cost
     price = cluster.price_per_gpu_hour if pool.price_per_gpu_hour is None else pool.price_per_gpu_hour

@@ -8,16 +8,19 @@ the bad node leaves.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import IntEnum
 
-from reconciler.clusters.port import Busy, ClusterView, LeaseRef, NodeView, Stage
+from reconciler.clusters.port import ClusterView, LeaseRef, NodeView, Stage
 from reconciler.conditions import lease_duration
 from reconciler.facts import Facts, Seen, Wanted
-from reconciler.handover import failed, passed
-from reconciler.running import is_clean
-from schemas.status import GPRStatus, NodeState, Phase
+from reconciler.handover import checked_nodes, passed_nodes
+from schemas.cluster import ClusterSpec
+from schemas.status import HOLDING, GPRStatus, NodeState, Phase
+
+MOVED = "its end moved"
+"""Why a node that is the request's already is added again."""
 
 
 class Do(IntEnum):
@@ -53,23 +56,47 @@ def actions(wanted: Wanted, facts: Facts, seen: Seen, now: datetime) -> tuple[Ac
     found: list[Action] = []
     for cluster in sorted(seen.views):
         spec = wanted.clusters.get(cluster)
-        if spec is None or spec.mode != "manage":
+        if spec is None:
             continue
-        view = seen.views[cluster]
-        found += _slice_actions(cluster, wanted, view)
-        found += _health_actions(cluster, facts, view)
-        owners: dict[str, str] = {}
-        for key in sorted(facts.requests):
-            status = facts.requests[key]
-            if status.assignment is not None and status.assignment.cluster == cluster:
-                found += _request_actions(key, status, seen, (now, spec.notice))
-                owners |= _keeps(status, view, now)
-        found += [
-            Action(Do.REMOVE, cluster, node.name, node.lease.request, node.lease)
-            for node in view.nodes.values()
-            if node.lease is not None and owners.get(node.name) != node.lease.uid
-        ]
+        done = [*_lease_actions(cluster, spec, facts, seen, now)]
+        if spec.mode == "manage":
+            done += _slice_actions(cluster, wanted, facts, seen.views[cluster])
+            done += _health_actions(cluster, facts, seen.views[cluster])
+        else:
+            done = [*_finishing(done, facts)]
+        found += done
     return tuple(sorted(found, key=lambda a: (a.do, a.cluster, a.request, a.node, a.slice)))
+
+
+def _finishing(done: list[Action], facts: Facts) -> Iterator[Action]:
+    """In a cluster that is only observed what is ours is finished; nothing begins, nothing else is touched."""
+    known = {status.uid for status in facts.requests.values()}
+    for action in done:
+        ends = action.do in {Do.EVICT, Do.REMOVE} or (action.do is Do.CHECK and action.stage == "post")
+        if ends and action.lease is not None and action.lease.uid in known:
+            yield action
+
+
+def _lease_actions(
+    cluster: str, spec: ClusterSpec, facts: Facts, seen: Seen, now: datetime
+) -> Iterator[Action]:
+    view = seen.views[cluster]
+    here = _assigned(cluster, facts)
+    for key, status in here.items():
+        yield from _request_actions(key, status, (spec, view, seen), now)
+    owners = _owners(here, view, now)
+    for node in view.nodes.values():
+        if node.lease is not None and owners.get(node.name) != node.lease.uid:
+            yield Action(Do.REMOVE, cluster, node.name, node.lease.request, node.lease)
+
+
+def _assigned(cluster: str, facts: Facts) -> dict[str, GPRStatus]:
+    """Requests that hold nodes of that cluster, by name."""
+    return {
+        key: status
+        for key, status in sorted(facts.requests.items())
+        if status.phase in HOLDING and status.assignment is not None and status.assignment.cluster == cluster
+    }
 
 
 def lease_ref(key: str, status: GPRStatus) -> LeaseRef | None:
@@ -90,13 +117,21 @@ def is_running(status: GPRStatus, now: datetime) -> bool:
     return status.phase in {Phase.PROVISIONING, Phase.PROVISIONED} and start <= now < end
 
 
-def _keeps(status: GPRStatus, view: ClusterView, now: datetime) -> dict[str, str]:
-    """Nodes that stay with this request for now: its own, and a replaced one until its spare is there."""
-    if status.assignment is None or not is_running(status, now):
-        return {}
-    own = dict.fromkeys(status.assignment.nodes, status.uid)
-    waiting = any(not _owned(view.nodes.get(n), status.uid) for n in status.assignment.nodes)
-    return own | (dict.fromkeys(status.replaced_nodes, status.uid) if waiting else {})
+def _owners(here: Mapping[str, GPRStatus], view: ClusterView, now: datetime) -> dict[str, str]:
+    """Whose (by uid) each node is for now: a replaced one stays until its spare is there, if nobody else has it."""
+    owners: dict[str, str] = {}
+    assigned: set[str] = set()
+    for status in here.values():
+        assert status.assignment is not None
+        assigned.update(status.assignment.nodes)
+        if is_running(status, now):
+            owners |= dict.fromkeys(status.assignment.nodes, status.uid)
+    for status in here.values():
+        assert status.assignment is not None
+        waiting = any(not _owned(view.nodes.get(n), status.uid) for n in status.assignment.nodes)
+        if waiting and is_running(status, now):
+            owners |= {n: status.uid for n in status.replaced_nodes if n not in assigned}
+    return owners
 
 
 def _owned(node: NodeView | None, uid: str) -> bool:
@@ -104,54 +139,52 @@ def _owned(node: NodeView | None, uid: str) -> bool:
 
 
 def _request_actions(
-    key: str, status: GPRStatus, seen: Seen, when: tuple[datetime, timedelta]
+    key: str, status: GPRStatus, where: tuple[ClusterSpec, ClusterView, Seen], now: datetime
 ) -> Iterator[Action]:
     held, lease = status.assignment, lease_ref(key, status)
-    now, notice = when
+    spec, view, seen = where
     if held is None or lease is None:
         return
-    view = seen.views[held.cluster]
-    for name in held.nodes:
-        node = view.nodes.get(name)
-        if node is None:
-            continue
-        owned = _owned(node, status.uid)
-        if status.phase is Phase.RELEASING and not owned and not is_clean(status, name):
-            yield Action(Do.CHECK, held.cluster, name, key, lease, "post")
-        if status.phase in {Phase.PROVISIONING, Phase.PROVISIONED} and not owned and now < lease.end:
-            if not _has_passed(status, name, seen):
-                yield Action(Do.CHECK, held.cluster, name, key, lease, "pre")
-            elif _may_add(status, seen, now):
-                yield Action(Do.ADD, held.cluster, name, key, lease)
-        if owned and not node.draining and is_running(status, now) and now >= lease.end - notice:
-            yield Action(Do.EVICT, held.cluster, name, key, lease)
+    nodes = [node for name in held.nodes if (node := view.nodes.get(name)) is not None]
+    others = [node.name for node in nodes if not _owned(node, status.uid)]
+    if status.phase is Phase.RELEASING:
+        clean = checked_nodes(status, "post")
+        yield from (Action(Do.CHECK, held.cluster, n, key, lease, "post") for n in others if n not in clean)
+        return
+    passed = passed_nodes(status, seen) if others else frozenset()
+    may_add = is_running(status, now) and (status.phase is Phase.PROVISIONED or passed >= set(held.nodes))
+    for name in others if now < lease.end else ():
+        if name not in passed:
+            yield Action(Do.CHECK, held.cluster, name, key, lease, "pre")
+        elif (
+            may_add
+        ):  # a first hand-over is for all nodes together; later ones (spares, drift) come one by one
+            yield Action(Do.ADD, held.cluster, name, key, lease)
+    for node in nodes if is_running(status, now) else ():
+        if node.lease is not None and node.lease.uid == status.uid:
+            yield from _until_its_end(node, Action(Do.ADD, held.cluster, node.name, key, lease), spec, now)
 
 
-def _has_passed(status: GPRStatus, node: str, seen: Seen) -> bool:
-    """What a check found is a fact, not a decision: it counts also while it cannot be committed."""
-    results = seen.outcomes.checks.get((status.uid, node, "pre"))
-    fresh = isinstance(results, tuple) and bool(results) and all(r.passed for r in results)
-    return passed(status, node) or (fresh and not failed(status, node))
+def _until_its_end(node: NodeView, add: Action, spec: ClusterSpec, now: datetime) -> Iterator[Action]:
+    """Notice to a node that is the request's; where its end moved, it is added again, which calls notice off."""
+    assert add.lease is not None
+    assert node.lease is not None
+    in_notice = now >= add.lease.end - spec.notice
+    if node.lease.end != add.lease.end or (node.draining and not in_notice):
+        yield replace(add, text=MOVED)
+    elif in_notice and not node.draining:
+        yield replace(add, do=Do.EVICT)
 
 
-def _may_add(status: GPRStatus, seen: Seen, now: datetime) -> bool:
-    """A first hand-over is for all nodes together; later ones (spares, drift) come one by one."""
-    assert status.assignment is not None
-    if not is_running(status, now):
-        return False
-    return status.phase is Phase.PROVISIONED or all(
-        _has_passed(status, n, seen) for n in status.assignment.nodes
-    )
-
-
-def _slice_actions(cluster: str, wanted: Wanted, view: ClusterView) -> Iterator[Action]:
-    spanning = {n: s for n, s in wanted.slices.items() if cluster in s.clusters}
-    for name, slice_ in spanning.items():
+def _slice_actions(cluster: str, wanted: Wanted, facts: Facts, view: ClusterView) -> Iterator[Action]:
+    used = {status.accepted_spec.slice for status in _assigned(cluster, facts).values()}
+    needed = {n: s for n, s in wanted.slices.items() if cluster in s.clusters or n in used}
+    for name, slice_ in needed.items():
         if set(view.slices.get(name, ())) != set(slice_.namespaces):
             yield Action(Do.ENSURE_SLICE, cluster, slice=name, namespaces=slice_.namespaces)
     busy = {node.lease.slice for node in view.nodes.values() if node.lease is not None}
     for name in view.slices:
-        if name not in spanning and name not in busy:
+        if name not in needed and name not in busy | used:
             yield Action(Do.REMOVE_SLICE, cluster, slice=name)
 
 
@@ -171,12 +204,8 @@ def drifted(planned: tuple[Action, ...], before: Mapping[str, ClusterView]) -> t
         action
         for action in planned
         if action.do is Do.ADD
+        and action.text != MOVED
         and action.lease is not None
         and action.cluster in before
         and _owned(before[action.cluster].nodes.get(action.node), action.lease.uid)
     )
-
-
-def pending_until(seen: Seen) -> tuple[datetime, ...]:
-    """When the clusters' running checks want to be asked again."""
-    return tuple(a.until for a in seen.outcomes.checks.values() if isinstance(a, Busy))

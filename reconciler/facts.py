@@ -111,6 +111,11 @@ class Scene:
         record = self.nodes.get((cluster, node))
         return record is not None and record.state not in IN_SERVICE
 
+    def is_gone(self, cluster: str, node: str) -> bool:
+        """True when the cluster answers and does not know that node any more."""
+        view = self.seen.views.get(cluster)
+        return view is not None and node not in view.nodes
+
 
 IN_SERVICE = frozenset({"Ready", "Suspect"})
 

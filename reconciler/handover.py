@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from reconciler.clusters.port import Busy, CheckResult
+from reconciler.clusters.port import Busy, CheckResult, Stage
 from reconciler.conditions import lease_duration, with_slip, without_promise
 from reconciler.events import Event, Told
 from reconciler.facts import LeaseKey, Scene, Seen, Turn
 from reconciler.spares import Spares
+from reconciler.world import home_of
 from scheduler.lifecycle import Event as Move
 from scheduler.lifecycle import advance
 from schemas.status import Assignment, Cause, Check, GPRStatus, Phase
@@ -30,29 +31,50 @@ def handover_turn(key: str, status: GPRStatus, scene: Scene, spares: Spares) -> 
         return _started(key, status, events, scene.now)
     spec = scene.wanted.clusters.get(assignment.cluster)
     if spec is not None and spec.mode != "manage":
-        return _unmanaged(key, status, events, scene)
-    bad = tuple(n for n in assignment.nodes if is_unfit(status, assignment.cluster, n, scene))
+        only = f"{assignment.cluster} is only observed now"
+        return _requeued(key, status, (Cause.POLICY_CHANGED, assignment.cluster), only, (scene, events))
+    bad = unfit_nodes(status, scene)
     if bad:
         return _other_nodes(key, status, events, bad, (scene, spares))
     if scene.now - start > scene.settings.start_tolerance:
-        return _late(key, status, events, scene)
+        return _late(key, status, events, (scene, spares))
     return Turn(status, events)
 
 
-def passed(status: GPRStatus, node: str) -> bool:
-    """True when that node has passed all its checks before the start."""
-    results = [c for c in status.checks if c.stage == "pre" and c.node == node]
-    return bool(results) and all(c.passed for c in results)
+def checked_nodes(status: GPRStatus, stage: Stage) -> frozenset[str]:
+    """Nodes whose checks of that stage have been made, passed or not."""
+    return frozenset(c.node for c in status.checks if c.stage == stage)
 
 
-def failed(status: GPRStatus, node: str) -> bool:
-    """True when a check before the start failed on that node."""
-    return any(c.stage == "pre" and c.node == node and not c.passed for c in status.checks)
+def failed_nodes(status: GPRStatus) -> frozenset[str]:
+    """Nodes on which a check before the start failed."""
+    return frozenset(c.node for c in status.checks if c.stage == "pre" and not c.passed)
 
 
-def is_unfit(status: GPRStatus, cluster: str, node: str, scene: Scene) -> bool:
-    """True when that node cannot serve this request: out of service, or its checks failed."""
-    return failed(status, node) or scene.is_out(cluster, node)
+def passed_nodes(status: GPRStatus, seen: Seen) -> frozenset[str]:
+    """Nodes that passed all their checks before the start.
+
+    What a check found is a fact, not a decision: it counts also while it cannot be committed.
+    """
+    fresh = {
+        node
+        for node in (status.assignment.nodes if status.assignment is not None else ())
+        if isinstance(results := seen.outcomes.checks.get((status.uid, node, "pre")), tuple)
+        and results
+        and all(r.passed for r in results)
+    }
+    return (checked_nodes(status, "pre") | fresh) - failed_nodes(status)
+
+
+def unfit_nodes(status: GPRStatus, scene: Scene) -> tuple[str, ...]:
+    """Its nodes that cannot serve this request: out of service, gone, or their checks failed."""
+    assert status.assignment is not None
+    cluster, failed = status.assignment.cluster, failed_nodes(status)
+    return tuple(
+        n
+        for n in status.assignment.nodes
+        if n in failed or scene.is_out(cluster, n) or scene.is_gone(cluster, n)
+    )
 
 
 def with_check_results(key: str, status: GPRStatus, scene: Scene) -> tuple[GPRStatus, tuple[Event, ...]]:
@@ -60,37 +82,53 @@ def with_check_results(key: str, status: GPRStatus, scene: Scene) -> tuple[GPRSt
     assignment = status.assignment
     if assignment is None:
         return status, ()
-    events: list[Event] = []
-    for node in assignment.nodes:
-        results = scene.seen.outcomes.checks.get((status.uid, node, "pre"))
-        if results is None or isinstance(results, Busy) or passed(status, node) or failed(status, node):
-            continue
-        status = with_checks(status, node, results, scene.now)
-        bad = [r for r in results if not r.passed]
-        events += [
-            Event(
-                scene.now,
-                Told.CHECK_FAILED,
-                f"{key}: {r.name} failed on {node}: {r.log or r.value}",
-                key,
-                assignment.cluster,
-                node,
-            )
-            for r in bad
-        ]
-        if not bad and all(passed(status, n) for n in assignment.nodes):
-            text = f"{key}: all {len(assignment.nodes)} nodes passed their checks"
-            events.append(Event(scene.now, Told.CHECKS_PASSED, text, key, assignment.cluster))
+    added = new_checks(status, "pre", scene)
+    if not added:
+        return status, ()
+    status = status.model_copy(update={"checks": (*status.checks, *added)})
+    events = [
+        Event(
+            scene.now,
+            Told.CHECK_FAILED,
+            f"{key}: {c.name} failed on {c.node}: {c.log or c.value}",
+            key,
+            assignment.cluster,
+            c.node,
+        )
+        for c in added
+        if not c.passed
+    ]
+    if checked_nodes(status, "pre") - failed_nodes(status) >= set(assignment.nodes):
+        text = f"{key}: all {len(assignment.nodes)} nodes passed their checks"
+        events.append(Event(scene.now, Told.CHECKS_PASSED, text, key, assignment.cluster))
     return status, tuple(events)
 
 
-def with_checks(status: GPRStatus, node: str, results: tuple[CheckResult, ...], now: datetime) -> GPRStatus:
-    """The status with these results of one node before a start."""
-    added = tuple(
-        Check(stage="pre", node=node, name=r.name, passed=r.passed, value=r.value, log=r.log, at=now)
-        for r in results
-    )
-    return status.model_copy(update={"checks": (*status.checks, *added)})
+def new_checks(status: GPRStatus, stage: Stage, scene: Scene) -> tuple[Check, ...]:
+    """What the clusters answered about nodes of whom the status says nothing yet.
+
+    A check that failed is kept in detail; a node that passed has one row, so that a thousand nodes stay a small file.
+    """
+    assert status.assignment is not None
+    found: list[Check] = []
+    known = checked_nodes(status, stage)
+    for node in status.assignment.nodes:
+        results = scene.seen.outcomes.checks.get((status.uid, node, stage))
+        if isinstance(results, tuple) and results and node not in known:
+            kept = [r for r in results if not r.passed] or [CheckResult(f"{len(results)} checks", True)]
+            found += [
+                Check(
+                    stage=stage,
+                    node=node,
+                    name=r.name,
+                    passed=r.passed,
+                    value=r.value,
+                    log=r.log,
+                    at=scene.now,
+                )
+                for r in kept
+            ]
+    return tuple(found)
 
 
 def handed_over(requests: Iterable[GPRStatus], seen: Seen) -> frozenset[LeaseKey]:
@@ -142,14 +180,14 @@ def _other_nodes(
     assert assignment is not None
     avoid = frozenset(assignment.nodes) | {c.node for c in status.checks if not c.passed}
     until = (status.estimated_start_time or scene.now) + lease_duration(status)
-    pool = (assignment.cluster, assignment.pool)
+    pool = home_of(assignment, scene.wanted.pools)
     found = spares.take(pool, len(bad), until, avoid)
     if found is None:
         return _back(key, status, events, bad, scene)
     kept = tuple(n for n in assignment.nodes if n not in bad)
     text = f"{key}: {', '.join(bad)} skipped, {', '.join(found)} taken instead"
     told = Event(scene.now, Told.NODE_REPLACED, text, key, assignment.cluster)
-    moved = Assignment(cluster=assignment.cluster, pool=assignment.pool, nodes=(*kept, *found))
+    moved = Assignment(cluster=pool[0], pool=pool[1], nodes=(*kept, *found))
     return Turn(
         status.model_copy(update={"assignment": moved}), (*events, told), (Cause.NODE_REPLACED, bad[0])
     )
@@ -158,7 +196,7 @@ def _other_nodes(
 def _back(key: str, status: GPRStatus, events: tuple[Event, ...], bad: tuple[str, ...], scene: Scene) -> Turn:
     assert status.assignment is not None
     where = f"{status.assignment.cluster}/{bad[0]}"
-    cause = Cause.CHECKS_FAILED if failed(status, bad[0]) else Cause.NODE_LOST
+    cause = Cause.CHECKS_FAILED if bad[0] in failed_nodes(status) else Cause.NODE_LOST
     if status.retry_count >= scene.wanted.project.max_retries:
         text = f"failed: no sound nodes after {status.retry_count} retries; last: {where}"
         ended = {"phase": advance(status.phase, Move.FAIL), "reason": "ChecksFailed", "message": text}
@@ -177,27 +215,49 @@ def _back(key: str, status: GPRStatus, events: tuple[Event, ...], bad: tuple[str
     return Turn(queued, (*events, told), (Cause.REQUEUED, key))
 
 
-def _unmanaged(key: str, status: GPRStatus, events: tuple[Event, ...], scene: Scene) -> Turn:
-    """Its cluster was set to observe before the start: nothing is handed over there, so it is planned anew."""
-    assert status.assignment is not None
-    cluster = status.assignment.cluster
-    queued = without_promise(with_slip(status, None, Cause.POLICY_CHANGED, cluster, scene.now))
+def _requeued(
+    key: str,
+    status: GPRStatus,
+    why: tuple[Cause, str],
+    text: str,
+    told: tuple[Scene, tuple[Event, ...]],
+) -> Turn:
+    """Planned anew for no fault of its nodes: that is no retry."""
+    scene, events = told
+    queued = without_promise(with_slip(status, None, *why, scene.now))
     queued = queued.model_copy(update={"phase": advance(status.phase, Move.CHECKS_FAILED)})
-    told = Event(scene.now, Told.REQUEUED, f"{key} was queued again: {cluster} is only observed now", key)
-    return Turn(queued, (*events, told), (Cause.REQUEUED, key))
+    event = Event(scene.now, Told.REQUEUED, f"{key} was queued again: {text}", key)
+    return Turn(queued, (*events, event), (Cause.REQUEUED, key))
 
 
-def _late(key: str, status: GPRStatus, events: tuple[Event, ...], scene: Scene) -> Turn:
-    """The committed start passed without the nodes: commit a later one and say why."""
+def _late(key: str, status: GPRStatus, events: tuple[Event, ...], world: tuple[Scene, Spares]) -> Turn:
+    """The committed start passed without the nodes: commit a later one and say why, or plan it anew."""
     assert status.assignment is not None
+    scene, spares = world
     cause, by = _why_late(status, scene)
+    if _is_cut_off(status, scene):
+        text = f"{by} has not answered for longer than its drain"
+        return _requeued(key, status, (cause, by), text, (scene, events))
     start = _next_start(status, scene)
+    if not spares.move(key, start, start + lease_duration(status)):
+        text = "it is late, and its slice has another request by then"
+        return _requeued(key, status, (cause, by), text, (scene, events))
     slipped = with_slip(status, start, cause, by, scene.now).model_copy(
         update={"estimated_start_time": start, "estimated_end_time": start + lease_duration(status)}
     )
     text = f"{key} starts later than promised: {cause} ({by})"
     told = Event(scene.now, Told.DELAYED, text, key, status.assignment.cluster)
     return Turn(slipped, (*events, told), (cause, by))
+
+
+def _is_cut_off(status: GPRStatus, scene: Scene) -> bool:
+    """True when its cluster is silent for good; what it may still hold there is taken back when it answers."""
+    assert status.assignment is not None
+    cluster = status.assignment.cluster
+    spec, reach = scene.wanted.clusters.get(cluster), scene.clusters.get(cluster)
+    if spec is None or reach is None or reach.reachable:
+        return False
+    return scene.now - reach.since > spec.drain
 
 
 def _next_start(status: GPRStatus, scene: Scene) -> datetime:

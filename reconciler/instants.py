@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from reconciler.apply import Answers
+from reconciler.conditions import clean_by
 from reconciler.decide import Decision, next_instants
 from reconciler.events import MARKS
 from reconciler.facts import Facts, Wanted
@@ -43,7 +44,8 @@ def _instants(status: GPRStatus, wanted: Wanted) -> list[datetime]:
     if status.end_time is None or cluster is None:
         return []
     if status.phase is Phase.RELEASING:
-        return [status.end_time + cluster.drain]
+        due = clean_by(status, cluster.drain)
+        return [] if due is None else [due]
     if status.phase is not Phase.PROVISIONED:
         return []
     done = {mark.percent for mark in status.marks}

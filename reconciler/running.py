@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from reconciler.clusters.port import Busy
 from reconciler.conditions import (
     ENDED_LATE,
     clean_by,
@@ -15,11 +14,12 @@ from reconciler.conditions import (
 )
 from reconciler.events import MARKS, Event, Told
 from reconciler.facts import NodeKey, Scene, Turn
-from reconciler.handover import failed, with_check_results
+from reconciler.handover import checked_nodes, failed_nodes, new_checks, with_check_results
 from reconciler.spares import Spares
+from reconciler.world import home_of
 from scheduler.lifecycle import Event as Move
 from scheduler.lifecycle import advance
-from schemas.status import Assignment, Cause, Check, Condition, GPRStatus, Mark, NodeState, Phase
+from schemas.status import Assignment, Cause, Condition, GPRStatus, Mark, NodeState, Phase
 
 FAILURES = frozenset({"ChecksFailed", "NodeLost"})
 """Reasons with which a request that is Releasing ends as Failed."""
@@ -69,10 +69,10 @@ def _with_sound_nodes(key: str, status: GPRStatus, scene: Scene, spares: Spares)
     assignment = status.assignment
     assert assignment is not None
     assert status.end_time is not None
-    bad = tuple(n for n in assignment.nodes if needs_replacing(status, assignment.cluster, n, scene))
+    bad = nodes_to_replace(status, scene)
     if not bad:
         return Turn(without_condition(status, "NoSpare"))
-    pool = (assignment.cluster, assignment.pool)
+    pool = home_of(assignment, scene.wanted.pools)
     avoid = frozenset(assignment.nodes) | {c.node for c in status.checks if not c.passed}
     found = [n for _ in bad if (got := spares.take(pool, 1, status.end_time, avoid)) for n in got]
     if not found:
@@ -81,7 +81,7 @@ def _with_sound_nodes(key: str, status: GPRStatus, scene: Scene, spares: Spares)
     nodes = tuple(dict(zip(out, found, strict=True)).get(n, n) for n in assignment.nodes)
     moved = status.model_copy(
         update={
-            "assignment": Assignment(cluster=assignment.cluster, pool=assignment.pool, nodes=nodes),
+            "assignment": Assignment(cluster=pool[0], pool=pool[1], nodes=nodes),
             "replaced_nodes": (*status.replaced_nodes, *out),
         }
     )
@@ -92,13 +92,20 @@ def _with_sound_nodes(key: str, status: GPRStatus, scene: Scene, spares: Spares)
     return Turn(moved, told, (Cause.NODE_REPLACED, f"{assignment.cluster}/{out[0]}"))
 
 
-def needs_replacing(status: GPRStatus, cluster: str, node: str, scene: Scene) -> bool:
-    """True when that node of a running request is bad for good: cordoned ones run on, silent ones get a grace."""
-    if failed(status, node):
-        return True
+def nodes_to_replace(status: GPRStatus, scene: Scene) -> tuple[str, ...]:
+    """Its nodes that are bad for good, or whose checks as a spare failed."""
+    assert status.assignment is not None
+    cluster, failed = status.assignment.cluster, failed_nodes(status)
+    return tuple(n for n in status.assignment.nodes if n in failed or _is_bad(cluster, n, scene))
+
+
+def _is_bad(cluster: str, node: str, scene: Scene) -> bool:
+    """Cordoned nodes run on, silent ones get a grace; those taken out of the manifest are bad when they are gone."""
     record = scene.nodes.get((cluster, node))
-    if record is None or cluster not in scene.seen.views:
+    if cluster not in scene.seen.views:
         return False
+    if record is None:
+        return scene.is_gone(cluster, node)
     if record.state is NodeState.LOST:
         return scene.now - record.since >= scene.settings.lost_grace
     return record.state in {NodeState.UNHEALTHY, NodeState.QUARANTINED}
@@ -125,9 +132,18 @@ def _all_lost(key: str, status: GPRStatus, scene: Scene) -> Turn:
     cluster = scene.wanted.clusters.get(status.assignment.cluster)
     cost = cost_until(status, cluster, scene.wanted.project.currency, scene.now)
     minute = timedelta(minutes=1)  # durations are written in whole minutes
-    left = max(minute, (status.end_time - scene.now) // minute * minute)
-    if not status.accepted_spec.requeue_on_failure:
-        text = "failed: all its nodes are lost and it does not want to be queued again"
+    left = (status.end_time - scene.now) // minute * minute
+    if left < minute:
+        text = f"{key} lost all its nodes in its last minute"
+        update = {"phase": advance(status.phase, Move.END), "reason": "Ended", "message": None}
+        ended = status.model_copy(update={**update, "end_time": scene.now})
+        return Turn(ended, (Event(scene.now, Told.EXITING, text, key),))
+    wants = status.accepted_spec.requeue_on_failure
+    if not wants or status.retry_count >= scene.wanted.project.max_retries:
+        why = (
+            f"this was after {status.retry_count} retries" if wants else "it does not want to be queued again"
+        )
+        text = f"failed: all its nodes are lost and {why}"
         update = {"phase": advance(status.phase, Move.FAIL), "reason": "NodeLost", "message": text}
         return Turn(status.model_copy(update={**update, "end_time": scene.now}))
     text = "queued again for the rest of its time: all its nodes are lost"
@@ -151,46 +167,30 @@ def releasing_turn(key: str, status: GPRStatus, scene: Scene) -> Turn:
     assignment = status.assignment
     if status.phase is not Phase.RELEASING or assignment is None:
         return Turn(status)
-    events: list[Event] = []
-    for node in assignment.nodes:
-        results = scene.seen.outcomes.checks.get((status.uid, node, "post"))
-        if results is None or isinstance(results, Busy) or is_clean(status, node):
-            continue
-        added = tuple(
-            Check(
-                stage="post", node=node, name=r.name, passed=r.passed, value=r.value, log=r.log, at=scene.now
-            )
-            for r in results
+    added = new_checks(status, "post", scene)
+    events = tuple(
+        Event(
+            scene.now,
+            Told.POST_CHECK_FAILED,
+            f"{c.node} is not clean after {key}: {c.name} failed: {c.log or c.value}",
+            key,
+            assignment.cluster,
+            c.node,
         )
+        for c in added
+        if not c.passed
+    )
+    if added:
         status = status.model_copy(update={"checks": (*status.checks, *added)})
-        events += [
-            Event(
-                scene.now,
-                Told.POST_CHECK_FAILED,
-                f"{node} is not clean after {key}: {c.name} failed: {c.log or c.value}",
-                key,
-                assignment.cluster,
-                node,
-            )
-            for c in added
-            if not c.passed
-        ]
-    if not all(
-        is_clean(status, node) or _is_gone(assignment.cluster, node, scene) for node in assignment.nodes
-    ):
-        return Turn(status, tuple(events))
-    return _completed(key, status, tuple(events), scene)
-
-
-def _is_gone(cluster: str, node: str, scene: Scene) -> bool:
-    """True when the cluster answers and does not know that node any more: there is nothing left to clean."""
-    view = scene.seen.views.get(cluster)
-    return view is not None and node not in view.nodes
+    unclean = set(assignment.nodes) - checked_nodes(status, "post")
+    if not all(scene.is_gone(assignment.cluster, node) for node in unclean):  # nothing to clean on those
+        return Turn(status, events)
+    return _completed(key, status, events, scene)
 
 
 def is_clean(status: GPRStatus, node: str) -> bool:
     """True when the checks after the lease have been made on that node, passed or not."""
-    return any(c.stage == "post" and c.node == node for c in status.checks)
+    return node in checked_nodes(status, "post")
 
 
 def _completed(key: str, status: GPRStatus, events: tuple[Event, ...], scene: Scene) -> Turn:
@@ -220,7 +220,6 @@ def overdue_nodes(requests: dict[str, GPRStatus], scene: Scene) -> frozenset[Nod
         cluster = scene.wanted.clusters.get(status.assignment.cluster)
         due = None if cluster is None else clean_by(status, cluster.drain)
         if due is not None and scene.now >= due:
-            found |= {
-                (status.assignment.cluster, n) for n in status.assignment.nodes if not is_clean(status, n)
-            }
+            clean = checked_nodes(status, "post")
+            found |= {(status.assignment.cluster, n) for n in status.assignment.nodes if n not in clean}
     return frozenset(found)

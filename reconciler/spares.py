@@ -1,8 +1,9 @@
-"""Concrete nodes for a decision in this cycle; what one decision took, the next does not get."""
+"""Concrete nodes, and time of a slice, for a decision in this cycle; what one decision took, the next does not get."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from scheduler.concrete import Need, choose_nodes
@@ -15,7 +16,7 @@ class Spares:
 
     def __init__(self, pools: Mapping[PoolKey, Pool], leases: Mapping[str, Lease], now: datetime) -> None:
         self._pools = pools
-        self._leases = leases
+        self._leases = dict(leases)
         self._now = now
         self._taken: dict[PoolKey, set[str]] = {}
 
@@ -41,3 +42,16 @@ class Spares:
         if nodes is not None:
             taken.update(nodes)
         return nodes
+
+    def move(self, key: str, start: datetime, end: datetime) -> bool:
+        """Let a decided lease run at another time; False, and nothing changed, where its slice runs another then."""
+        lease, begin, until = self._leases.get(key), seconds(start), seconds(end)
+        if lease is None or any(
+            other.slice == lease.slice and other.start < until and begin < other.end
+            for other in self._leases.values()
+            if other.key != key
+        ):
+            return False
+        later = until - lease.end
+        self._leases[key] = replace(lease, start=begin, end=until, held_until=lease.held_until + later)
+        return True

@@ -6,7 +6,7 @@ happened, and every cause of a slip can be tried by undoing it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -15,7 +15,7 @@ from reconciler.facts import IN_SERVICE, Facts, NodeKey, Seen, Wanted
 from scheduler.fit import limit_violations, usable_pools
 from scheduler.snapshot import FOREVER, Lease, Pool, PoolKey, Promise, Request, Snapshot, Window
 from schemas.cluster import ClusterSpec
-from schemas.status import GPRStatus, NodeRecord, NodeState, Phase
+from schemas.status import Assignment, GPRStatus, NodeRecord, NodeState, Phase
 from schemas.units import seconds
 
 ALWAYS = (Window(0, FOREVER),)
@@ -75,6 +75,7 @@ def build_snapshot(
         for key, status in facts.requests.items()
         if (lease := lease_of(key, status, wanted, facts)) is not None
     }
+    pools = _with_guests(pools, leases.values())
     ready = slices_with_waiting_pods(seen)
     requests = {
         key: request
@@ -115,6 +116,31 @@ def _with_health(pool: Pool, nodes: Mapping[NodeKey, NodeRecord], is_open: bool)
     return replace(pool, windows=windows, open=is_open)
 
 
+def _with_guests(pools: Mapping[PoolKey, Pool], leases: Iterable[Lease]) -> dict[PoolKey, Pool]:
+    """Pools in which nodes that came from another pool under a lease are busy until that lease lets them go."""
+    found = dict(pools)
+    for lease in leases:
+        home = pools.get(lease.pool)
+        guests = set(lease.nodes).difference(() if home is None else home.nodes)
+        for key in pools if guests else ():
+            if key[0] == lease.pool[0] and key != lease.pool:
+                found[key] = _busy(found[key], guests, Window(0, lease.held_until))
+    return found
+
+
+def _busy(pool: Pool, nodes: Collection[str], window: Window) -> Pool:
+    hit = {n: (*pool.windows.get(n, ()), window) for n in pool.nodes if n in nodes}
+    return replace(pool, windows={**pool.windows, **hit}) if hit else pool
+
+
+def home_of(held: Assignment, pools: Mapping[PoolKey, Pool]) -> PoolKey:
+    """The pool in which the nodes are now: the manifest may have renamed it, or moved them, since they were decided."""
+    named = (held.cluster, held.pool)
+    others = sorted(key for key in pools if key[0] == held.cluster and key != named)
+    keys = (key for key in (named, *others) if key in pools)
+    return next((key for key in keys if not set(held.nodes).isdisjoint(pools[key].nodes)), named)
+
+
 def lease_of(key: str, status: GPRStatus, wanted: Wanted, facts: Facts) -> Lease | None:
     """The nodes a request holds; those of a lease that is over count until they are clean or overdue."""
     held = status.assignment
@@ -122,8 +148,8 @@ def lease_of(key: str, status: GPRStatus, wanted: Wanted, facts: Facts) -> Lease
     end = status.end_time or status.estimated_end_time
     if held is None or start is None or end is None or status.held_from is None:
         return None
-    pool = wanted.pools.get((held.cluster, held.pool))
-    nodes, drain = held.nodes, 0 if pool is None else pool.drain
+    spec = wanted.clusters.get(held.cluster)
+    nodes, drain = held.nodes, 0 if spec is None else int(spec.drain.total_seconds())
     held_until = seconds(end) + drain
     if status.phase is Phase.RELEASING:
         clean = {c.node for c in status.checks if c.stage == "post"}
@@ -135,7 +161,7 @@ def lease_of(key: str, status: GPRStatus, wanted: Wanted, facts: Facts) -> Lease
     return Lease(
         key=key,
         slice=status.accepted_spec.slice,
-        pool=(held.cluster, held.pool),
+        pool=home_of(held, wanted.pools),
         nodes=nodes,
         held_from=seconds(status.held_from),
         start=min(seconds(start), seconds(end)),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 import pytest
 
 from reconciler.clusters.port import ClusterView, LeaseRef, NodeView
-from reconciler.diff import Action, Do, actions
+from reconciler.diff import Action, Do, actions, drifted
 from reconciler.facts import Facts, Seen, Wanted
 from reconciler.world import manifest_pools
 from schemas.cluster import Cluster
@@ -109,7 +110,66 @@ def test_what_is_done(
     requests: dict[str, GPRStatus], held: dict[str, str], minute: float, want: list[str]
 ) -> None:
     assert done(requests, view(held), at(minute)) == want
-    assert done(requests, view(held), at(minute), mode="observe") == []
+
+
+@pytest.mark.parametrize(
+    ("requests", "held", "minute", "want"),
+    [
+        pytest.param({"a/x": request("a/x", Phase.PROVISIONING, ("h100-1",), 2)}, {}, 2, [], id="nothing starts"),
+        pytest.param(
+            {"a/x": request("a/x", Phase.PROVISIONED, ("h100-1",), 0)}, {"h100-1": "a/x"}, 59.5, ["EVICT h100-1"],
+            id="who runs gets notice",
+        ),
+        pytest.param(
+            {"a/x": request("a/x", Phase.PROVISIONED, ("h100-1",), 0)}, {"h100-1": "a/x"}, 60, ["REMOVE h100-1"],
+            id="and ends on time",
+        ),
+        pytest.param(
+            {"a/x": request("a/x", Phase.RELEASING, ("h100-1",), 0)}, {}, 61, ["CHECK h100-1"],
+            id="and its node is checked",
+        ),
+        pytest.param(
+            {"a/x": request("a/x", Phase.PROVISIONED, ("h100-1",), 0)}, {}, 10, [], id="what was taken stays so"
+        ),
+        pytest.param({}, {"h100-3": "b/gone"}, 0, [], id="a lease that we do not know is not ours to end"),
+    ],
+)  # fmt: skip
+def test_a_cluster_that_is_only_observed_finishes_what_is_ours(
+    requests: dict[str, GPRStatus], held: dict[str, str], minute: float, want: list[str]
+) -> None:
+    assert done(requests, view(held), at(minute), mode="observe") == want
+
+
+def test_nodes_whose_lease_ends_later_now_are_added_again_and_that_is_no_drift() -> None:
+    longer = request("a/x", Phase.PROVISIONED, ("h100-1",), 0).model_copy(update={"end_time": at(120)})
+    seen = view({"h100-1": "a/x"})
+    planned = actions(wanted(), Facts(at(59.5), "c0", {"a/x": longer}), seen, at(59.5))
+    assert [(a.do, a.node, a.lease and a.lease.end) for a in planned] == [(Do.ADD, "h100-1", at(120))]
+    assert drifted(planned, seen.views) == ()
+
+
+def test_a_replaced_node_belongs_to_whoever_has_it_now() -> None:
+    waiting = request("b/z", Phase.PROVISIONED, ("h100-2",), 0, checked=False, replaced_nodes=("h100-1",))
+    other = request("a/x", Phase.PROVISIONED, ("h100-1",), 0)
+    assert done({"a/x": other, "b/z": waiting}, view({"h100-1": "a/x"}), at(10)) == ["CHECK h100-2"]
+
+
+def test_the_time_it_takes_grows_with_the_nodes_and_not_with_their_cube() -> None:
+    """Counted, not timed: how often the checks of a large request are looked at."""
+    nodes = tuple(f"h100-{i}" for i in range(600))
+    big, looks = request("a/x", Phase.PROVISIONING, nodes, 0), 0
+
+    class Counted(tuple[Check, ...]):
+        def __iter__(self) -> Iterator[Check]:
+            nonlocal looks
+            looks += 1
+            return super().__iter__()
+
+    big = big.model_copy(update={"checks": Counted(big.checks)})
+    views = {n: NodeView(n, "h100", ready=True) for n in nodes}
+    seen = Seen({"east": ClusterView(at(0), views, {"a": ("a",), "b": ("b",)})})
+    assert len(done({"a/x": big}, seen, at(1))) == len(nodes)
+    assert looks < 10
 
 
 @pytest.mark.parametrize(
