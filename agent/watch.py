@@ -59,11 +59,21 @@ class Manifest:
         except Fault as error:
             log.warning("thresholds not fetched path=%s error=%s", path, error)
             return None
-        document = () if data is None else read_document(path, data)
-        if isinstance(document, Cluster):
-            return orders_of(document.spec, self._who.node)
-        log.warning("manifest not usable, the last valid one stays path=%s", path)
-        return None
+        if data is None:
+            log.warning("cluster unknown path=%s; the agent's operator should look at --cluster", path)
+            return None
+        document = read_document(path, data)
+        if not isinstance(document, Cluster):
+            log.warning("manifest not usable, the last valid one stays path=%s", path)
+            return None
+        orders = orders_of(document.spec, self._who.node)
+        if orders.gpus is None:
+            log.warning(
+                "node unknown path=%s node=%s; the agent's operator should look at --node",
+                path,
+                self._who.node,
+            )
+        return orders
 
 
 class Watch:

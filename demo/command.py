@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import logging
+import sys
 import tempfile
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+WIDTH = 140
+"""Columns of what is printed into a file or a pipe."""
 
 
 def register(app: typer.Typer) -> None:
@@ -41,6 +45,7 @@ def register(app: typer.Typer) -> None:
 
         logging.basicConfig(level=logging.ERROR)
         root = directory or Path(tempfile.mkdtemp(prefix="egs-demo-"))
-        console = Console()
+        # Into a pipe there is no width to ask for, and names should not break.
+        console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
         kept = play(root, console) if once else watch(root, console, speed)
         raise typer.Exit(0 if kept else 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -67,7 +67,7 @@ def watch(root: Path, console: Console, speed: float) -> bool:
     waking.stop()
     agents.join()
     system.close()
-    console.print(f"stopped; everything is in {root}")
+    console.print(f"stopped; everything is in {root}, which may be deleted")
     if waking.failed is not None:
         console.print(f"[red]{waking.failed.reason}:[/red] {waking.failed}")
     return waking.failed is None
@@ -161,7 +161,8 @@ def _nodes(system: System, now: datetime) -> Table:
                 mark = "[red]out[/red]"
             pools.setdefault(node.pool, []).append(mark)
         for pool, marks in pools.items():
-            table.add_row(f"{name}/{pool}", "  ".join(marks))
+            counts = [f"{mark} ×{number}" for mark, number in Counter(marks).items()]
+            table.add_row(f"{name}/{pool}", "  ".join(counts))
     return table
 
 

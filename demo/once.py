@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -15,11 +15,12 @@ from demo.audit import Audit
 from demo.story import STORY, Step
 from demo.system import System
 from reconciler.clusters.port import Answer, ClusterDriver, LeaseRef, Stamp
-from reconciler.events import Event, Told
+from reconciler.events import Told
 from reconciler.loop import Cycle, Reconciler
 from reconciler.settings import Settings
 from schemas.cluster import ClusterSpec
 from schemas.status import TERMINAL
+from schemas.units import parse_instant
 
 START = datetime(2026, 3, 2, 8, tzinfo=UTC)
 """A Monday morning; any instant would do."""
@@ -27,7 +28,7 @@ AGENTS_EVERY = timedelta(minutes=5)
 POLL = timedelta(minutes=10)
 MOST = timedelta(hours=24)
 """The story ends well before."""
-QUIET = frozenset({Told.CHECKS_PASSED})
+QUIET = frozenset({str(Told.CHECKS_PASSED)})
 """Events that would only make the printed story longer."""
 
 
@@ -70,10 +71,12 @@ class Telling:
         """Somebody did something."""
         self.rows.append((at, "person", text))
 
-    def machine(self, event: Event) -> None:
-        """The system said something."""
-        if event.reason not in QUIET:
-            self.rows.append((event.at, str(event.reason), event.message))
+    def machine(self, events: Iterable[Mapping[str, str]]) -> None:
+        """What the system committed, put between what people did; at one instant people come first."""
+        told = [
+            (parse_instant(e["at"]), e["reason"], e["message"]) for e in events if e["reason"] not in QUIET
+        ]
+        self.rows = sorted([*self.rows, *told], key=lambda row: row[0])
 
 
 def play(root: Path, console: Console) -> bool:
@@ -121,6 +124,7 @@ class Run:
                 break
             self.now = max(self.now, min([cycle.wake, self._agents_next, *self._next_step()]))
         self.audit.finish()
+        self.telling.machine(self.system.events())
         self.system.close()
 
     def _next_step(self) -> list[datetime]:
@@ -148,8 +152,6 @@ class Run:
             self.now += timedelta(seconds=5)
             self._start()
             return self._cycle()
-        for event in cycle.events:
-            self.telling.machine(event)
         if cycle.facts is not None:
             self.audit.see(cycle.facts.requests)
         return cycle

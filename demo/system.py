@@ -22,7 +22,7 @@ from reconciler.clusters.embedded import EmbeddedCluster
 from reconciler.clusters.port import ClusterDriver
 from reconciler.loop import Drivers, Reconciler
 from reconciler.settings import Settings
-from reconciler.status import request_path, request_status
+from reconciler.status import events_from, request_path, request_status
 from reconciler.store.cache import DocumentCache
 from reconciler.store.git import GitStore
 from reconciler.store.port import Draft, Outcome, Person
@@ -105,6 +105,14 @@ class System:
         if data is None:
             raise UserError(f"{key} has no status yet", "NotFound")
         return request_status(data)
+
+    def events(self) -> list[dict[str, str]]:
+        """Every event that was ever committed, oldest first."""
+        tip = self.people.fetch([self.settings.status_branch])[self.settings.status_branch]
+        files = {e.path: e.oid for e in self.people.diff(None, tip) if e.path.startswith("events/") and e.oid}
+        data = self.people.read(files.values())
+        rows = [row for path in sorted(files) for row in events_from(data[files[path]])]
+        return sorted(rows, key=lambda row: row["at"])
 
     def start_controller(self, drivers: Drivers | None = None) -> Reconciler:
         """A new controller process, with a mirror of its own."""

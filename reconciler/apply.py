@@ -19,7 +19,7 @@ from reconciler.clusters.port import (
     Stamp,
 )
 from reconciler.diff import Action, Do
-from schemas.errors import Fault
+from schemas.errors import EgsError
 
 log = logging.getLogger(__name__)
 
@@ -37,39 +37,69 @@ class Answers:
     unreachable: set[str] = field(default_factory=set)
 
 
-def observe(drivers: Mapping[str, ClusterDriver], now: datetime) -> dict[str, ClusterView]:
+class Troubles:
+    """Which clusters failed at what, so that the log hears of each change once. One owner."""
+
+    def __init__(self) -> None:
+        self._reasons: dict[tuple[str, str], str] = {}
+
+    def met(self, cluster: str, doing: str, error: Exception) -> None:
+        """That cluster failed at this."""
+        reason = error.reason if isinstance(error, EgsError) else type(error).__name__
+        if self._reasons.get((cluster, doing)) != reason:
+            log.warning(
+                "cluster failed cluster=%s doing=%s reason=%s message=%s; tried again, its admin should look",
+                cluster,
+                doing,
+                reason,
+                error,
+            )
+        self._reasons[(cluster, doing)] = reason
+
+    def over(self, cluster: str, doing: str) -> None:
+        """That cluster did this without trouble."""
+        if self._reasons.pop((cluster, doing), None) is not None:
+            log.info("cluster answers again cluster=%s doing=%s", cluster, doing)
+
+
+def observe(
+    drivers: Mapping[str, ClusterDriver], troubles: Troubles, now: datetime
+) -> dict[str, ClusterView]:
     """The view of every cluster that answers."""
     views = {}
     for name in sorted(drivers):
         try:
             views[name] = drivers[name].observe(now)
-        except Fault as fault:
-            log.debug("cluster not observed cluster=%s reason=%s", name, fault.reason)
+        except (EgsError, OSError) as error:
+            troubles.met(name, "observe", error)
+        else:
+            troubles.over(name, "observe")
     return views
 
 
 def apply(
-    actions: Iterable[Action], drivers: Mapping[str, ClusterDriver], stamp: Stamp, now: datetime
+    actions: Iterable[Action],
+    drivers: Mapping[str, ClusterDriver],
+    troubles: Troubles,
+    stamp: Stamp,
+    now: datetime,
 ) -> Answers:
     """Carry out every action once; a cluster that fails is left alone for the rest of the round."""
-    answers = Answers()
+    answers, answered = Answers(), set[str]()
     for action in actions:
         driver = drivers.get(action.cluster)
         if driver is None or action.cluster in answers.unreachable:
             continue
         try:
             answer = _carry_out(action, driver, stamp, now)
-        except Fault as fault:
-            log.warning(
-                "action failed cluster=%s action=%s node=%s reason=%s; tried again in the next cycle",
-                action.cluster,
-                action.do.name,
-                action.node,
-                fault.reason,
-            )
+        except (EgsError, OSError) as error:
+            troubles.met(action.cluster, "apply", error)
             answers.unreachable.add(action.cluster)
             continue
+        answered.add(action.cluster)
         _note(action, answer, answers)
+    for cluster in sorted(answered - answers.unreachable):
+        troubles.over(cluster, "apply")
     return answers
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 from reconciler.clusters.port import Stamp
@@ -15,24 +16,35 @@ from reconciler.settings import Settings
 from reconciler.status import (
     EVENTS_KEPT,
     EVENTS_PER_FILE,
+    OWN_BYTES,
+    UNREADABLE,
     Files,
+    Record,
     event_file,
     event_path,
     event_rows,
     events_from,
-    facts_from,
+    facts_of,
+    record_from,
     request_file,
     request_path,
 )
-from reconciler.store.port import Outcome, Person, Store
+from reconciler.store.port import REGULAR_MODE, Entry, Outcome, Person, Store
 from reconciler.store.trailers import parse_stamp
 from reconciler.store.turns import WriterSettings
 from reconciler.store.writer import TAKE_OVER, BranchWriter, Postponed, Result, Written
+from schemas.errors import Fault
 
 log = logging.getLogger(__name__)
 
 LOOKED_BACK = 20
 """Commits that are searched for the last decision: more take-overs in a row are no absence but a crash loop."""
+HISTORY = 50
+"""Commits that are searched for the last readable version of a request's file."""
+MOST_ALARMS = 20
+"""Unreadable files that are told one by one."""
+EVENT_FILE = re.compile(r"events/(\d{4}-\d\d-\d\d)/\d\d-(0|[1-9]\d{0,8})\.yaml")
+"""Other names below events/ are not ours."""
 AUTHOR = Person("EGS controller", "controller@egs.dev")
 
 
@@ -42,6 +54,17 @@ class Loaded:
 
     facts: Facts
     accepted: Mapping[str, bytes]
+    alarms: tuple[str, ...] = ()  # sentences about files that could not be read
+
+
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    """The files of facts at one tip, each read once."""
+
+    tip: str
+    records: Mapping[str, Record]
+    accepted: Mapping[str, bytes]
+    unread: frozenset[str]
 
 
 class StatusBranch:
@@ -57,7 +80,8 @@ class StatusBranch:
         budget = WriterSettings(pushes_per_minute=settings.pushes_per_minute)
         self._writer = BranchWriter(store, self._branch, writer, AUTHOR, budget)
         self._tip: str | None = None  # the commit that `facts` are of
-        self._read: tuple[str, Loaded] | None = None  # the tip that was read last
+        self._read: tuple[_Tree, Loaded] | None = None  # the tip that was read last
+        self._unread: frozenset[str] = frozenset()  # request files that wait to be written anew
         self._files: Files = {}
         self._event_path = ""
         self._event_rows: list[dict[str, str]] = []
@@ -94,23 +118,69 @@ class StatusBranch:
         return self._branch in self._store.tips()
 
     def read(self, now: datetime) -> Loaded:
-        """The tip's facts; no branch: no facts. Costs all files, once for each tip."""
+        """The tip's facts; no branch: no facts. Costs all files at first, then what changed."""
         tip = self._store.tips().get(self._branch)
         if tip is None:
             return Loaded(Facts(now), {})
-        if self._read is None or self._read[0] != tip:
-            self._read = (tip, self._load(tip))
+        if self._read is None or self._read[0].tip != tip:
+            tree = self._tree(tip, None if self._read is None else self._read[0])
+            self._read = (tree, self._loaded(tree))
         return self._read[1]
 
-    def _load(self, tip: str) -> Loaded:
-        entries = {e.path: e.oid for e in self._store.diff(None, tip) if e.oid is not None}
-        wanted = {p: o for p, o in entries.items() if _is_fact(p)}
-        blobs = self._store.read(set(wanted.values()))
-        files = {path: blobs[oid] for path, oid in wanted.items()}
-        stamp = parse_stamp(self._store.commit(tip).trailers)
+    def _tree(self, tip: str, last: _Tree | None) -> _Tree:
+        """The files of facts at `tip`, those that are as in `last` not read again."""
+        try:
+            entries = self._store.diff(last.tip if last else None, tip)
+        except Fault:
+            if last is None:
+                raise
+            return self._tree(tip, None)  # the old tip is gone: histories are replaced now and then
+        changed = {e.path: e for e in entries if _is_fact(e.path)}
+        before = last or _Tree(tip, {}, {}, frozenset())
+        records = {p: r for p, r in before.records.items() if p not in changed}
+        accepted = {p: d for p, d in before.accepted.items() if ACCEPTED + p not in changed}
+        present = {p: e for p, e in changed.items() if e.oid is not None}
+        data = self._contents(present)
+        unread = {p for p in before.unread if p not in changed} | (present.keys() - data.keys())
+        for path, content in data.items():
+            if path.startswith(ACCEPTED):
+                accepted[path.removeprefix(ACCEPTED)] = content
+            elif (record := _record(path, content)) is not None:
+                records[path] = record
+            else:
+                unread.add(path)
+        for path in sorted(p for p in unread & changed.keys() if p.startswith("slices/")):
+            if (earlier := self._earlier(tip, path)) is not None:
+                records[path] = earlier
+        return _Tree(tip, records, accepted, frozenset(unread))
+
+    def _contents(self, entries: Mapping[str, Entry]) -> dict[str, bytes]:
+        """What is a plain file and no larger than ours are."""
+        plain = {p: e.oid for p, e in entries.items() if e.oid is not None and e.mode == REGULAR_MODE}
+        sizes = self._store.sizes(set(plain.values()))
+        blobs = self._store.read({oid for oid, size in sizes.items() if size <= OWN_BYTES})
+        return {path: blobs[oid] for path, oid in plain.items() if oid in blobs}
+
+    def _earlier(self, tip: str, path: str) -> Record | None:
+        """The last readable version of a file that somebody broke."""
+        for commit in self._store.log(tip, HISTORY)[1:]:
+            data = self._store.read_path(commit.oid, path)
+            if data is not None and (record := _record(path, data)) is not None:
+                return record
+        return None
+
+    def _loaded(self, tree: _Tree) -> Loaded:
+        stamp = parse_stamp(self._store.commit(tree.tip).trailers)
         intent = (stamp.intent if stamp is not None else None) or ""
-        accepted = {p.removeprefix(ACCEPTED): d for p, d in files.items() if p.startswith(ACCEPTED)}
-        return Loaded(facts_from(files, self._decided_at(tip), intent), accepted)
+        alarms = [
+            f"branch {self._branch}: {path} cannot be read; {_instead(path, tree)}"
+            for path in sorted(tree.unread)
+        ]
+        more = len(alarms) - MOST_ALARMS
+        if more > 0:
+            alarms = [*alarms[:MOST_ALARMS], f"branch {self._branch}: {more} more files cannot be read"]
+        facts = facts_of(tree.records, self._decided_at(tree.tip), intent)
+        return Loaded(facts, tree.accepted, tuple(alarms))
 
     def _decided_at(self, tip: str) -> datetime:
         """When the tip's facts were decided; taking over decides nothing, so that an absence stays visible."""
@@ -129,19 +199,31 @@ class StatusBranch:
         """Read anew what the tip says, which is ours."""
         tip = self._writer.tip
         assert tip is not None
-        loaded, at = self._load(tip), self._store.commit(tip).at
-        paths = [e.path for e in self._store.diff(None, tip)]
-        self._files = {p: b"" for p in paths if not p.startswith(("slices/", "events/"))}
-        self._event_days = {p.split("/")[1] for p in paths if p.startswith("events/")}
-        self._resume_events(paths, tip, at)
+        tree, at = self._tree(tip, None), self._store.commit(tip).at
+        loaded = self._loaded(tree)
+        entries = {e.path: e for e in self._store.diff(None, tip)}
+        self._files = {p: b"" for p in entries if not p.startswith(("slices/", "events/"))}
+        self._event_days = {found[1] for p in entries if (found := EVENT_FILE.fullmatch(p))}
+        alarms = (*loaded.alarms, *self._resume_events(entries, at))
+        self._unread = frozenset(p for p in tree.unread if p.startswith("slices/"))
         self.facts, self._tip, self._read = loaded.facts, tip, None
-        return loaded
+        return Loaded(loaded.facts, loaded.accepted, alarms)
 
-    def _resume_events(self, paths: Iterable[str], tip: str, now: datetime) -> None:
-        parts = [p for p in paths if p.startswith(f"events/{now:%Y-%m-%d}/{now:%H}-")]
-        last = max(parts, key=_part, default=event_path(now, 0))
-        data = self._store.read_path(tip, last)
-        self._event_path, self._event_rows = last, events_from(data) if data is not None else []
+    def _resume_events(self, entries: Mapping[str, Entry], now: datetime) -> tuple[str, ...]:
+        """Go on in the newest file of events, or beside it when it cannot be read; that is an alarm."""
+        hour = f"events/{now:%Y-%m-%d}/{now:%H}-"
+        parts = [p for p in entries if p.startswith(hour) and EVENT_FILE.fullmatch(p)]
+        self._event_path, self._event_rows = event_path(now, 0), []
+        if not parts:
+            return ()
+        last = max(parts, key=_part)
+        try:
+            self._event_rows = events_from(self._contents({last: entries[last]})[last])
+            self._event_path = last
+        except (KeyError, *UNREADABLE):
+            self._event_path = event_path(now, _part(last) + 1)
+            return (f"branch {self._branch}: {last} cannot be read; events go on in the next file",)
+        return ()
 
     def has_told(self, event: Event) -> bool:
         """True when the newest file of events has it."""
@@ -166,7 +248,7 @@ class StatusBranch:
         result = self._writer.write(changes, facts.intent or None, facts.at, summary, urgent=urgent)
         if result.landed:
             self.facts, self._tip = facts, self._writer.tip
-            self._files = files
+            self._files, self._unread = files, frozenset()
             if events:
                 self._event_path, self._event_rows = rows
                 self._event_days |= {f"{facts.at:%Y-%m-%d}"}
@@ -181,7 +263,8 @@ class StatusBranch:
             path: data for path, data in files.items() if self._files.get(path) != data
         }
         changes |= dict.fromkeys(self._files.keys() - files.keys())
-        old = self.facts.requests
+        changes |= dict.fromkeys(self._unread)  # written anew below where their requests are known
+        old = {k: s for k, s in self.facts.requests.items() if request_path(k) not in self._unread}
         for key, status in facts.requests.items():
             if old.get(key) is not status and old.get(key) != status:
                 changes[request_path(key)] = request_file(key, status)
@@ -213,14 +296,26 @@ class StatusBranch:
         return [e.path for e in self._store.diff(None, tip) if e.path.startswith(f"events/{day}/")]
 
 
+FACT = re.compile(r"controller\.yaml|slices/[^/]+/gprs/[^/]+|nodes/[^/]+/[^/]+|usage/[^/]+|accepted/.+")
+
+
 def _is_fact(path: str) -> bool:
-    return path == "controller.yaml" or path.startswith(("slices/", "nodes/", "usage/", ACCEPTED))
+    return FACT.fullmatch(path) is not None
 
 
 def _part(path: str) -> int:
     return int(path.removesuffix(".yaml").rpartition("-")[2])
 
 
-def with_time(facts: Facts, now: datetime) -> Facts:
-    """The same facts, seen at another instant."""
-    return replace(facts, at=now)
+def _record(path: str, data: bytes) -> Record | None:
+    try:
+        return record_from(path, data)
+    except UNREADABLE:
+        return None
+
+
+def _instead(path: str, tree: _Tree) -> str:
+    """What counts in place of a file that cannot be read."""
+    if path in tree.records:
+        return "its last readable version counts, and is written anew"
+    return "it counts as absent; protect the branch"

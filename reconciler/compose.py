@@ -15,7 +15,7 @@ from reconciler.settings import Settings
 from reconciler.store.cache import DocumentCache
 from reconciler.store.git import GitStore
 from schemas.cluster import ClusterSpec
-from schemas.errors import UserError
+from schemas.errors import EgsError
 from schemas.reading import READER_VERSION
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,8 @@ class OpenClusters:
     """A driver for every cluster in force, opened anew when its manifest changes."""
 
     state: Path
-    _open: dict[str, tuple[ClusterSpec, ClusterDriver | None]] = field(default_factory=dict)
+    _open: dict[str, tuple[ClusterSpec, ClusterDriver]] = field(default_factory=dict)
+    _told: dict[str, str] = field(default_factory=dict)  # why a cluster is not driven, as the log has it
 
     def __call__(self, specs: Mapping[str, ClusterSpec]) -> Mapping[str, ClusterDriver]:
         """Drivers by cluster."""
@@ -34,16 +35,21 @@ class OpenClusters:
             del self._open[name]
         for name, spec in specs.items():
             if name not in self._open or self._open[name][0] != spec:
-                self._open[name] = (spec, self._opened(name, spec))
-        return {name: driver for name, (_, driver) in self._open.items() if driver is not None}
+                self._try(name, spec)
+        return {name: driver for name, (_, driver) in self._open.items()}
 
-    def _opened(self, name: str, spec: ClusterSpec) -> ClusterDriver | None:
-        """None for a cluster that cannot be driven: it counts as out of reach and stops nobody else."""
+    def _try(self, name: str, spec: ClusterSpec) -> None:
+        """A cluster that cannot be driven counts as out of reach, stops nobody else and is tried again."""
+        self._open.pop(name, None)
         try:
-            return open_cluster(name, spec, self.state)
-        except UserError as error:
-            log.warning("cluster not driven cluster=%s reason=%s message=%s", name, error.reason, error)
-            return None
+            self._open[name] = (spec, open_cluster(name, spec, self.state))
+        except (EgsError, OSError) as error:
+            if self._told.get(name) != str(error):
+                reason = error.reason if isinstance(error, EgsError) else type(error).__name__
+                log.warning("cluster not driven cluster=%s reason=%s message=%s", name, reason, error)
+            self._told[name] = str(error)
+        else:
+            self._told.pop(name, None)
 
 
 def controller(settings: Settings, *, adopt: bool = False) -> Reconciler:

@@ -38,8 +38,8 @@ DAMPED_SHARE = 0.05
 TRIAL_WORK = 200_000
 """Requests that may be planned again in one cycle to prove causes: about twenty seconds at the very worst."""
 FEWEST_TRIALS = 8
-URGENT = frozenset({Told.DELAYED, Told.REQUEUED})
-"""Who has to wait longer than promised is told at once, whatever the push budget says."""
+URGENT = frozenset({Told.DELAYED, Told.REQUEUED, Told.PROVISIONED})
+"""Who has to wait longer than promised, or has nodes now, is told at once, whatever the push budget says."""
 PLAN_REASONS = frozenset({*Reason, "ClusterObserved"})
 """Reasons that planning gives, and takes back."""
 

@@ -7,7 +7,7 @@ their own status. Approvals are the exception: one that is gone or broken counts
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -57,6 +57,11 @@ class Desired:
         self._oids: dict[str, str] = {}
         self._force: dict[str, InForce] = {}
         self._filed: dict[str, Filed] = {}
+        self._errors: dict[str, Problem] = {}
+        self._templates: dict[str, InForce] = {}
+        self._at: str | None = None  # the commit that the repository is of
+        self._changed: set[str] = set()  # what the repository has and is not in force yet
+        self._wanted: Wanted | None = None
         self.commit: str | None = None
         self.problems: tuple[Problem, ...] = ()
         """Everything wrong with main as it is."""
@@ -67,24 +72,33 @@ class Desired:
             document = read_document(path, data)
             if isinstance(document, Document):
                 self._force[path] = InForce(document, data)
+        self._wanted = None
 
     def update(self, commit: str) -> None:
-        """Read what changed since the last commit. Raises UserError `TooManyFiles`, or a Fault of the store."""
+        """Read what changed since the last commit. Raises UserError `TooManyFiles`, or a Fault of the store.
+
+        What was in force stays so then, and the next call goes on from there.
+        """
         if commit == self.commit:
             return
-        entries = self._store.diff(self.commit, commit)
+        entries = self._store.diff(self._at, commit)
         if len(entries) > MAX_DOCUMENTS:
             text = f"main changes {len(entries)} files at once, at most {MAX_DOCUMENTS} are read; split the change"
             raise UserError(text, "TooManyFiles")
         with collector_paused():
             outcomes = self._read(entries)
             self._repository.update(outcomes)
+        for entry in entries:
+            self._oids.pop(entry.path, None)
         self._oids |= {e.path: e.oid for e in entries if e.oid is not None}
-        self.problems = self._repository.problems(self._positions)
-        errors = {p.file: p for p in reversed(self.problems) if p.severity == "error"}
-        self._put_in_force(outcomes, errors)
-        self._filed = self._file_all(errors)
-        self.commit = commit
+        self._at = commit
+        self._changed |= outcomes.keys()
+        problems = self._repository.problems(self._positions)
+        errors = {p.file: p for p in reversed(problems) if p.severity == "error"}
+        self._put_in_force(self._changed, errors)
+        self._file_anew(errors)
+        self.problems, self.commit = problems, commit
+        self._changed, self._wanted = set(), None
 
     def has_requests(self) -> bool:
         """True when main holds any GPR."""
@@ -100,6 +114,11 @@ class Desired:
     def wanted(self, facts: Facts) -> Wanted:
         """The documents in force; raises UserError NoProject while there never was a valid project.yaml."""
         self._drop_unused(facts)
+        if self._wanted is None:
+            self._wanted = self._resolved()
+        return self._wanted
+
+    def _resolved(self) -> Wanted:
         project = self._force.get(PROJECT)
         if project is None or not isinstance(project.document, Project):
             raise UserError("main has no valid project.yaml yet; `egs init` writes one", "NoProject")
@@ -163,7 +182,7 @@ class Desired:
 
     # -- what counts -----------------------------------------------------------------------------------------
 
-    def _put_in_force(self, outcomes: Mapping[str, Outcome], errors: Mapping[str, Problem]) -> None:
+    def _put_in_force(self, touched: Collection[str], errors: Mapping[str, Problem]) -> None:
         """Everything sound that main has; what it has not so any more stays as it was, approvals excepted."""
         tip = self._repository.documents
         sound = {
@@ -172,7 +191,7 @@ class Desired:
             if not isinstance(document, GPR) and path not in errors
         }
         changed = {
-            path: document for path, document in sound.items() if path in outcomes or path not in self._force
+            path: document for path, document in sound.items() if path in touched or path not in self._force
         }
         data = self._store.read({self._oids[path] for path in changed})
         self._force |= {path: InForce(doc, data[self._oids[path]]) for path, doc in changed.items()}
@@ -197,25 +216,54 @@ class Desired:
             )
             if not needed:
                 del self._force[path]
+                self._wanted = None
 
-    def _file_all(self, errors: Mapping[str, Problem]) -> dict[str, Filed]:
-        filed = {}
-        for (slice_, name), document in self._repository.gprs.items():
-            error = errors.get(f"slices/{slice_}/gprs/{name}.yaml")
-            filed[f"{slice_}/{name}"] = self._file(document, error)
-        for path in self._repository.refused:
+    def _file_anew(self, errors: dict[str, Problem]) -> None:
+        """Resolve the requests whose file, template or error is another; all others stay as they were filed."""
+        templates = {p: k for p, k in self._force.items() if isinstance(k.document, GPRTemplate)}
+        stale = self._changed | _differing(self._errors, errors)
+        if others := _differing(self._templates, templates):
+            gprs = self._repository.gprs.items()
+            stale |= {_gpr_path(*key) for key, gpr in gprs if _template_path(gpr) in others}
+        filed = dict(self._filed)
+        for path in sorted(stale):
             match path.split("/"):
-                case ["slices", slice_, "gprs", file] if path in errors:
-                    filed[f"{slice_}/{file.removesuffix('.yaml')}"] = Filed(None, _sentence(errors[path]))
-        return filed
+                case ["slices", slice_, "gprs", file]:
+                    key = f"{slice_}/{file.removesuffix('.yaml')}"
+                    filed.pop(key, None)
+                    if (found := self._file_at(path, errors.get(path))) is not None:
+                        filed[key] = found
+        self._filed, self._errors, self._templates = filed, errors, templates
+
+    def _file_at(self, path: str, error: Problem | None) -> Filed | None:
+        """None when no request lies there."""
+        document = self._repository.documents.get(path)
+        if isinstance(document, GPR):
+            return self._file(document, error)
+        if error is None or path not in self._repository.refused:
+            return None
+        return Filed(None, _sentence(error))
 
     def _file(self, document: GPR, error: Problem | None) -> Filed:
         if error is not None and error.rule not in QUEUES_ANYWAY:
             return Filed(None, _sentence(error))
-        template = self._force.get(f"templates/{document.spec.template}.yaml")
+        template = self._force.get(_template_path(document))
         wish = template.document.spec if template and isinstance(template.document, GPRTemplate) else None
         resolved = resolve(document.spec, wish)
         return Filed(None, resolved) if isinstance(resolved, str) else Filed(resolved)
+
+
+def _gpr_path(slice_: str, name: str) -> str:
+    return f"slices/{slice_}/gprs/{name}.yaml"
+
+
+def _template_path(document: GPR) -> str:
+    return f"templates/{document.spec.template}.yaml"
+
+
+def _differing(old: Mapping[str, object], new: Mapping[str, object]) -> set[str]:
+    """Keys whose values are not the same."""
+    return {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
 
 
 def _sentence(problem: Problem) -> str:

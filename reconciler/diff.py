@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import IntEnum
 
 from reconciler.clusters.port import ClusterView, LeaseRef, NodeView, Stage
@@ -51,14 +51,19 @@ class Action:
     text: str = ""
 
 
-def actions(wanted: Wanted, facts: Facts, seen: Seen, now: datetime) -> tuple[Action, ...]:
-    """All actions for every managed cluster that answers, in order."""
+def actions(
+    wanted: Wanted, facts: Facts, seen: Seen, now: datetime, tolerance: timedelta
+) -> tuple[Action, ...]:
+    """All actions for every managed cluster that answers, in order.
+
+    A hand-over later than `tolerance` after its committed start is not begun: a later start is committed first.
+    """
     found: list[Action] = []
     for cluster in sorted(seen.views):
         spec = wanted.clusters.get(cluster)
         if spec is None:
             continue
-        done = [*_lease_actions(cluster, spec, facts, seen, now)]
+        done = [*_lease_actions(cluster, (spec, tolerance), facts, seen, now)]
         if spec.mode == "manage":
             done += _slice_actions(cluster, wanted, facts, seen.views[cluster])
             done += _health_actions(cluster, facts, seen.views[cluster])
@@ -78,12 +83,12 @@ def _finishing(done: list[Action], facts: Facts) -> Iterator[Action]:
 
 
 def _lease_actions(
-    cluster: str, spec: ClusterSpec, facts: Facts, seen: Seen, now: datetime
+    cluster: str, terms: tuple[ClusterSpec, timedelta], facts: Facts, seen: Seen, now: datetime
 ) -> Iterator[Action]:
     view = seen.views[cluster]
     here = _assigned(cluster, facts)
     for key, status in here.items():
-        yield from _request_actions(key, status, (spec, view, seen), now)
+        yield from _request_actions(key, status, (*terms, view, seen), now)
     owners = _owners(here, view, now)
     for node in view.nodes.values():
         if node.lease is not None and owners.get(node.name) != node.lease.uid:
@@ -139,10 +144,10 @@ def _owned(node: NodeView | None, uid: str) -> bool:
 
 
 def _request_actions(
-    key: str, status: GPRStatus, where: tuple[ClusterSpec, ClusterView, Seen], now: datetime
+    key: str, status: GPRStatus, where: tuple[ClusterSpec, timedelta, ClusterView, Seen], now: datetime
 ) -> Iterator[Action]:
     held, lease = status.assignment, lease_ref(key, status)
-    spec, view, seen = where
+    spec, tolerance, view, seen = where
     if held is None or lease is None:
         return
     nodes = [node for name in held.nodes if (node := view.nodes.get(name)) is not None]
@@ -152,17 +157,23 @@ def _request_actions(
         yield from (Action(Do.CHECK, held.cluster, n, key, lease, "post") for n in others if n not in clean)
         return
     passed = passed_nodes(status, seen) if others else frozenset()
-    may_add = is_running(status, now) and (status.phase is Phase.PROVISIONED or passed >= set(held.nodes))
+    # A first hand-over is for all nodes together; later ones (spares, drift) come one by one.
+    begun = status.phase is Phase.PROVISIONED or len(others) < len(nodes)
+    ready = passed >= set(held.nodes) and not _is_late(status, now, tolerance)
+    may_add = is_running(status, now) and (begun or ready)
     for name in others if now < lease.end else ():
         if name not in passed:
             yield Action(Do.CHECK, held.cluster, name, key, lease, "pre")
-        elif (
-            may_add
-        ):  # a first hand-over is for all nodes together; later ones (spares, drift) come one by one
+        elif may_add:
             yield Action(Do.ADD, held.cluster, name, key, lease)
     for node in nodes if is_running(status, now) else ():
         if node.lease is not None and node.lease.uid == status.uid:
             yield from _until_its_end(node, Action(Do.ADD, held.cluster, node.name, key, lease), spec, now)
+
+
+def _is_late(status: GPRStatus, now: datetime, tolerance: timedelta) -> bool:
+    start = status.estimated_start_time
+    return start is not None and now - start > tolerance
 
 
 def _until_its_end(node: NodeView, add: Action, spec: ClusterSpec, now: datetime) -> Iterator[Action]:

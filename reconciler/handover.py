@@ -99,7 +99,7 @@ def with_check_results(key: str, status: GPRStatus, scene: Scene) -> tuple[GPRSt
         if not c.passed
     ]
     if checked_nodes(status, "pre") - failed_nodes(status) >= set(assignment.nodes):
-        text = f"{key}: all {len(assignment.nodes)} nodes passed their checks"
+        text = f"{key}: every node passed its checks ({', '.join(assignment.nodes)})"
         events.append(Event(scene.now, Told.CHECKS_PASSED, text, key, assignment.cluster))
     return status, tuple(events)
 
@@ -162,7 +162,8 @@ def _started(key: str, status: GPRStatus, events: tuple[Event, ...], now: dateti
             "estimated_end_time": start + lease_duration(status),
         }
     )
-    where = f"{len(status.assignment.nodes)} nodes of {status.assignment.cluster}/{status.assignment.pool}"
+    held = status.assignment
+    where = f"{', '.join(held.nodes)} of {held.cluster}/{held.pool}"
     told = Event(now, Told.PROVISIONED, f"{key} has {where}", key, status.assignment.cluster)
     return Turn(provisioned, (*events, told))
 

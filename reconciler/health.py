@@ -18,6 +18,8 @@ from schemas.cluster import ClusterSpec, Pool
 from schemas.status import NodeRecord, NodeState
 
 DAY = timedelta(days=1)
+AHEAD = timedelta(minutes=5)
+"""How far an agent's clock may be ahead; what is dated later does not count."""
 ISOLATING = frozenset({NodeState.UNHEALTHY, NodeState.QUARANTINED})
 
 
@@ -108,9 +110,11 @@ def _verdict(evidence: Evidence, node: str) -> Verdict | None:
 
 def _reported(evidence: Evidence, key: NodeKey, cleared: datetime | None) -> Verdict | None:
     report = evidence.seen.reports.get(key)
-    if report is None:
+    if report is None or report.at > evidence.now + AHEAD:
         return None
-    faults = [at for at in report.faults if evidence.now - at < DAY and (cleared is None or at > cleared)]
+    faults = [
+        at for at in report.faults if -AHEAD <= evidence.now - at < DAY and (cleared is None or at > cleared)
+    ]
     if len(faults) >= evidence.spec.health.faults_to_quarantine:
         message = f"{len(faults)} faults within a day; mend it, then name it under spec.cleared"
         return NodeState.QUARANTINED, "FaultTrend", message

@@ -59,7 +59,7 @@ class Leading:
         if self.branch.stamp.term != self._term:
             self._term = self.branch.stamp.term
             text = f"a controller took over as term {self._term}"
-            alarms = [Event(now, Told.ALARM, sentence) for sentence in self.branch.alarms]
+            alarms = [Event(now, Told.ALARM, sentence) for sentence in (*self.branch.alarms, *loaded.alarms)]
             self.news.begin([Event(now, Told.TAKEN_OVER, text), *alarms])
         self._desired.restore(loaded.accepted)
         self.before = None
@@ -71,6 +71,7 @@ class Leading:
         try:
             self._desired.update(facts.intent)
             self.before = self._desired.wanted(facts)
+            self.news.known(self._desired.problems)
         except (Fault, UserError) as error:
             log.info("last intent not recalled reason=%s", error.reason)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from reconciler import reports
-from reconciler.apply import Answers, CheckKey, apply, observe
+from reconciler.apply import Answers, CheckKey, Troubles, apply, observe
 from reconciler.clusters.port import Busy, CheckResult, ClusterDriver, ClusterView
 from reconciler.decide import Decision, decide
 from reconciler.desired import Desired
@@ -24,21 +24,22 @@ from reconciler.handover import handed_over
 from reconciler.instants import next_wake
 from reconciler.leading import Leading
 from reconciler.settings import Settings
-from reconciler.status import render
+from reconciler.status import Files, render
 from reconciler.store.cache import DocumentCache
 from reconciler.store.port import Store
 from reconciler.store.writer import Postponed
-from reconciler.telling import refusals, summarised
+from reconciler.telling import summarised
 from reconciler.world import at, build_snapshot
 from scheduler.snapshot import Snapshot
 from schemas.cluster import ClusterSpec
-from schemas.errors import Fault
+from schemas.errors import Fault, UserError
 from schemas.status import HOLDING, GPRStatus
 
 log = logging.getLogger(__name__)
 
 RETRY = timedelta(seconds=1)
-"""How soon a start is tried again after somebody else's push came first: whoever that was may be dead."""
+"""How soon a start is tried again after somebody else's push came first: whoever that was may be dead.
+Also the shortest pause after a second look at one instant, so that actions that alternate never stop the time."""
 
 Drivers = Callable[[Mapping[str, ClusterSpec]], Mapping[str, ClusterDriver]]
 """Opens (or keeps open) a driver for every cluster in force."""
@@ -54,6 +55,7 @@ class Cycle:
     events: tuple[Event, ...] = ()
     facts: Facts | None = None
     changed: bool = False
+    reachable: bool = True
 
 
 class Reconciler:
@@ -79,7 +81,10 @@ class Reconciler:
         self._checks: dict[CheckKey, Busy | tuple[CheckResult, ...]] = {}
         self._views: Mapping[str, ClusterView] = {}
         self._refusals: set[tuple[str, str, str]] = set()
+        self._troubles = Troubles()
+        self._rendered: tuple[Wanted, object, Files] | None = None
         self._done: set[Action] = set()
+        self._hurried: datetime | None = None
         self._handed_over: frozenset[LeaseKey] = frozenset()
         self._filed: dict[str, datetime] = {}
 
@@ -87,7 +92,7 @@ class Reconciler:
         """Steps 1 to 9 of docs/architecture.md; raises only what no later cycle can mend by itself."""
         reachable = self._fetch()  # 1
         if not self._leading.leads(now, reachable):
-            return self._reading(now)
+            return self._reading(now, reachable)
         wanted = self._read_desired(now, reachable)  # 2
         seen = self._observe(wanted, now)  # 3
         committed = self._facts()
@@ -96,14 +101,19 @@ class Reconciler:
         events = self._news.with_notes(decision.events)
         held = self._commit(decision, wanted, events, reachable=reachable)  # 6, 7
         if not self._branch.leading:
-            return self._reading(now)
+            return self._reading(now, reachable)
         facts = self._facts()
         answers = self._carry_out(wanted, at(facts, now), seen, now)  # 8
         told = self._news.tell(events if held is None else ())  # 9
-        acted = (held is None or not reachable) and bool(set(answers.done) - self._done)
+        # Where nothing can be committed for a while, what is committed goes on without a pause all the same.
+        waits = held is None or held >= now + self._settings.poll
+        acted = waits and bool(set(answers.done) - self._done)
         self._done = set(answers.done)
-        wake = now if acted else next_wake((facts, wanted), decision, answers, self._settings, held)
-        return Cycle(now, self._branch.leading, wake, told, facts, bool(events) or acted)
+        wake = next_wake((facts, wanted), decision, answers, self._settings, held)
+        if acted:
+            wake = min(wake, now + RETRY) if self._hurried == now else now
+            self._hurried = now
+        return Cycle(now, self._branch.leading, wake, told, facts, bool(events) or acted, reachable)
 
     def _fetch(self) -> bool:
         """Everything from the remote; False when it cannot be reached, and we go on with what is known."""
@@ -117,10 +127,11 @@ class Reconciler:
             return False
         return True
 
-    def _reading(self, now: datetime) -> Cycle:
+    def _reading(self, now: datetime, reachable: bool) -> Cycle:
         """Somebody else leads, or nobody can be asked; a new process that was only too slow asks again at once."""
         raced = not self._leading.began and self._branch.superseded
-        return Cycle(now, False, now + (RETRY if raced else self._settings.poll))
+        pause = RETRY if raced else self._settings.poll
+        return Cycle(now, False, now + pause, reachable=reachable)
 
     def _facts(self) -> Facts:
         facts = self._branch.facts
@@ -128,18 +139,24 @@ class Reconciler:
         return facts
 
     def _read_desired(self, now: datetime, reachable: bool) -> Wanted:
-        main = self._store.tips().get(self._settings.main_branch)
+        """The documents in force; when main cannot be read, those of its last commit that could."""
+        main, alarms = self._store.tips().get(self._settings.main_branch), [*self._store.alarms()]
         if main is not None and reachable:
-            known = set(self._desired.problems)
-            self._desired.update(main)
-            self._news.note(refusals(self._desired.problems, known, now))
+            try:
+                self._desired.update(main)
+                self._news.note_problems(self._desired.problems, now)
+            except (Fault, UserError) as error:
+                if self._desired.commit is None:
+                    raise  # nothing is in force: every request would count as deleted
+                alarms.append(f"main is not read: {error}; its last good commit stays in force")
+        self._news.note_alarms(alarms, now)
         return self._desired.wanted(self._facts())
 
     def _observe(self, wanted: Wanted, now: datetime) -> Seen:
-        views = observe(self._drivers(wanted.clusters), now)
+        views = observe(self._drivers(wanted.clusters), self._troubles, now)
         live = {s.uid for s in self._live()}
         self._checks = {key: value for key, value in self._checks.items() if key[0] in live}
-        found = self._reports.read(wanted.clusters)
+        found = self._reports.read(wanted.clusters, now)
         self._handed_over = handed_over(self._live(), Seen(views, found, Outcomes({}, self._handed_over)))
         known = self._facts().requests
         self._filed = {key: self._filed.get(key, now) for key in wanted.filed if key not in known}
@@ -160,9 +177,15 @@ class Reconciler:
         now = decision.facts.at
         if not reachable:
             return now + self._settings.poll
-        files = render(decision.facts, wanted, decision.plan.order, self._desired.problems)
-        files |= self._desired.accepted_files()
-        result = self._branch.write(decision.facts, files, events, summarised(events), urgent=decision.urgent)
+        files = self._files(decision, wanted) | self._desired.accepted_files()
+        try:
+            result = self._branch.write(
+                decision.facts, files, events, summarised(events), urgent=decision.urgent
+            )
+        except Fault as fault:
+            log.warning("status not written reason=%s message=%s; tried again", fault.reason, fault)
+            self._news.given_up(events)
+            return now + self._settings.poll
         if result.landed:
             self._leading.before = wanted
             self._news.committed()
@@ -172,9 +195,19 @@ class Reconciler:
         self._news.given_up(events)
         return now
 
+    def _files(self, decision: Decision, wanted: Wanted) -> Files:
+        """What `render` says, made anew only when something it reads differs: most cycles are quiet."""
+        facts = decision.facts
+        state = (facts.requests, facts.nodes, facts.clusters, facts.usage, facts.held_deletions)
+        of = (state, decision.plan.order, self._desired.problems)
+        if self._rendered is None or self._rendered[0] is not wanted or self._rendered[1] != of:
+            files = render(facts, wanted, decision.plan.order, self._desired.problems)
+            self._rendered = (wanted, of, files)
+        return self._rendered[2]
+
     def _carry_out(self, wanted: Wanted, facts: Facts, seen: Seen, now: datetime) -> Answers:
-        planned = actions(wanted, facts, seen, now)
-        answers = apply(planned, self._drivers(wanted.clusters), self._branch.stamp, now)
+        planned = actions(wanted, facts, seen, now, self._settings.start_tolerance)
+        answers = apply(planned, self._drivers(wanted.clusters), self._troubles, self._branch.stamp, now)
         self._news.note(_drift(action, now) for action in drifted(planned, self._views))
         self._news.note(self._fresh_refusals(answers, now))
         self._checks |= answers.checks
@@ -182,17 +215,19 @@ class Reconciler:
         return answers
 
     def _fresh_refusals(self, answers: Answers, now: datetime) -> list[Event]:
-        """Each refusal is told once, however often it is met."""
-        told = []
+        """Each refusal is told once as long as it is met in every round."""
+        told: list[Event] = []
+        met: set[tuple[str, str, str]] = set()
         for action, refused in answers.refused:
             token = (action.cluster, action.node, refused.reason)
-            if token not in self._refusals:
-                self._refusals.add(token)
+            if token not in self._refusals | met:
                 what = f"{action.cluster}: {action.do.name.lower()} {action.node} was refused"
                 text = f"{what}: {refused.message}"
                 told.append(
                     Event(now, Told.ACTION_REFUSED, text, action.request, action.cluster, action.node)
                 )
+            met.add(token)
+        self._refusals = met
         return told
 
 

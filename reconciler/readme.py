@@ -5,12 +5,15 @@ It holds instants, never remaining times, so that it changes only when a fact do
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import datetime
 
 from reconciler.facts import Facts, Wanted
 from schemas.status import HOLDING, GPRStatus, Phase
 
+MARKUP = re.compile(r"[\\\[\]<>`|]")
+"""What could end a cell or become a link, code or HTML: texts of agents and checks are anybody's."""
 SHOWN = 50
 """Rows of each table; queue.yaml has them all."""
 
@@ -120,11 +123,15 @@ def _time(at: datetime | None) -> str:
     return "" if at is None else f"{at:%Y-%m-%d %H:%M:%S}"
 
 
+def _cell(text: str) -> str:
+    return MARKUP.sub(r"\\\g<0>", " ".join(text.split()))
+
+
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     kept = list(rows)
     if not kept:
         return "None."
     lines = [head, tuple("---" for _ in head), *kept[:SHOWN]]
-    text = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    text = "\n".join("| " + " | ".join(_cell(text) for text in line) + " |" for line in lines)
     more = len(kept) - SHOWN
     return text if more <= 0 else f"{text}\n\n… and {more} more in `queue.yaml`."

@@ -30,10 +30,12 @@ class Spares:
     ) -> tuple[str, ...] | None:
         """`count` nodes of a pool free from now to `until` and its drain, or None if there are not enough.
 
+        A cluster that is only observed, or out of reach, gives none.
+
         `bound` are the names the plan gave already; `avoid` are not taken.
         """
         found = self._pools.get(pool)
-        if found is None or not found.open:
+        if found is None or found.observed or not found.open:
             return None
         taken = self._taken.setdefault(pool, set())
         hold = Window(seconds(self._now), seconds(until) + found.drain)

@@ -16,6 +16,7 @@ from reconciler.events import Event
 from reconciler.facts import Facts, Reachability, Wanted
 from reconciler.readme import readme
 from schemas.base import API_VERSION, Document, Metadata
+from schemas.errors import UserError
 from schemas.problems import Problem
 from schemas.status import (
     HOLDING,
@@ -42,6 +43,8 @@ MAX_ROWS = 5000
 """Rows of one list in one file; about 150 bytes each, so that a file stays under 1 MB."""
 MAX_NODE_FILES = 1000
 """Entries of one folder; nodes beyond it are in the inventory only."""
+SEEN_ANEW = frozenset({NodeState.LOST, NodeState.CORDONED})
+"""States that the next look at the cluster tells again: their files are the first to be left out."""
 EVENTS_KEPT = timedelta(days=30)
 """Older event files are dropped; the branch's history has them as long as it lasts."""
 EVENTS_PER_FILE = 1000
@@ -49,6 +52,10 @@ OWN_BYTES = 1_000_000
 """Bound for files of our own; people's are smaller."""
 
 Files = dict[str, bytes]
+Record = GPRRecord | NodeRecord | UsageRecord | ControllerRecord
+"""A file of facts, read."""
+UNREADABLE = (UserError, ValueError)
+"""What reading a file raises that somebody broke."""
 
 
 def render(facts: Facts, wanted: Wanted, order: tuple[str, ...], problems: Iterable[Problem]) -> Files:
@@ -63,8 +70,9 @@ def render(facts: Facts, wanted: Wanted, order: tuple[str, ...], problems: Itera
         files[f"clusters/{name}/inventory.yaml"] = _document(_inventory(name, facts, wanted))
         files[f"clusters/{name}/schedule.yaml"] = _document(_schedule(name, facts, order))
     for cluster in sorted(wanted.clusters):
-        keys = sorted(key for key in facts.nodes if key[0] == cluster)[:MAX_NODE_FILES]
-        for key in keys:
+        found = sorted(key for key in facts.nodes if key[0] == cluster)
+        found.sort(key=lambda key: facts.nodes[key].state in SEEN_ANEW)
+        for key in found[:MAX_NODE_FILES]:
             files[f"nodes/{cluster}/{key[1]}.yaml"] = _document(facts.nodes[key])
     for slice_, usage in sorted(facts.usage.items()):
         files[f"usage/{slice_}.yaml"] = _document(usage)
@@ -116,27 +124,42 @@ def event_file(rows: list[dict[str, str]]) -> bytes:
 
 def facts_from(files: Mapping[str, bytes], at: datetime, intent: str) -> Facts:
     """The facts that a status tree holds; the inverse of `render` and `request_file`."""
+    found = {path: record_from(path, data) for path, data in files.items()}
+    return facts_of({path: record for path, record in found.items() if record is not None}, at, intent)
+
+
+def record_from(path: str, data: bytes) -> Record | None:
+    """What one file of a status tree holds; None when no fact lies there. Raises `UNREADABLE`."""
+    match path.split("/"):
+        case ["slices", _, "gprs", _]:
+            return GPRRecord.model_validate_json(_json(data))
+        case ["nodes", _, _]:
+            return NodeRecord.model_validate_json(_json(data))
+        case ["usage", _]:
+            return UsageRecord.model_validate_json(_json(data))
+        case ["controller.yaml"]:
+            return ControllerRecord.model_validate_json(_json(data))
+    return None
+
+
+def facts_of(records: Mapping[str, Record], at: datetime, intent: str) -> Facts:
+    """The facts that these records, by path, hold together."""
     requests: dict[str, GPRStatus] = {}
     nodes: dict[tuple[str, str], NodeRecord] = {}
-    clusters: dict[str, Reachability] = {}
     usage: dict[str, UsageRecord] = {}
-    held = ""
-    for path, data in files.items():
-        match path.split("/"):
-            case ["slices", slice_, "gprs", _]:
-                record = GPRRecord.model_validate_json(_json(data))
-                requests[f"{slice_}/{record.metadata.name}"] = record.status
-            case ["nodes", cluster, _]:
-                node = NodeRecord.model_validate_json(_json(data))
-                nodes[(cluster, node.metadata.name)] = node
-            case ["usage", _]:
-                ledger = UsageRecord.model_validate_json(_json(data))
-                usage[ledger.metadata.name] = ledger
-            case ["controller.yaml"]:
-                own = ControllerRecord.model_validate_json(_json(data))
-                held = own.held_deletions
-                clusters = {c.name: Reachability(c.reachable, c.since) for c in own.clusters}
-    return Facts(at, intent, requests, nodes, clusters, usage, held)
+    own: ControllerRecord | None = None
+    for path, record in records.items():
+        match record:
+            case GPRRecord():
+                requests[f"{path.split('/')[1]}/{record.metadata.name}"] = record.status
+            case NodeRecord():
+                nodes[(path.split("/")[1], record.metadata.name)] = record
+            case UsageRecord():
+                usage[record.metadata.name] = record
+            case ControllerRecord():
+                own = record
+    clusters = {c.name: Reachability(c.reachable, c.since) for c in own.clusters} if own else {}
+    return Facts(at, intent, requests, nodes, clusters, usage, own.held_deletions if own else "")
 
 
 def events_from(data: bytes) -> list[dict[str, str]]:

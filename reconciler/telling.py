@@ -27,14 +27,33 @@ class News:
         self._notes: tuple[Event, ...] = ()
         self._unsure: tuple[Event, ...] = ()  # told in pushes that may have landed
         self._landed: tuple[Event, ...] = ()  # told in a push that did, and in the log not yet
+        self._problems: frozenset[Problem] = frozenset()  # of main, told or known already
+        self._alarms: frozenset[str] = frozenset()  # that stand, told already
 
     def note(self, events: Iterable[Event]) -> None:
         """Keep for the next commit what happened outside of deciding."""
         self._notes = (*self._notes, *events)
 
+    def known(self, problems: Iterable[Problem]) -> None:
+        """What main had wrong when it was answered last is no news."""
+        self._problems = frozenset(problems)
+
+    def note_problems(self, problems: Iterable[Problem], now: datetime) -> None:
+        """Tell what main has wrong and had not before."""
+        current = frozenset(problems)
+        if current != self._problems:
+            self.note(refusals(sorted(current), self._problems, now))
+            self._problems = current
+
+    def note_alarms(self, sentences: Iterable[str], now: datetime) -> None:
+        """Tell each alarm once as long as it stands; `sentences` are all that stand now."""
+        current = tuple(dict.fromkeys(sentences))
+        self.note(Event(now, Told.ALARM, text) for text in current if text not in self._alarms)
+        self._alarms = frozenset(current)
+
     def begin(self, events: Iterable[Event]) -> None:
         """A new term: what an earlier one noted is its own affair."""
-        self._notes = tuple(events)
+        self._notes, self._alarms = tuple(events), frozenset()
 
     def with_notes(self, events: Iterable[Event]) -> tuple[Event, ...]:
         """Everything that the next commit tells."""

@@ -58,7 +58,8 @@ class EmbeddedCluster:
         self._fleet = fleet_of(name, spec)
         self._pace = pace
         self._state = StateFile(state)
-        self.inject(*faults)
+        if faults := tuple(faults):
+            self.inject(*faults)
 
     def observe(self, now: datetime) -> ClusterView:
         """The fleet, who holds what, and where workloads run."""

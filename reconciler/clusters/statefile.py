@@ -17,7 +17,7 @@ from threading import RLock
 from pydantic import TypeAdapter, ValidationError
 
 from reconciler.clusters.world import World
-from schemas.errors import UserError
+from schemas.errors import Fault
 
 FORMAT = 1
 
@@ -46,9 +46,16 @@ class StateFile:
 
     @contextmanager
     def locked(self) -> Iterator[World]:
-        """The present state, which nobody else changes until the block is left."""
-        with self._mutex, self._file_lock():
-            yield self._current()
+        """The present state, which nobody else changes until the block is left.
+
+        Raises Fault `StateUnreadable` for a file that cannot be read, or not be written by `save`.
+        """
+        try:
+            with self._mutex, self._file_lock():
+                yield self._current()
+        except OSError as error:
+            text = f"the state of a simulated cluster cannot be used: {error}; mend its folder or its disk"
+            raise Fault(text, "StateUnreadable") from error
 
     def save(self, world: World) -> None:
         """Make `world` the state; a call with the state as it is costs nothing."""
@@ -94,8 +101,8 @@ def _read(path: Path) -> World:
     return kept.world
 
 
-def _unreadable(path: Path) -> UserError:
-    return UserError(
+def _unreadable(path: Path) -> Fault:
+    return Fault(
         f"{path} is not the state of a simulated cluster in format {FORMAT}; "
         "move it away to begin with an untouched cluster",
         "StateUnreadable",

@@ -37,6 +37,7 @@ class Bare:
     """`source.Source` on a remote; branches are fetched once, and again after a push that lost its race."""
 
     is_folder = False
+    is_worktree = False
 
     def __init__(self, store: GitStore, cache: DocumentCache, folder: Path) -> None:
         self.store = store

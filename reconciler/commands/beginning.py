@@ -55,7 +55,7 @@ def init(path: str, admin: str | None) -> None:
     there = [name for name in (PROJECT, *FOLDERS) if (folder / name).exists()]
     if there:
         raise NotAllowed(f"{path} has {', '.join(there)} already; nothing is overwritten")
-    mail = admin or person(None, folder).email
+    mail = admin or _own_address(folder)
     text = _PROJECT.format(admin=mail).encode()
     if "\n" in mail or isinstance(read_document(PROJECT, text), tuple):
         raise WrongUse(f"{mail} is no mail address; give --admin NAME@HOST")
@@ -73,10 +73,17 @@ def init(path: str, admin: str | None) -> None:
     )
 
 
+def _own_address(folder: Path) -> str:
+    try:
+        return person(None, folder).email
+    except WrongUse as error:
+        raise WrongUse("nobody is named as the first admin; give --admin NAME@HOST") from error
+
+
 def prune(repo: str | None, author: str | None, form: Form, *, is_applied: bool) -> None:
     """List files of requests that are over; with `is_applied` remove them in one change."""
     with opened(repo) as source:
-        state, base = read_state(source, clock(None)), source.commit_of(None)
+        state, base = read_state(source, clock(None, source)), source.commit_of(None)
         rows = finished(source, state, base)
         if form is not Form.TABLE:
             output.data(rows, form)
@@ -106,5 +113,4 @@ def finished(source: Source, state: State, base: str) -> list[dict[str, Any]]:
 def _removal(source: Source, state: State, base: str) -> Change:
     rows = finished(source, state, base)
     files = [file for row in rows for file in row["files"]]
-    count = "1 finished request" if len(rows) == 1 else f"{len(rows)} finished requests"
-    return Change(dict.fromkeys(files), f"Prune {count}")
+    return Change(dict.fromkeys(files), f"Prune {output.counted(len(rows), 'finished request')}")

@@ -6,17 +6,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from reconciler.commands import output
-from reconciler.commands.errors import NotAllowed, NotFound, WrongUse
+from reconciler.commands.errors import NotAllowed, NotFound
+from reconciler.commands.output import counted
 from reconciler.commands.publishing import Change, report, submit
 from reconciler.commands.quoting import slice_of
 from reconciler.commands.source import Source, opened
 from reconciler.commands.state import State, as_filed, clock, split
+from reconciler.commands.typed import time
 from reconciler.store.port import Person
 from scheduler.fit import candidate_pools
 from schemas.gpr import RequestSpec
 from schemas.status import HOLDING, TERMINAL
-from schemas.units import format_instant, parse_instant
+from schemas.units import format_instant
 from schemas.yamltext import dump
 
 
@@ -35,11 +36,13 @@ class Word:
 def decide(repo: str | None, key: str, word: Word, author: str | None, now: str | None) -> None:
     """Write the approval file, bound to the request's digest as it is on main."""
     slice_, name = split(key)
-    end = _instant(word.not_after)
+    end = time("--not-after", word.not_after)
 
     def build(state: State, base: str) -> Change:
         handle = _admin(state, word.handle, who)
         spec = _judged(source, state, base, key)
+        if word.decision == "approve":
+            _check_needed(state, key)
         content = {
             "apiVersion": "egs.dev/v1alpha1",
             "kind": "Approval",
@@ -51,18 +54,7 @@ def decide(repo: str | None, key: str, word: Word, author: str | None, now: str 
 
     with opened(repo) as source:
         who = None if source.is_folder and word.handle else source.author(author)
-        done = submit(source, clock(now), who, build)
-        report(done)
-        status = done.before.facts.requests.get(key)
-        if word.decision == "approve" and (status is None or status.reason != "NeedsApproval"):
-            output.note(f"{key} needs no approval as it reads now")
-
-
-def _instant(text: str | None) -> datetime | None:
-    try:
-        return None if text is None else parse_instant(text)
-    except ValueError as error:
-        raise WrongUse(f"--not-after {text}: {error}") from error
+        report(submit(source, clock(now, source), who, build))
 
 
 def _admin(state: State, handle: str | None, who: Person | None) -> str:
@@ -100,6 +92,17 @@ def _judged(source: Source, state: State, base: str, key: str) -> RequestSpec:
     return spec
 
 
+def _check_needed(state: State, key: str) -> None:
+    """An approval that nothing waits for would only puzzle its readers; one that is given may be renewed."""
+    status = state.facts.requests.get(key)
+    if status is None:
+        raise NotAllowed(
+            f"the file of {key} is refused, and no approval helps: {state.wanted.filed[key].problem}"
+        )
+    if status.approval is None:
+        raise NotAllowed(f"{key} needs no approval as it reads now; nothing is written")
+
+
 def _spec(state: State, key: str, spec: RequestSpec, word: Word, end: datetime | None) -> dict[str, Any]:
     slice_, name = split(key)
     digest = spec.digest(slice_of(state, slice_).limits.max_priority)
@@ -125,7 +128,7 @@ def _limit(state: State, spec: RequestSpec, word: Word) -> dict[str, int]:
         "nodes": word.limit_nodes or spec.nodes,
     }
     if limit["nodes"] < spec.nodes or (held and limit["gpus"] < min(held)):
-        needs = f"{spec.nodes} nodes with {min(held, default=0)} GPUs"
+        needs = f"{counted(spec.nodes, 'node')} with {counted(min(held, default=0), 'GPU')}"
         raise NotAllowed(
             f"the limit is less than the request needs: {needs}; raise it, or reject the request"
         )

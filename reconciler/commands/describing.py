@@ -25,7 +25,7 @@ def describe_gpr(repo: str | None, now: str | None, key: str, form: Form) -> Non
     """A request: what it asks for, where it stands, its checks with their logs, its slips, its cost."""
     split(key)
     with opened(repo) as source:
-        state = read_state(source, clock(now))
+        state = read_state(source, clock(now, source))
         content = gpr(source, state, key)
     _answer(content, form)
 
@@ -63,7 +63,7 @@ def _standing(state: State, key: str, status: GPRStatus | None) -> dict[str, Any
 def describe_slice(repo: str | None, now: str | None, name: str, form: Form) -> None:
     """A slice: its people and bounds, its requests, what it used in each month."""
     with opened(repo) as source:
-        state = read_state(source, clock(now))
+        state = read_state(source, clock(now, source))
         spec = state.wanted.slices.get(name)
         if spec is None:
             raise NotFound("slice", name, state.wanted.slices)
@@ -88,7 +88,7 @@ def describe_slice(repo: str | None, now: str | None, name: str, form: Form) -> 
 def describe_cluster(repo: str | None, now: str | None, name: str, form: Form) -> None:
     """A cluster: its pools, how fresh its view is, and the schedule of its nodes."""
     with opened(repo) as source:
-        state = read_state(source, clock(now))
+        state = read_state(source, clock(now, source))
         if name not in state.wanted.clusters:
             raise NotFound("cluster", name, state.wanted.clusters)
         content = {
@@ -125,7 +125,7 @@ def describe_node(repo: str | None, now: str | None, name: str, form: Form) -> N
     if not slash:
         raise WrongUse(f"{name} names no node; write CLUSTER/NODE, for example east/h100-1")
     with opened(repo) as source:
-        state = read_state(source, clock(now))
+        state = read_state(source, clock(now, source))
         found = [row for row in tables.nodes(state) if (row["cluster"], row["name"]) == (cluster, node)]
         if not found:
             raise NotFound(
@@ -180,7 +180,9 @@ def _items(items: list[Any], indent: str) -> Iterator[str]:
 
 def _line(head: str, value: Any) -> Iterator[str]:
     """One value; the lines of a log stay lines, under their name."""
-    first, *more = output.shown(value).splitlines() or [""]
+    first, *more = (str(value).lower() if isinstance(value, bool) else output.shown(value)).splitlines() or [
+        ""
+    ]
     yield f"{head}{first}"
     for line in more:
         yield f"{' ' * len(head)}{line}"

@@ -10,6 +10,9 @@ from difflib import get_close_matches
 
 from schemas.errors import UserError
 
+_LISTED = 8
+"""Names that are told where none is near."""
+
 
 class WrongUse(UserError):  # noqa: N818 - a refusal is an answer
     """The command line makes no sense here."""
@@ -19,15 +22,17 @@ class WrongUse(UserError):  # noqa: N818 - a refusal is an answer
 
 
 class NotFound(UserError):  # noqa: N818 - a refusal is an answer
-    """There is nothing of that name; says what is near."""
+    """There is nothing of that name; says what is near, or else what there is."""
 
     reason = "NotFound"
     exit_code = 1
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
-        near = get_close_matches(name, names, 3, 0.5) or names[:5]
-        hint = f"did you mean {' or '.join(near)}?" if near else f"there is no {kind} at all"
+        near = get_close_matches(name, names, 3, 0.6)
+        more = ", …" if len(names) > _LISTED else ""
+        there = f"{kind}s here: {', '.join(names[:_LISTED])}{more}" if names else f"there is no {kind} at all"
+        hint = f"did you mean {' or '.join(near)}?" if near else there
         super().__init__(f"there is no {kind} {name}; {hint}")
 
 

@@ -23,6 +23,7 @@ from schemas.check import File
 from schemas.errors import UserError
 from schemas.reading import PATHS, READER_VERSION, rule_of
 from schemas.strictyaml import MAX_BYTES
+from schemas.view import PROJECT
 
 TOP = (*sorted({rule.path.split("/")[0] for rule in PATHS}), "requests")
 """What of a folder's root can hold documents; the rest of it is the person's own and is not even read."""
@@ -38,6 +39,7 @@ class Folder:
         self.store: Store = MemoryStore(MemoryRemote())
         self.cache = DocumentCache(None, READER_VERSION)
         self.root = root
+        self.is_worktree = tree is not None
         self._tree = tree
         self._stack = stack
         self._status: Bare | None = None
@@ -55,6 +57,11 @@ class Folder:
 
     def commit_of(self, ref: str | None) -> str:
         """See `source.Source.commit_of`; in `store` every state of the files is a commit of its own."""
+        if ref is None and not os.path.lexists(self.root / PROJECT):
+            raise WrongUse(
+                f"{self.root} is no repository: it has no {PROJECT}; name one with --repo, "
+                "or begin one with `egs init`"
+            )
         key = self.shown(ref)
         if key not in self._commits:
             files = {

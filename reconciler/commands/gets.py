@@ -28,7 +28,7 @@ def _answer(rows: Rows, form: Form, head: Sequence[str], cells: Cells, empty: st
 
 def _state(repo: str | None, now: str | None) -> State:
     with opened(repo) as source:
-        return read_state(source, clock(now))
+        return read_state(source, clock(now, source))
 
 
 def _check_slice(state: State, slice_: str | None) -> None:
@@ -217,7 +217,7 @@ def get_queue(repo: str | None, now: str | None, slice_: str | None, form: Form)
 def get_events(repo: str | None, wanted: Filter, limit: int, form: Form) -> None:
     """Events, newest first."""
     if wanted.reason is not None and wanted.reason not in set(Told):
-        raise NotFound("event", wanted.reason, set(Told))
+        raise WrongUse(str(NotFound("reason", wanted.reason, set(Told))))
     with opened(repo) as source:
         rows: Rows = [_event_row(row) for row in events(source, wanted, limit)]
     _answer(

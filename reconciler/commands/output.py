@@ -109,6 +109,11 @@ def spoken(value: timedelta) -> str:
     return " ".join(f"{count}{unit}" for unit, count in units[first : first + 2] if count)
 
 
+def counted(count: int, thing: str) -> str:
+    """`1 node`, `2 nodes`."""
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+
+
 def parsed(time: str | None) -> datetime | None:
     """A time from data, to be shown in a table."""
     from schemas.units import parse_instant

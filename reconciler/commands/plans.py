@@ -109,7 +109,7 @@ def _effect_json(effect: Effect) -> dict[str, Any]:
 def show_plan(repo: str | None, now: str | None, refs: tuple[str | None, str | None], form: Form) -> None:
     """The command on a repository; `refs` are --ref and --against."""
     with opened(repo) as source:
-        found = planned(source, clock(now), *refs)
+        found = planned(source, clock(now, source), *refs)
     if form is not Form.TABLE:
         output.data(found.json(), form)
         return

@@ -42,6 +42,7 @@ class Submitted:
     before: State
     commit: str
     is_pushed: bool  # False: it is files of a folder, or was only tried
+    is_worktree: bool = False  # True: the folder has a history that the files can become part of
 
     @property
     def shown(self) -> str | None:
@@ -61,6 +62,7 @@ def submit(
     for _ in range(TRIES):
         state, base = read_state(source, now), source.commit_of(None)
         change = build(state, base)
+        _check_paths(change.changes)
         commit = source.store.write(Draft(change.changes, change.subject, who, now, base, base))
         _check(source, state, (base, commit), change.changes)
         if is_trial:
@@ -69,7 +71,7 @@ def submit(
         if outcome is Outcome.UNKNOWN and _has_landed(source, commit):
             outcome = Outcome.COMMITTED
         if outcome is Outcome.COMMITTED:
-            return Submitted(change, state, commit, is_pushed=not source.is_folder)
+            return Submitted(change, state, commit, not source.is_folder, source.is_worktree)
         if outcome is not Outcome.CONFLICT:
             raise _not_pushed(outcome)
     raise Fault(f"others pushed to main {TRIES} times in a row; try again", "Conflict")
@@ -91,6 +93,13 @@ def _not_pushed(outcome: Outcome) -> Exception:
             "PushFailed",
         )
     return Fault("the server did not answer whether the change arrived; look at main before trying again")
+
+
+def _check_paths(changes: Changes) -> None:
+    """A file where no document lives would be a warning to its reader, and do nothing for its writer."""
+    for path, data in sorted(changes.items()):
+        if data is not None and rule_of(path) is None:
+            raise NotAllowed(f"nothing is changed, because {path} is no document's path", "StrayFile")
 
 
 def _check(source: Source, state: State, commits: tuple[str, str], changes: Changes) -> None:
@@ -145,4 +154,5 @@ def report(done: Submitted) -> None:
         return
     for path, data in sorted(done.change.changes.items()):
         output.note(f"{'removed' if data is None else 'wrote'} {path}")
-    output.note(f'next: git add -A && git commit -m "{subject}" && git push, or open a pull request')
+    if done.is_worktree:
+        output.note(f'next: git add -A && git commit -m "{subject}" && git push, or open a pull request')

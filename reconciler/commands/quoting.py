@@ -10,7 +10,8 @@ from reconciler.commands import output
 from reconciler.commands.errors import NotAllowed, NotFound, WrongUse
 from reconciler.commands.output import Form, wire
 from reconciler.commands.source import opened
-from reconciler.commands.state import State, clock, read_state
+from reconciler.commands.state import State, clock, is_name, read_state
+from reconciler.commands.typed import lasting, time
 from scheduler.fit import candidate_pools, limit_violations, usable_pools, would_fit
 from scheduler.quote import Quote, quote
 from scheduler.reasons import Reason
@@ -71,13 +72,15 @@ def gpr_text(slice_: str, name: str, spec: dict[str, Any]) -> bytes:
 
 def wished(wish: Wish) -> RequestSpec:
     """The wish as a request; raises WrongUse with everything that is wrong with it."""
+    if not is_name(wish.slice):
+        raise WrongUse(f"{wish.slice} is no name: lower-case letters, digits and '-', at most 63")
+    lasting("--duration", wish.duration)
+    time("--not-before", wish.not_before)
     path = gpr_path(wish.slice, "wish")
     document = read_document(path, gpr_text(wish.slice, "wish", wish.fields()))
     if not isinstance(document, GPR):
         problems = document if isinstance(document, tuple) else ()
-        raise WrongUse(
-            "; ".join(problem.message for problem in problems) or f"{wish.slice} is no slice's name"
-        )
+        raise WrongUse("; ".join(f"{problem.message}; {problem.fix}" for problem in problems))
     found = resolve(document.spec, None)
     assert isinstance(found, RequestSpec)
     return found
@@ -138,9 +141,9 @@ def quote_json(answer: Quote, state: State, *, is_barred: bool = False) -> dict[
 
 def show_quotes(repo: str | None, now: str | None, wish: Wish, form: Form) -> int:
     """The command; gives the exit code: 1 when there is no start anywhere."""
-    with opened(repo) as source:
-        state = read_state(source, clock(now))
     spec = wished(wish)
+    with opened(repo) as source:
+        state = read_state(source, clock(now, source))
     slice_ = slice_of(state, wish.slice)
     _check_clusters(spec, slice_)
     broken = limit_violations(spec, slice_)

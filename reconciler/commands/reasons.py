@@ -101,7 +101,7 @@ def show_reasons(repo: str | None, now: str | None, key: str, form: Form) -> Non
     """The command."""
     split(key)
     with opened(repo) as source:
-        state = read_state(source, clock(now))
+        state = read_state(source, clock(now, source))
     sentences = reasons(state, key)
     if form is Form.TABLE:
         output.text("\n".join(sentences))

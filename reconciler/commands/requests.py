@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reconciler.commands import output
@@ -13,15 +13,18 @@ from reconciler.commands.publishing import Change, Submitted, report, submit
 from reconciler.commands.quoting import gpr_text, quote_json, quotes
 from reconciler.commands.source import Source, opened
 from reconciler.commands.state import State, as_filed, clock, split
+from reconciler.commands.typed import lasting, time
 from schemas.gpr import GPRSpec
+from schemas.reading import read_document, rule_of
 from schemas.status import HOLDING, TERMINAL
 from schemas.strictyaml import Refused, load
-from schemas.units import parse_lasting
 from schemas.view import gpr_path
 
 Edit = tuple[tuple[str, ...], Any]
 """A field below `spec`, and its new value; None takes it out."""
 
+_KINDS = {"slice": "Slice", "template": "GPRTemplate", "cluster": "Cluster"}
+_MALFORMED = frozenset({"BadValue", "WrongType"})
 WORDS = frozenset({"displayName", "instanceType", "model"})
 """Fields that hold text alone: whatever is typed is meant as it is, `Try 2: larger` too."""
 
@@ -38,7 +41,10 @@ def create(  # noqa: PLR0913 - where, who, when, and how to answer: each is an o
 ) -> None:
     """File a request and answer with its estimated start."""
     slice_, name = split(key)
+    lasting("--duration", spec.get("duration"))
+    time("--not-before", spec.get("notBefore"))
     data = gpr_text(slice_, name, {field: value for field, value in spec.items() if value is not None})
+    _check_typed(gpr_path(slice_, name), data, b"")
 
     def build(state: State, base: str) -> Change:
         path = gpr_path(slice_, name)
@@ -49,17 +55,49 @@ def create(  # noqa: PLR0913 - where, who, when, and how to answer: each is an o
         if key in state.facts.requests:
             phase = state.facts.requests[key].phase
             raise NotAllowed(f"{key} is {phase} though its file is gone; a new request needs a new name")
+        _check_there(source, base, {"slice": [slice_], **_named(spec)})
         return Change({path: data}, f"Create {key}")
 
     with opened(repo) as source:
         who = None if source.is_folder or dry_run else source.author(author)
-        done = submit(source, clock(now), who, build, is_trial=dry_run)
+        done = submit(source, clock(now, source), who, build, is_trial=dry_run)
         estimate = _estimate(source, done, key)
         if dry_run:
             output.note(f"not filed; {gpr_path(slice_, name)} would be:")
         else:
             report(done)
     _answer_created(key, done, (data, estimate), form, is_trial=dry_run)
+
+
+def _named(spec: dict[str, Any]) -> dict[str, Sequence[str]]:
+    return {
+        "template": [spec["template"]] if spec.get("template") else [],
+        "cluster": spec.get("clusters") or [],
+    }
+
+
+def _check_there(source: Source, base: str, wanted: Mapping[str, Sequence[str]]) -> None:
+    """Raise NotFound, with what is near, for a name without a file."""
+    found = [rule_of(entry.path) for entry in source.store.diff(None, base)]
+    for thing, names in wanted.items():
+        kind = _KINDS[thing]
+        known = {rule[1]["name"] for rule in found if rule is not None and rule[0].kind == kind}
+        for name in names:
+            if name not in known:
+                raise NotFound(thing, name, known)
+
+
+def _check_typed(path: str, data: bytes, old: bytes) -> None:
+    """Raise WrongUse for values that no file of this kind can hold; what was wrong before is not typed now."""
+    before, after = read_document(path, old), read_document(path, data)
+    known = {p.message for p in before} if isinstance(before, tuple) else set()
+    bad = (
+        [p for p in after if p.rule in _MALFORMED and p.message not in known]
+        if isinstance(after, tuple)
+        else []
+    )
+    if bad:
+        raise WrongUse("; ".join(f"{p.message}; {p.fix}" for p in bad))
 
 
 def _estimate(source: Source, done: Submitted, key: str) -> dict[str, Any] | None:
@@ -104,7 +142,7 @@ def cancel(repo: str | None, key: str, author: str | None, now: str | None) -> N
 
     with opened(repo) as source:
         who = None if source.is_folder else source.author(author)
-        report(submit(source, clock(now), who, build))
+        report(submit(source, clock(now, source), who, build))
 
 
 def change(repo: str | None, key: str, edits: Sequence[Edit], subject: str, author: str | None) -> None:
@@ -122,11 +160,12 @@ def change(repo: str | None, key: str, edits: Sequence[Edit], subject: str, auth
             data = _edited(path, data, ("spec", *field), value)
         if data == old:
             raise NotAllowed(f"{key} says so already; nothing is changed")
+        _check_typed(path, data, old)
         return Change({path: data}, subject)
 
     with opened(repo) as source:
         who = None if source.is_folder else source.author(author)
-        report(submit(source, clock(None), who, build))
+        report(submit(source, clock(None, source), who, build))
 
 
 def _edited(path: str, data: bytes, field: tuple[str, ...], value: Any) -> bytes:
@@ -152,10 +191,7 @@ def approval_files(source: Source, base: str, key: str) -> list[str]:
 
 def extension(duration: str) -> Sequence[Edit]:
     """The edit that asks for grace beyond the duration."""
-    try:
-        parse_lasting(duration)
-    except ValueError as error:
-        raise WrongUse(f"{duration}: {error}") from error
+    lasting("extend", duration)
     return [(("extend",), duration)]
 
 
@@ -174,6 +210,11 @@ def assignments(words: Sequence[str]) -> Sequence[Edit]:
 
 def _check_field(field: tuple[str, ...]) -> None:
     known = {info.alias or name for name, info in GPRSpec.model_fields.items()} - {"slice"}
+    if field[0] in ("slice", "apiVersion", "kind", "metadata"):
+        raise NotAllowed(
+            f"{'.'.join(field)} cannot be edited: the file's place says it; "
+            "cancel the request and file it anew where it belongs"
+        )
     if field[0] not in known:
         raise NotFound("field", field[0], known)
 

@@ -20,6 +20,8 @@ from schemas.status import HOLDING, GPRStatus, Phase
 from schemas.units import instant
 from schemas.view import gpr_path
 
+STARTED = frozenset({Phase.PROVISIONED, Phase.RELEASING})
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -37,8 +39,10 @@ class Row:
     reason: str | None = None
 
     def wait(self, now: datetime) -> timedelta | None:
-        """Time until the start; none is left once it has begun."""
-        return None if self.start is None else max(timedelta(), self.start - now)
+        """Time until the start; none is left once it has begun, whatever the clock says."""
+        if self.start is None or self.phase in STARTED:
+            return None if self.start is None else timedelta()
+        return max(timedelta(), self.start - now)
 
     def json(self, now: datetime) -> dict[str, Any]:
         """The row of `egs plan -o json`."""

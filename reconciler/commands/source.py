@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -26,6 +27,9 @@ STATUS = "egs/status"
 Changes = Mapping[str, bytes | None]
 """New contents by path; None deletes the file."""
 
+_SSH = re.compile(r"(?!(https?|file):)([^/@]*@)?[^/@:]+:")
+_PASSWORD = re.compile(r"^([^:/@]*(?:://[^:/@]*)?):(?!//).*@")
+
 
 class Source(Protocol):
     """One repository, open for reading; documents are read from `store`, at the commits that it names."""
@@ -39,6 +43,10 @@ class Source(Protocol):
     @property
     def is_folder(self) -> bool:
         """True when changes are files that a person has yet to commit."""
+
+    @property
+    def is_worktree(self) -> bool:
+        """True when that folder is a Git work tree."""
 
     def commit_of(self, ref: str | None) -> str:
         """The commit, in `store`, of a branch or commit; None: what is there now (of a repository: main)."""
@@ -80,6 +88,9 @@ def _open(given: str | None, stack: contextlib.ExitStack) -> Source:
     from reconciler.commands.folder import Folder
     from reconciler.commands.worktree import WorkTree
 
+    if given is not None and _is_foreign(given):
+        shown = _PASSWORD.sub(r"\1:***@", given)
+        raise WrongUse(f"{shown}: this release speaks to paths, file:// and http(s):// only")
     if given is not None and "://" in given:
         return stack.enter_context(Bare.opened(given))
     folder = _root(Path.cwd()) if given is None else Path(given).expanduser()
@@ -91,6 +102,14 @@ def _open(given: str | None, stack: contextlib.ExitStack) -> Source:
         return stack.enter_context(Bare.opened(str(folder)))
     tree = WorkTree(folder.resolve()) if (folder / ".git").exists() else None
     return stack.enter_context(Folder.opened(folder.resolve(), tree))
+
+
+def _is_foreign(given: str) -> bool:
+    """Whether it is an address of a transport that is not spoken here: `ssh://…`, or `git@host:path`."""
+    scheme, separator, _ = given.partition("://")
+    if separator:
+        return scheme.lower() not in ("file", "http", "https")
+    return _SSH.match(given) is not None and not Path(given).exists()
 
 
 def _root(start: Path) -> Path:

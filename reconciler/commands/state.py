@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -19,11 +20,13 @@ from schemas.gpr import GPR, GPRTemplate, RequestSpec, resolve
 from schemas.problems import Problem
 from schemas.reading import read_document
 from schemas.status import GPRStatus
-from schemas.units import parse_instant
+from schemas.units import NAME_PATTERN, parse_instant
 from schemas.view import gpr_path, template_path
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 """When a request counts as filed where no controller has ever written when it was."""
+
+_NAME = re.compile(NAME_PATTERN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +68,23 @@ def read_state(source: Source, now: datetime, ref: str | None = None) -> State:
     return State(now, source.shown(ref), wanted, committed, facts, snapshot, desired.problems)
 
 
-def clock(now: str | None) -> datetime:
-    """The instant that `--now` names, else the present, in whole seconds."""
+def clock(now: str | None, source: Source) -> datetime:
+    """The instant that `--now` names, else the present, in whole seconds, but never before the newest status.
+
+    A controller whose time runs ahead of ours (the demo's does) has decided in what is still our future.
+    """
     if now is None:
-        return SystemClock().now().replace(microsecond=0)
+        present, status = SystemClock().now().replace(microsecond=0), source.status()
+        return present if status is None else max(present, status[0].commit(status[1]).at)
     try:
         return parse_instant(now)
     except ValueError as error:
         raise WrongUse(f"--now {now}: {error}") from error
+
+
+def is_name(text: str) -> bool:
+    """Whether a slice, a request or anything else with a file of its own may be called so."""
+    return _NAME.fullmatch(text) is not None
 
 
 def split(key: str) -> tuple[str, str]:
@@ -80,6 +92,8 @@ def split(key: str) -> tuple[str, str]:
     slice_, slash, name = key.partition("/")
     if not slash or not slice_ or not name or "/" in name:
         raise WrongUse(f"{key} names no request; write SLICE/NAME, for example vision/llama-finetune")
+    if not is_name(slice_) or not is_name(name):
+        raise WrongUse(f"{key} is no name: lower-case letters, digits and '-', at most 63")
     return slice_, name
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from reconciler.commands import output
-from reconciler.commands.errors import WrongUse
 from reconciler.commands.source import Source, opened
 from reconciler.commands.state import clock
 from schemas.check import CheckResult, File, as_annotations, as_json, check_files
@@ -28,7 +26,7 @@ def checked(source: Source, ref: str | None, against: str | None) -> CheckResult
 
 def phases(source: Source) -> dict[tuple[str, str], Phase]:
     """Where each request is in its life, as last written; nothing without a status."""
-    loaded = source.loaded(clock(None))
+    loaded = source.loaded(clock(None, source))
     if loaded is None:
         return {}
     found = {}
@@ -59,8 +57,6 @@ def show_validation(
     repo: str | None, path: str | None, refs: tuple[str | None, str | None], form: str
 ) -> int:
     """The command; gives the exit code: 1 when anything is an error."""
-    if path is not None and "://" not in path and not Path(path).exists():
-        raise WrongUse(f"there is no folder {path}; name the folder that holds project.yaml")
     with opened(path or repo) as source:
         result = checked(source, *refs)
     if form == "json":
@@ -78,5 +74,5 @@ def _print(result: CheckResult) -> None:
     counts = {
         kind: sum(p.severity == kind for p in result.problems) for kind in ("error", "warning", "notice")
     }
-    found = ", ".join(f"{n} {kind}{'' if n == 1 else 's'}" for kind, n in counts.items() if n)
-    output.note(f"{result.documents} documents, {found or 'nothing wrong'}")
+    found = ", ".join(output.counted(n, kind) for kind, n in counts.items() if n)
+    output.note(f"{output.counted(result.documents, 'document')}, {found or 'nothing wrong'}")

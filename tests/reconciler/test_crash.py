@@ -139,7 +139,7 @@ class ActsFirst(Reconciler):
         self, decision: Decision, wanted: Wanted, events: tuple[Event, ...], *, reachable: bool
     ) -> datetime | None:
         now = decision.facts.at
-        todo = actions(wanted, decision.facts, self.seen, now)
+        todo = actions(wanted, decision.facts, self.seen, now, MINUTE)
         apply(todo, self._drivers(wanted.clusters), self._branch.stamp, now)
         return super()._commit(decision, wanted, events, reachable=reachable)
 

@@ -18,6 +18,8 @@ from schemas.slice import Slice
 from schemas.status import Assignment, Check, GPRStatus, Phase
 from tests.support.world import at, cluster, parsed, project, slice_
 
+TOLERANCE = timedelta(minutes=1)
+
 
 def wanted(mode: str = "manage", **slices: str) -> Wanted:
     east, admin = (
@@ -64,7 +66,7 @@ def view(held: dict[str, str], isolated: tuple[str, ...] = ()) -> Seen:
 
 
 def done(requests: dict[str, GPRStatus], seen: Seen, now: datetime, mode: str = "manage") -> list[str]:
-    found: tuple[Action, ...] = actions(wanted(mode), Facts(now, "c0", requests), seen, now)
+    found: tuple[Action, ...] = actions(wanted(mode), Facts(now, "c0", requests), seen, now, TOLERANCE)
     return [f"{a.do.name} {a.node or a.slice}" for a in found]
 
 
@@ -143,7 +145,7 @@ def test_a_cluster_that_is_only_observed_finishes_what_is_ours(
 def test_nodes_whose_lease_ends_later_now_are_added_again_and_that_is_no_drift() -> None:
     longer = request("a/x", Phase.PROVISIONED, ("h100-1",), 0).model_copy(update={"end_time": at(120)})
     seen = view({"h100-1": "a/x"})
-    planned = actions(wanted(), Facts(at(59.5), "c0", {"a/x": longer}), seen, at(59.5))
+    planned = actions(wanted(), Facts(at(59.5), "c0", {"a/x": longer}), seen, at(59.5), TOLERANCE)
     assert [(a.do, a.node, a.lease and a.lease.end) for a in planned] == [(Do.ADD, "h100-1", at(120))]
     assert drifted(planned, seen.views) == ()
 

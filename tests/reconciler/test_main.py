@@ -45,7 +45,7 @@ def test_a_repository_with_requests_has_to_be_adopted_first(tmp_path: Path) -> N
     """Design §5: a main with GPRs whose status branch is missing is not taken over by accident."""
     repo = fleet(tmp_path, example_files())
     status, _, err = done(repo, tmp_path, "once")
-    assert status == 2
+    assert status == 1
     assert "NotAdopted" in err
     assert "egs-reconciler adopt" in err
     status, out, _ = done(repo, tmp_path, "adopt")
@@ -68,6 +68,23 @@ def test_a_cluster_without_a_driver_stops_nobody_else(tmp_path: Path) -> None:
     assert status == 0, err
     assert "DriverMissing" in err
     assert "GPRProvisioning request=a/one cluster=east" in err
+
+
+@pytest.mark.parametrize("repo", ["/no/such/place", "http://127.0.0.1:9/fleet.git"])
+def test_a_repository_that_does_not_answer_is_one_sentence_and_exit_3(repo: str, tmp_path: Path) -> None:
+    """Design §7: 3 something broke; nothing that looks like success."""
+    status, out, err = done(Path(repo) if repo.startswith("/") else repo, tmp_path, "once")  # type: ignore[arg-type]
+    assert (status, out) == (3, "")
+    assert err.splitlines()[-1].startswith("egs-reconciler: ")
+
+
+def test_once_goes_on_until_nothing_is_left_to_do_at_once(tmp_path: Path) -> None:
+    """Hand-overs take several steps; `once` now and then is enough to run a fleet."""
+    repo = fleet(tmp_path, example_files())
+    done(repo, tmp_path, "adopt")
+    status, out, _ = done(repo, tmp_path, "once")
+    assert status == 0
+    assert out.startswith("events: ")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

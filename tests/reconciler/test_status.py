@@ -138,3 +138,15 @@ def test_a_stranger_reads_a_branch_that_is_not_there_as_empty() -> None:
     world = World()
     reader = StatusBranch(world.people, world.settings, "reader")
     assert reader.read(at(0)).facts == Facts(at(0))
+
+
+def test_a_quarantine_is_the_last_to_be_left_out() -> None:
+    states = [NodeState.LOST] * 2000 + [NodeState.QUARANTINED, NodeState.UNHEALTHY, NodeState.DIRTY]
+    nodes = {
+        ("east", f"h100-{i:05}"): NodeRecord(
+            metadata=Metadata(name=f"h100-{i:05}"), cluster="east", pool="h100", state=state, since=at(0)
+        )
+        for i, state in enumerate(states)
+    }
+    files = render(Facts(at(0), "c0", {}, nodes), wanted(), (), ())
+    assert {f"nodes/east/h100-{i:05}.yaml" for i in (2000, 2001, 2002)} <= files.keys()

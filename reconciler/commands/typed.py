@@ -1,0 +1,25 @@
+"""What people type behind an option, checked before anything is read: wrong use names the option."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from reconciler.commands.errors import WrongUse
+from schemas.units import parse_instant, parse_lasting
+
+
+def lasting(option: str, text: str | None) -> timedelta | None:
+    """A duration above zero."""
+    try:
+        return None if text is None else parse_lasting(text)
+    except ValueError as error:
+        sentence = "a duration reads like 0d6h0m, 6h, 90m or 1w, and is above zero"
+        raise WrongUse(f"{option} {text}: {sentence}") from error
+
+
+def time(option: str, text: str | None) -> datetime | None:
+    """An instant."""
+    try:
+        return None if text is None else parse_instant(text)
+    except ValueError as error:
+        raise WrongUse(f"{option} {text}: {error}") from error
