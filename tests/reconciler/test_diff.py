@@ -86,6 +86,14 @@ def done(requests: dict[str, GPRStatus], seen: Seen, now: datetime, mode: str = 
             id="at the start they are handed over",
         ),
         pytest.param(
+            {"a/x": request("a/x", Phase.PROVISIONING, ("h100-1", "h100-2"), 2)}, {}, 4, [],
+            id="but not much later: then a later start is committed first",
+        ),
+        pytest.param(
+            {"a/x": request("a/x", Phase.PROVISIONING, ("h100-1", "h100-2"), 2)}, {"h100-1": "a/x"}, 4, ["ADD h100-2"],
+            id="a hand-over that began is finished, however late",
+        ),
+        pytest.param(
             {"a/x": request("a/x", Phase.PROVISIONED, ("h100-1",), 0)}, {"h100-1": "a/x"}, 59.5, ["EVICT h100-1"],
             id="notice is given before the end",
         ),
