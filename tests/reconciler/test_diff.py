@@ -90,7 +90,7 @@ def done(requests: dict[str, GPRStatus], seen: Seen, now: datetime, mode: str = 
             id="but not much later: then a later start is committed first",
         ),
         pytest.param(
-            {"a/x": request("a/x", Phase.PROVISIONING, ("h100-1", "h100-2"), 2)}, {"h100-1": "a/x"}, 4, ["ADD h100-2"],
+            {"a/x": request("a/x", Phase.PROVISIONING, ("h100-1", "h100-2"), 0)}, {"h100-1": "a/x"}, 2, ["ADD h100-2"],
             id="a hand-over that began is finished, however late",
         ),
         pytest.param(
