@@ -19,7 +19,8 @@ COLUMNS = ("id", "pool", "submit", "nodes", "duration", "priority")
 OPTIONAL_COLUMNS = ("slice", "running", "notBefore", "actual")
 OUTPUT_COLUMNS = ("id", "pool", "start", "end", "wait")
 _MOST = 1 << 50
-"""Bound of every number read, so that sums stay far from overflow."""
+"""Bound of every number read, so that sums stay far from overflow; `submit`, `notBefore` and `priority` may be
+negative, since only their order and distances count."""
 
 
 class InstanceError(UserError):
@@ -30,6 +31,8 @@ class InstanceError(UserError):
     def __init__(self, line: int, what: str, fix: str) -> None:
         super().__init__(f"line {line}: {what}; {fix}")
         self.line, self.what, self.fix = line, what, fix
+        self.more: tuple[InstanceError, ...] = ()
+        """What else is bad, when this is the first of several rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,29 +110,43 @@ def plan_instance(text: str, pools: Sequence[tuple[str, int]], now: int) -> Inst
 
 
 def parse(text: str) -> list[Row]:
-    """All rows; raises InstanceError at the first that is bad."""
+    """All rows; raises InstanceError at the first that is bad, with the others in its `more`."""
     reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
     lines = _lines(reader)
     _, header = next(lines, (1, []))
     _check_header(header)
-    rows, seen = [], dict[str, int]()
+    rows, seen, bad = [], dict[str, int](), list[InstanceError]()
     for line, cells in lines:
-        if len(cells) != len(header):
-            raise InstanceError(line, f"{len(cells)} fields", f"give {len(header)}, as the header does")
-        row = _row(line, dict(zip(header, cells, strict=True)))
-        if row.id in seen:
-            raise InstanceError(
-                line, f"id {row.id!r} is already on line {seen[row.id]}", "give each row its own id"
-            )
-        seen[row.id] = line
-        rows.append(row)
+        try:
+            rows.append(_read(line, header, cells, seen))
+        except InstanceError as error:
+            bad.append(error)
+    _raise(bad)
     return rows
+
+
+def _read(line: int, header: Sequence[str], cells: Sequence[str], seen: dict[str, int]) -> Row:
+    """One row; its id is added to those `seen`."""
+    if len(cells) != len(header):
+        fields = f"{len(cells)} field{'' if len(cells) == 1 else 's'}"
+        raise InstanceError(line, fields, f"give {len(header)}, as the header does")
+    row = _row(line, dict(zip(header, cells, strict=True)))
+    if row.id in seen:
+        what = f"id {row.id!r} is already on line {seen[row.id]}"
+        raise InstanceError(line, what, "give each row its own id")
+    seen[row.id] = line
+    return row
+
+
+def _raise(bad: Sequence[InstanceError]) -> None:
+    if bad:
+        bad[0].more = tuple(bad[1:])
+        raise bad[0]
 
 
 def as_snapshot(rows: Sequence[Row], sizes: dict[str, int], now: int) -> Snapshot:
     """The rows on pools of these sizes; raises InstanceError for a pool that is missing or overfull."""
-    for row in rows:
-        _check_pools(row, sizes)
+    _raise([error for row in rows if (error := _pool_error(row, sizes)) is not None])
     pools = {_pool_key(name): _pool(name, size) for name, size in sizes.items()}
     leases, used = {}, dict.fromkeys(sizes, 0)
     for row in rows:
@@ -199,19 +216,19 @@ def _whole(line: int, cells: dict[str, str], name: str, least: int) -> int:
     digits = text.removeprefix("-")
     value = int(text) if digits.isascii() and digits.isdigit() and len(digits) <= 16 else None
     if value is None or not least <= value <= _MOST:
-        bound = f" of at least {least}" if least >= 0 else ""
-        raise InstanceError(line, f"{name} is {text!r}", f"give a whole number{bound}")
+        raise InstanceError(line, f"{name} is {text!r}", f"give a whole number from {least} to {_MOST}")
     return value
 
 
-def _check_pools(row: Row, sizes: dict[str, int]) -> None:
+def _pool_error(row: Row, sizes: dict[str, int]) -> InstanceError | None:
     for name in row.pools:
         if name not in sizes:
-            raise InstanceError(
+            return InstanceError(
                 row.line, f"pool {name!r} is not declared", f"add --pool {name or 'NAME'}=NODES"
             )
     if row.running and len(row.pools) > 1:
-        raise InstanceError(row.line, "a running row names several pools", "name the one it runs in")
+        return InstanceError(row.line, "a running row names several pools", "name the one it runs in")
+    return None
 
 
 def _pool_key(name: str) -> PoolKey:
@@ -224,7 +241,9 @@ def _pool(name: str, size: int) -> Pool:
 
 def _lease(row: Row, pool: Pool, used: int, now: int) -> Lease:
     if used + row.nodes > len(pool.nodes):
-        what = f"{used + row.nodes} nodes run in pool {pool.key[1]!r} of {len(pool.nodes)}"
+        count = used + row.nodes
+        run = "1 node runs" if count == 1 else f"{count} nodes run"
+        what = f"{run} in pool {pool.key[1]!r} of {len(pool.nodes)}"
         raise InstanceError(row.line, what, "declare the pool larger, or run less")
     nodes, end = pool.nodes[used : used + row.nodes], now + row.duration
     return Lease(_key(row), row.slice, pool.key, nodes, now, now, end, end)

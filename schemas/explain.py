@@ -21,6 +21,15 @@ from schemas.base import API_VERSION, Document
 from schemas.findings import Finding
 from schemas.jsonschemas import schema_of
 from schemas.strictyaml import Path
+from schemas.units import DURATION_PATTERN, INSTANT_PATTERN, LASTING_PATTERN, NAME_PATTERN
+
+_SHAPES = {
+    DURATION_PATTERN: "a duration like 6h or 0d6h0m",
+    LASTING_PATTERN: "a duration like 6h or 0d6h0m, above zero",
+    INSTANT_PATTERN: "a time like 2026-11-21T08:00:00Z",
+    NAME_PATTERN: "a name of lower-case letters, digits and '-', at most 63",
+}
+"""What to write where a pattern is asked for; patterns are for programs."""
 
 MOST = 50
 """Findings of one document; who mends fifty runs the check again."""
@@ -38,7 +47,7 @@ _SENTENCES: dict[str, Callable[[Any], str]] = {
     "minimum": lambda bound: f"at least {bound} is allowed",
     "exclusiveMinimum": lambda bound: f"it must be more than {bound}",
     "maximum": lambda bound: f"at most {bound} is allowed",
-    "minItems": lambda bound: f"at least {bound} entry is needed",
+    "minItems": lambda bound: f"at least {bound} {'entry is' if bound == 1 else 'entries are'} needed",
     "maxItems": lambda bound: f"at most {bound} entries are allowed",
     "maxLength": lambda bound: f"at most {bound} characters are allowed",
     "maxProperties": lambda bound: f"at most {bound} fields are allowed",
@@ -125,35 +134,115 @@ def _unknown(file: str, path: Path, fields: Mapping[str, Any]) -> Finding:
 
 
 def _missing(file: str, path: Path, schema: Mapping[str, Any], unless: str = "") -> Finding:
-    about = schema.get("properties", {}).get(path[-1], {}).get("description", "")
-    fix = f"add {path[-1]}" + (f": {about}" if about else "")
+    field = schema.get("properties", {}).get(path[-1], {})
+    example, about = _example(field), field.get("description", "")
+    more = f", for example {example}" if example else f": {about.rstrip('.')}" if about else ""
+    fix = f"add {path[-1]}{more}"
     return Finding(file, "MissingField", f"{_dotted(path)} is needed{unless}", path, fix)
 
 
 def _types_of(schema: Mapping[str, Any]) -> str:
-    branches = schema.get("anyOf", [schema])
-    types = [_TYPES[branch["type"]] for branch in branches if branch.get("type", "null") != "null"]
+    types = [_TYPES[_type(branch)] for branch in _branches(schema) if _type(branch) in _TYPES]
     return " or ".join(dict.fromkeys(types)) or "something else"
 
 
-def _advice(error: SchemaError) -> str | None:
-    """What the field is for and an example, from the nearest schema that says so."""
-    near: Any = error
-    while near is not None:
-        about, examples = near.schema.get("description"), near.schema.get("examples")
-        if about or examples:
-            return "; ".join(
-                part for part in (about, f"for example {examples[0]}" if examples else "") if part
-            )
-        near = near.parent
-    return None
+def _example(schema: Mapping[str, Any]) -> str:
+    """One value that a field may have; nothing where none would fit more than by chance."""
+    for branch in _branches(schema):
+        if branch.get("pattern") in (DURATION_PATTERN, LASTING_PATTERN):
+            return "6h"
+        known = [
+            *branch.get("examples", ()),
+            *branch.get("enum", ()),
+            *([branch["const"]] if "const" in branch else ()),
+        ]
+        if known:
+            return str(known[0])
+        if branch.get("type") == "integer":
+            return str(branch.get("minimum", 1))
+    return ""
+
+
+def _branches(schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The ways to fill a field in; leaving it empty is none."""
+    return [branch for branch in schema.get("anyOf", [schema]) if branch.get("type") != "null"]
+
+
+def _advice(error: Any) -> str | None:
+    """What to write instead, from the schema's type, bounds, words and pattern."""
+    around = error.parent
+    is_one_of = error.validator == "type" and around is not None and around.validator == "anyOf"
+    schema = around.schema if is_one_of else error.schema
+    ways = dict.fromkeys(way for branch in _branches(schema) if (way := _way(branch, _about(error))))
+    return f"write {' or '.join(ways)}" if ways else None
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    """What it refers to elsewhere is always a part of a document, so a mapping."""
+    return str(schema.get("type", "object" if "$ref" in schema else ""))
+
+
+def _about(error: Any) -> str:
+    """The nearest description, without its full stop."""
+    while error is not None:
+        if error.schema.get("description"):
+            return str(error.schema["description"]).rstrip(".")
+        error = error.parent
+    return ""
+
+
+def _way(schema: Mapping[str, Any], about: str) -> str | None:
+    if "const" in schema:
+        return str(schema["const"])
+    if "enum" in schema:
+        return f"one of {', '.join(map(str, schema['enum']))}"
+    kind = _type(schema)
+    if kind == "string":
+        return _text(schema, about)
+    if kind in ("integer", "number"):
+        return _number(schema, "a whole number" if kind == "integer" else "a number")
+    return _list(schema) if kind == "array" else _TYPES.get(kind)
+
+
+def _text(schema: Mapping[str, Any], about: str) -> str:
+    pattern, examples = schema.get("pattern"), schema.get("examples")
+    if pattern in _SHAPES:
+        return _SHAPES[pattern]
+    if examples:
+        return f"text like {examples[0]}"
+    if pattern is not None:
+        return f"text in this form: {about}" if about else f"text that matches {pattern}"
+    most = schema.get("maxLength")
+    return "text" if most is None else f"text of at most {most} characters"
+
+
+def _number(schema: Mapping[str, Any], without_bounds: str) -> str:
+    least, above, most = (schema.get(key) for key in ("minimum", "exclusiveMinimum", "maximum"))
+    low = f" from {least}" if least is not None else f" above {above}" if above is not None else ""
+    if most is None:
+        return f"a number{low}" if low else without_bounds
+    high = f" to {most}" if least is not None else f"{' and' if low else ''} at most {most}"
+    return f"a number{low}{high}" if low else f"a number of{high}"
+
+
+def _list(schema: Mapping[str, Any]) -> str:
+    least, most = schema.get("minItems", 0), schema.get("maxItems")
+    if most is None:
+        return f"a list of at least {least}" if least else "a list"
+    return f"a list of {least} to {most}" if least else f"a list of at most {most}"
 
 
 def _from_model(file: str, value: Any, refusal: ValidationError) -> Iterator[Finding]:
+    """What only the model sees, in words of ours: those of its library are for programmers."""
     for error in refusal.errors(include_url=False, include_context=False):
         path = real_path(value, error["loc"])
-        message = error["msg"].removeprefix("Value error, ")
-        yield Finding(file, "BadValue", f"{_dotted(path)}: {message}", path)
+        what, fix = f"{_dotted(path)} has a value that the field cannot hold", None
+        if error["type"] == "value_error":
+            said, _, hint = error["msg"].removeprefix("Value error, ").partition("; ")
+            what, fix = f"{_dotted(path)}: {said}", f"write {hint.replace(' reads', '')}" if hint else None
+        elif error["type"] in ("int_type", "int_from_float"):
+            what, fix = f"{_dotted(path)} must be a whole number", "write it without a point"
+        yield Finding(file, "BadValue", what, path, fix)
 
 
 def real_path(value: Any, steps: Iterable[str | int]) -> Path:

@@ -12,7 +12,7 @@ from typing import Self
 
 from reconciler.branch import Loaded
 from reconciler.commands.bare import Bare
-from reconciler.commands.errors import WrongUse
+from reconciler.commands.errors import NotAllowed, WrongUse
 from reconciler.commands.output import note
 from reconciler.commands.source import STATUS, Changes
 from reconciler.commands.worktree import WorkTree, person
@@ -58,7 +58,7 @@ class Folder:
     def commit_of(self, ref: str | None) -> str:
         """See `source.Source.commit_of`; in `store` every state of the files is a commit of its own."""
         if ref is None and not os.path.lexists(self.root / PROJECT):
-            raise WrongUse(
+            raise NotAllowed(
                 f"{self.root} is no repository: it has no {PROJECT}; name one with --repo, "
                 "or begin one with `egs init`"
             )

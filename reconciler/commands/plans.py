@@ -16,11 +16,14 @@ from reconciler.commands.schedule import Row, Schedule, refusal_json, schedule, 
 from reconciler.commands.source import Source, opened
 from reconciler.commands.state import State, as_filed, clock, read_state
 from scheduler.compare import Effect, compare
-from scheduler.instance import InstancePlan, plan_instance
+from scheduler.instance import InstanceError, InstancePlan, plan_instance
 from scheduler.snapshot import Refusal
-from schemas.errors import UserError
 from schemas.status import WAITING, Cause, Phase
 from schemas.units import instant
+
+_DIGITS = 7
+"""Of a pool's size: ten million nodes are beyond what any fleet has."""
+_SECONDS_DIGITS = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +167,10 @@ def show_instance(file: str, pools: Sequence[str], now: str | None, form: str) -
         raise WrongUse(
             f"{file} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}"
         ) from error
-    except WrongUse:
-        raise
-    except UserError as error:
-        raise WrongUse(f"{file}: {error}", error.reason) from error
+    except InstanceError as error:
+        for bad in (error, *error.more):
+            output.note(f"{file}: {bad}")
+        return WrongUse.exit_code
     _print_instance(found, form)
     for answer in found.refused:
         output.note(f"{answer.id}: {answer.message}")
@@ -184,8 +187,10 @@ def _sizes(pools: Sequence[str]) -> list[tuple[str, int]]:
     sizes: dict[str, int] = {}
     for text in pools:
         name, _, nodes = text.rpartition("=")
-        if not name or "|" in name or not nodes.isascii() or not nodes.isdigit() or len(nodes) > 7:
+        if not name or "|" in name or not nodes.isascii() or not nodes.isdigit():
             raise WrongUse(f"--pool {text} is not NAME=NODES; write for example --pool a=100")
+        if len(nodes) > _DIGITS:
+            raise WrongUse(f"--pool {text}: a pool has at most {10**_DIGITS - 1} nodes")
         if name in sizes:
             raise WrongUse(f"--pool {name} is given twice; give each pool once")
         sizes[name] = int(nodes)
@@ -196,8 +201,11 @@ def _sizes(pools: Sequence[str]) -> list[tuple[str, int]]:
 
 def _seconds(now: str | None) -> int:
     text = now or "0"
-    if not text.removeprefix("-").isascii() or not text.removeprefix("-").isdigit() or len(text) > 16:
+    digits = text.removeprefix("-")
+    if not digits.isascii() or not digits.isdigit():
         raise WrongUse(f"--now {text}: with --instance it is whole seconds, for example --now 0")
+    if len(digits) > _SECONDS_DIGITS:
+        raise WrongUse(f"--now {text}: with --instance it has at most {_SECONDS_DIGITS} digits")
     return int(text)
 
 

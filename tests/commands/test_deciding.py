@@ -106,10 +106,23 @@ def test_a_word_that_cannot_count_is_refused(
     assert sentence in done.err
 
 
-def test_a_request_that_needs_no_word_may_have_one(tmp_path: Path) -> None:
+def test_a_request_that_needs_no_word_gets_none(tmp_path: Path) -> None:
     repo = repository(tmp_path / "r.git", fleet(**request("a/small")))
+    before = tip(repo)
     done = egs("approve", "a/small", "--repo", repo, "--author", ADA)
-    assert (done.code, "needs no approval" in done.err) == (0, True)
+    assert (done.code, "needs no approval" in done.err, tip(repo)) == (1, True, before)
+
+
+def test_a_word_that_was_given_may_be_renewed(tmp_path: Path) -> None:
+    repo = _over(tmp_path)
+    assert egs("approve", "a/over", "--repo", repo, "--author", ADA).code == 0
+    assert egs("approve", "a/over", "--repo", repo, "--author", ADA, "--limit-nodes", "4").code == 0
+    assert "    nodes: 4" in main_file(repo, WORD)
+
+
+def test_init_without_a_name_asks_for_what_it_takes(tmp_path: Path) -> None:
+    done = egs("init", tmp_path / "g")
+    assert (done.code, "--admin" in done.err, "--author" in done.err) == (2, True, False)
 
 
 def test_in_a_folder_the_admin_is_named(tmp_path: Path) -> None:

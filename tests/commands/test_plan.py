@@ -241,7 +241,8 @@ def test_the_bare_engine_answers_as_json_too(tmp_path: Path) -> None:
     ("text", "args"),
     [
         pytest.param("id,pool\n", ["--pool", "a=1"], id="a header that lacks columns"),
-        pytest.param(ROWS, ["--pool", "a=10"], id="a pool that is not declared"),
+        pytest.param(ROWS[: ROWS.index("z,")], ["--pool", "a=10"], id="a pool that is not declared"),
+        pytest.param(ROWS, ["--pool", "a=99999999", "--pool", "b=8"], id="a pool beyond all bounds"),
         pytest.param(ROWS, ["--pool", "a=5", "--pool", "b=8"], id="more running than the pool has"),
         pytest.param(ROWS.replace("50", "fifty"), ["--pool", "a=10", "--pool", "b=8"], id="a bad row"),
         pytest.param(ROWS, ["--pool", "a"], id="a pool without a size"),
@@ -255,6 +256,14 @@ def test_the_bare_engine_answers_as_json_too(tmp_path: Path) -> None:
 def test_a_bad_instance_is_wrong_use(tmp_path: Path, text: str, args: list[str]) -> None:
     code, out, err = _instance(tmp_path, text, *args)
     assert (code, out, err.count("\n")) == (2, "", 1)
+
+
+def test_every_bad_row_is_told(tmp_path: Path) -> None:
+    text = ROWS.replace("50", "fifty").replace("z,b,0,9", "z,b,0,0")
+    code, out, err = _instance(tmp_path, text, "--pool", "a=10", "--pool", "b=8")
+    assert (code, out) == (2, "")
+    assert ["line 2: " in err, "line 5: " in err, err.count("\n")] == [True, True, 2]
+    assert "give a whole number from 1 to 1125899906842624" in err
 
 
 def test_a_file_that_is_not_there_is_wrong_use(tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def test_events_are_newest_first_and_can_be_searched(busy: Path) -> None:
     assert len(_get(busy, "events", "--limit", "2")) == 2  # type: ignore[arg-type]
     assert _get(busy, "events", "--node", "east/h100-9") == []
     done = egs("get", "events", "--repo", busy, "--reason", "GPRDelay")
-    assert (done.code, "GPRDelayed" in done.err) == (1, True)
+    assert (done.code, "GPRDelayed" in done.err) == (2, True)
 
 
 def test_problems_are_those_of_validate(busy: Path) -> None:

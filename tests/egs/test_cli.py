@@ -75,7 +75,7 @@ def test_every_command_is_documented_with_an_example(path: tuple[str, ...]) -> N
 
 def test_nothing_is_documented_that_is_not_there() -> None:
     text = (HERE / "docs" / "commands.md").read_text()
-    known = {f"egs {' '.join(path)}" for path in LEAVES} | {"egs demo"}
+    known = {f"egs {' '.join(path)}" for path in LEAVES} | {"egs demo", "egs-reconciler", "egs-agent"}
     assert {line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")} == known
 
 

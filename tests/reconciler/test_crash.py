@@ -140,7 +140,7 @@ class ActsFirst(Reconciler):
     ) -> datetime | None:
         now = decision.facts.at
         todo = actions(wanted, decision.facts, self.seen, now, MINUTE)
-        apply(todo, self._drivers(wanted.clusters), self._branch.stamp, now)
+        apply(todo, self._drivers(wanted.clusters), self._troubles, self._branch.stamp, now)
         return super()._commit(decision, wanted, events, reachable=reachable)
 
 
@@ -167,7 +167,7 @@ def test_planted_marks_that_are_not_persisted_are_noticed(tmp_path: Path, monkey
 
 def test_planted_forgotten_requests_are_noticed(tmp_path: Path, monkeypatch):
     """A status that is not written back: after a crash the request is filed, and may start, a second time."""
-    monkeypatch.setattr(branch.StatusBranch, "_load", lambda *_: branch.Loaded(branch.Facts(NEVER), {}))
+    monkeypatch.setattr(branch.StatusBranch, "_loaded", lambda *_: branch.Loaded(branch.Facts(NEVER), {}))
     walk = Walk(tmp_path, lambda number, _: iter(["after"] if number == 30 else []))
     walk.play()
     (verdict,) = walk.verdicts.values()

@@ -71,7 +71,9 @@ def test_a_row_without_a_start_says_why_and_what_would_fit() -> None:
         pytest.param(HEAD.replace("slice", "slize"), "unknown column 'slize'", id="a misspelt column"),
         pytest.param(HEAD.replace("slice", "id"), "a column is there twice", id="a column twice"),
         pytest.param(
-            HEAD + "r,a,0,0,9,1,,,", "line 2: nodes is '0'; give a whole number of at least 1", id="none"
+            HEAD + "r,a,0,0,9,1,,,",
+            "line 2: nodes is '0'; give a whole number from 1 to 1125899906842624",
+            id="none",
         ),
         pytest.param(HEAD + "r,a,0,1.5,9,1,,,", "nodes is '1.5'", id="not whole"),
         pytest.param(HEAD + "r,a,0,1,,1,,,", "duration is ''", id="an empty cell"),

@@ -11,7 +11,7 @@ from schemas.collector import collector_paused
 from schemas.gpr import GPR
 from schemas.reading import read_document
 from schemas.rules import BY_ID, RULES
-from tests.schemas.build import APPROVAL, SLICE, TRAIN, check, document, file_of, repository
+from tests.schemas.build import APPROVAL, GONE, SLICE, TRAIN, check, document, file_of, repository
 from tests.schemas.test_rules import WORD
 
 
@@ -94,3 +94,42 @@ def test_a_slice_that_may_use_no_pool_gets_its_requests_refused() -> None:
         (SLICE, "UnknownShape"),
         (TRAIN, "FitsNowhere"),
     }
+
+
+@pytest.mark.parametrize(
+    ("change", "rule", "fix"),
+    [
+        pytest.param({"nodes": 0}, "BadValue", "write a number from 1 to 100000", id="beyond a bound"),
+        pytest.param({"nodes": "two"}, "WrongType", "write a number from 1 to 100000", id="no number"),
+        pytest.param({"nodes": 1.0}, "BadValue", "write it without a point", id="a fraction"),
+        pytest.param({"preemptible": 5}, "WrongType", "write true or false", id="no truth value"),
+        pytest.param(
+            {"displayName": 5}, "WrongType", "write text of at most 200 characters", id="a number for text"
+        ),
+        pytest.param({"start": "x"}, "BadValue", "write one of asap, ready, promised", id="no such word"),
+        pytest.param({"network": 5}, "WrongType", "write a mapping", id="no mapping"),
+        pytest.param(
+            {"duration": "six"},
+            "BadValue",
+            "write a duration like 6h or 0d6h0m, above zero",
+            id="no duration",
+        ),
+        pytest.param(
+            {"notBefore": "soon"}, "BadValue", "write a time like 2026-11-21T08:00:00Z", id="no time"
+        ),
+        pytest.param(
+            {"notBefore": "2026-13-01T00:00:00Z"},
+            "BadValue",
+            "write a time like 2026-11-21T08:00:00Z",
+            id="a date that does not exist",
+        ),
+        pytest.param(
+            {"duration": GONE}, "MissingField", "add duration, for example 6h", id="no duration at all"
+        ),
+    ],
+)
+def test_the_fix_says_what_to_write(change: dict[str, object], rule: str, fix: str) -> None:
+    (problem,) = check({TRAIN: change}).problems
+    assert (problem.rule, problem.fix) == (rule, fix)
+    assert "Input should" not in problem.message
+    assert "Value error" not in problem.message
