@@ -112,7 +112,8 @@ def once(repo: Repo, state: State = DEFAULT_STATE) -> None:
 def adopt(repo: Repo, state: State = DEFAULT_STATE) -> None:
     """Take a repository over whose requests have no status yet: every request is filed now."""
     cycle, _ = _settle(controller(_settings(repo, state), adopt=True))
-    typer.echo(f"adopted {len(cycle.facts.requests) if cycle.facts else 0} requests")
+    count = len(cycle.facts.requests) if cycle.facts else 0
+    typer.echo(f"adopted {count} request{'' if count == 1 else 's'}")
 
 
 def main() -> None:
