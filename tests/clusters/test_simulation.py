@@ -363,7 +363,7 @@ def test_a_crash_before_the_file_is_replaced_leaves_the_state_as_it_was(tmp_path
 def test_a_file_that_is_no_state_is_named_and_left_alone(tmp_path, content):
     state = tmp_path / "east.json"
     state.write_text(content)
-    with pytest.raises(UserError, match=r"east\.json") as caught:
+    with pytest.raises(Fault, match=r"east\.json") as caught:
         EmbeddedCluster("east", spec(), state)
     assert caught.value.reason == "StateUnreadable"
     assert state.read_text() == content
