@@ -364,7 +364,7 @@ def test_a_file_that_is_no_state_is_named_and_left_alone(tmp_path, content):
     state = tmp_path / "east.json"
     state.write_text(content)
     with pytest.raises(Fault, match=r"east\.json") as caught:
-        EmbeddedCluster("east", spec(), state)
+        EmbeddedCluster("east", spec(), state).observe(NOW)
     assert caught.value.reason == "StateUnreadable"
     assert state.read_text() == content
 
