@@ -91,6 +91,9 @@ class Desired:
         for entry in entries:
             self._oids.pop(entry.path, None)
         self._oids |= {e.path: e.oid for e in entries if e.oid is not None}
+        if self._at is None:
+            # Once a process life is enough to keep the file as large as the repository, not as its history.
+            self._cache.retain(self._oids.values())
         self._at = commit
         self._changed |= outcomes.keys()
         problems = self._repository.problems(self._positions)

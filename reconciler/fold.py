@@ -118,19 +118,27 @@ def _reachability(
 
 def _with_held_deletions(facts: Facts, wanted: Wanted, now: datetime, gather: _Gather) -> tuple[Wanted, str]:
     """More files gone at once than the project allows: nobody is cancelled until an admin says so."""
-    gone = sorted(k for k, s in facts.requests.items() if s.phase in WAITING and k not in wanted.filed)
-    digest = deletions_digest(gone)
-    limit = wanted.project.limits.deletions_at_once
-    if len(gone) <= limit or digest in wanted.project.confirmed_deletions:
+    held, digest = deletions_to_hold(facts, wanted)
+    if not held:
         return wanted, ""
     if facts.held_deletions != digest:
         text = (
-            f"{len(gone)} files of waiting requests are gone at once, more than {limit}: nobody was cancelled; "
-            f"restore them, or confirm with confirmedDeletions: [{digest}] in project.yaml"
+            f"{len(held)} files of waiting requests are gone at once, more than "
+            f"{wanted.project.limits.deletions_at_once}: nobody was cancelled; restore them, or confirm with "
+            f"confirmedDeletions: [{digest}] in project.yaml"
         )
         gather.events.append(Event(now, Told.DELETIONS_HELD, text))
-    kept = {key: Filed(facts.requests[key].accepted_spec) for key in gone}
-    return replace(wanted, filed={**wanted.filed, **kept}), digest
+    return replace(wanted, filed={**wanted.filed, **held}), digest
+
+
+def deletions_to_hold(facts: Facts, wanted: Wanted) -> tuple[dict[str, Filed], str]:
+    """Waiting requests whose files are gone and that stay all the same, as accepted last; and their digest."""
+    gone = sorted(k for k, s in facts.requests.items() if s.phase in WAITING and k not in wanted.filed)
+    digest = deletions_digest(gone)
+    project = wanted.project
+    if len(gone) <= project.limits.deletions_at_once or digest in project.confirmed_deletions:
+        return {}, ""
+    return {key: Filed(facts.requests[key].accepted_spec) for key in gone}, digest
 
 
 def deletions_digest(keys: Iterable[str]) -> str:

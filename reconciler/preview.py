@@ -6,17 +6,16 @@ request's file and approvals have their turn, in the controller's own functions,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 from reconciler.approval import approval_turn
-from reconciler.facts import Facts, Filed, Scene, Seen, Wanted
+from reconciler.facts import Facts, Scene, Seen, Wanted
 from reconciler.filing import file_turn
-from reconciler.fold import deletions_digest
+from reconciler.fold import deletions_to_hold
 from reconciler.settings import Settings
-from schemas.status import WAITING, GPRStatus
+from schemas.status import GPRStatus
 
 
 def preview(committed: Facts, wanted: Wanted, now: datetime, filed_at: datetime | None = None) -> Facts:
@@ -25,7 +24,8 @@ def preview(committed: Facts, wanted: Wanted, now: datetime, filed_at: datetime 
     A request that is on no record takes its place at `filed_at` (None: at `now`, as the controller would have it).
     """
     scene = Scene(now, Settings(repo="", state=Path()), wanted, Seen({}), committed.nodes)
-    filed = _filed(committed, wanted)
+    held, _ = deletions_to_hold(committed, wanted)
+    filed = {**wanted.filed, **held}
     requests: dict[str, GPRStatus] = {}
     for key in sorted({*committed.requests, *filed}):
         old = committed.requests.get(key)
@@ -38,12 +38,3 @@ def preview(committed: Facts, wanted: Wanted, now: datetime, filed_at: datetime 
             status = status.model_copy(update={"filed_at": filed_at})
         requests[key] = status
     return replace(committed, at=now, intent=wanted.commit, requests=requests)
-
-
-def _filed(committed: Facts, wanted: Wanted) -> Mapping[str, Filed]:
-    """What main says; more deletions at once than allowed cancel nobody, as in the controller's own fold."""
-    gone = [k for k, s in committed.requests.items() if s.phase in WAITING and k not in wanted.filed]
-    project = wanted.project
-    if len(gone) <= project.limits.deletions_at_once or deletions_digest(gone) in project.confirmed_deletions:
-        return wanted.filed
-    return {**wanted.filed, **{key: Filed(committed.requests[key].accepted_spec) for key in gone}}

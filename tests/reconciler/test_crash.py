@@ -3,8 +3,8 @@
 Issue section 5, design sections 2 (principles 3 and 4), 4 and 5. `tests.support.crash` tells the story and how the
 process dies; `tests.support.witness` looks at what is left, from outside. By default every push is a kill point,
 before and after, and every third of all other writes, before or after by turns; some pushes also land late, when the
-next controller is there already. With `EGS_TEST_ALL=1` in the environment it is every kill point there is, in about
-six minutes. The planted bugs at the end show that the witness would notice.
+next controller is there already. With `EGS_TEST_ALL=1` in the environment it is every kill point there is, which takes
+several times as long. The planted bugs at the end show that the witness would notice.
 """
 
 from __future__ import annotations
