@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,6 +16,7 @@ from reconciler.clusters.port import (
     ClusterView,
     Done,
     Refused,
+    SliceTerms,
     Stage,
     Stamp,
 )
@@ -35,6 +37,7 @@ class Answers:
     checks: dict[CheckKey, Busy | tuple[CheckResult, ...]] = field(default_factory=dict)
     until: list[datetime] = field(default_factory=list)
     unreachable: set[str] = field(default_factory=set)
+    counts: Counter[tuple[Do, str]] = field(default_factory=Counter)  # by kind and answer, for metrics
 
 
 class Troubles:
@@ -95,8 +98,10 @@ def apply(
         except (EgsError, OSError) as error:
             troubles.met(action.cluster, "apply", error)
             answers.unreachable.add(action.cluster)
+            answers.counts[action.do, "Failed"] += 1
             continue
         answered.add(action.cluster)
+        answers.counts[action.do, "Done" if isinstance(answer, tuple) else type(answer).__name__] += 1
         _note(action, answer, answers)
     for cluster in sorted(answered - answers.unreachable):
         troubles.over(cluster, "apply")
@@ -125,7 +130,7 @@ def _carry_out(
     lease = action.lease
     match action.do:
         case Do.ENSURE_SLICE:
-            return driver.ensure_slice(action.slice, action.namespaces, stamp, now)
+            return driver.ensure_slice(_terms(action), stamp, now)
         case Do.REMOVE_SLICE:
             return driver.remove_slice(action.slice, stamp, now)
         case Do.ISOLATE:
@@ -134,9 +139,14 @@ def _carry_out(
             return driver.restore(action.node, stamp, now)
     assert lease is not None
     calls: dict[Do, Callable[[], Answer | tuple[CheckResult, ...]]] = {
-        Do.CHECK: lambda: driver.check(action.node, action.stage, lease, now),
+        Do.CHECK: lambda: driver.check(action.node, action.stage, lease, stamp, now),
         Do.ADD: lambda: driver.add(action.node, lease, stamp, now),
         Do.EVICT: lambda: driver.evict(action.node, lease.uid, lease.end, stamp, now),
         Do.REMOVE: lambda: driver.remove(action.node, lease.uid, stamp, now),
     }
     return calls[action.do]()
+
+
+def _terms(action: Action) -> SliceTerms:
+    assert action.terms is not None, "a slice is ensured on its terms"
+    return action.terms

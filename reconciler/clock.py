@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -52,3 +53,8 @@ class ManualClock:
     def set(self, to: datetime) -> None:
         """Move on to `to`; an earlier instant is ignored."""
         self._now = max(self._now, to)
+
+
+def monotonic_s() -> float:
+    """Seconds on a clock that is never set: only differences mean anything. For pauses and deadlines of calls."""
+    return time.monotonic()

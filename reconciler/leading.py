@@ -1,8 +1,15 @@
-"""Whether this process may write: it takes the status branch, loses it, and takes it again when ends are overdue."""
+"""Whether this process may write: it takes the status branch, loses it, and takes it again when ends are overdue.
+
+Where controllers elect one of themselves (`may_lead`), the election only says who should lead: a process takes the
+next term when it is elected, and stands down when it is not any more. Who does lead is settled by the branch alone:
+two that both believe to be elected are one leader and one that reads. What is overdue is anybody's, so that strict
+ends also happen while no election can be held.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from datetime import datetime
 
 from reconciler.branch import Loaded, StatusBranch
@@ -22,30 +29,43 @@ class Leading:
     """The status branch and the documents its facts answered, as one process life has them."""
 
     def __init__(
-        self, store: Store, desired: Desired, settings: Settings, writer: str, *, adopt: bool
+        self,
+        store: Store,
+        desired: Desired,
+        settings: Settings,
+        writer: str,
+        *,
+        adopt: bool,
+        may_lead: Callable[[], bool] | None = None,
     ) -> None:
         self._store = store
         self._desired = desired
         self._settings = settings
         self._adopt = adopt
+        self._may_lead = may_lead
         self._term = 0
+        self._elected = False
+        self._called = False  # elected, and the branch not taken for it yet
+        self._stood_down = False  # not elected any more, and no term taken since
+        self._passed_over: datetime | None = None  # elected, but superseded since
         self.branch = StatusBranch(store, settings, writer)
         self.news = News()
         self.before: Wanted | None = None
         """The documents that the committed facts answered; None: not known any more."""
 
     @property
-    def began(self) -> bool:
-        """True once this process has led."""
-        return self._term > 0
+    def raced(self) -> bool:
+        """True when somebody else took the branch just before us: whoever that was may be dead."""
+        return self._called and self.branch.superseded
 
     def leads(self, now: datetime, reachable: bool) -> bool:
-        """True while this process may write; takes the branch at first, and when starts or ends are overdue."""
-        if self.began and self.branch.check():
+        """True while this process may write; takes the branch when it is called to, or when something is overdue."""
+        self._heed_election()
+        if self._holds(reachable):
             if not self.branch.is_current:
                 self._resume(self.branch.reload(), now)
             return True
-        if not reachable or (self.began and self.branch.superseded and not self._overdue(now)):
+        if not reachable or not self._takes(now):
             return False
         self._refuse_to_adopt()
         loaded = self.branch.take_over(now)
@@ -53,11 +73,45 @@ class Leading:
             self._resume(loaded, now)
         return loaded is not None
 
+    def _heed_election(self) -> None:
+        elected = self._may_lead is None or self._may_lead()
+        if elected == self._elected:
+            return
+        self._elected = self._called = elected
+        if not elected:
+            self._stood_down = True
+        if self._may_lead is not None:
+            log.info("election turned elected=%s term=%d", elected, self._term)
+
+    def _holds(self, reachable: bool) -> bool:
+        """The branch is ours, and so is the turn.
+
+        A new turn begins with a term of its own; where the remote cannot be asked for one, what was committed is
+        completed under the old one.
+        """
+        if self._term == 0 or not self.branch.check():
+            return False
+        began = self.branch.stamp.term > self._term  # a take-over that landed late
+        return began or not self._stood_down or (self._elected and not reachable)
+
+    def _takes(self, now: datetime) -> bool:
+        """Called to lead, or the branch is nobody's, or what was committed is not carried out by whoever has it."""
+        orphaned = self._term > 0 and self._elected and not self.branch.superseded
+        return self._called or orphaned or self._overdue(now) or self._ignored(now)
+
+    def _ignored(self, now: datetime) -> bool:
+        """Elected, yet superseded for long: the one that took the branch may have been elected only in between."""
+        if self._may_lead is None or not self._elected:
+            return False
+        self._passed_over = self._passed_over or now
+        return now - self._passed_over >= self._settings.overdue
+
     def _resume(self, loaded: Loaded, now: datetime) -> None:
         """Go on from what was committed: after a take-over, or when a push of ours landed that was given up."""
         self.news.settle(self.branch.has_told)
         if self.branch.stamp.term != self._term:
             self._term = self.branch.stamp.term
+            self._called, self._stood_down, self._passed_over = False, False, None
             text = f"a controller took over as term {self._term}"
             alarms = [Event(now, Told.ALARM, sentence) for sentence in (*self.branch.alarms, *loaded.alarms)]
             self.news.begin([Event(now, Told.TAKEN_OVER, text), *alarms])

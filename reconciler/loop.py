@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from reconciler import reports
@@ -16,7 +16,7 @@ from reconciler.apply import Answers, CheckKey, Troubles, apply, observe
 from reconciler.clusters.port import Busy, CheckResult, ClusterDriver, ClusterView
 from reconciler.decide import Decision, decide
 from reconciler.desired import Desired
-from reconciler.diff import Action, actions, drifted
+from reconciler.diff import Action, Do, actions, drifted
 from reconciler.events import Event, Told
 from reconciler.facts import Facts, LeaseKey, Outcomes, Seen, Wanted
 from reconciler.fold import fold
@@ -27,7 +27,7 @@ from reconciler.settings import Settings
 from reconciler.status import Files, render
 from reconciler.store.cache import DocumentCache
 from reconciler.store.port import Store
-from reconciler.store.writer import Postponed
+from reconciler.store.writer import Postponed, outcome_of
 from reconciler.telling import summarised
 from reconciler.world import at, build_snapshot
 from scheduler.snapshot import Snapshot
@@ -56,12 +56,15 @@ class Cycle:
     facts: Facts | None = None
     changed: bool = False
     reachable: bool = True
+    wanted: Wanted | None = None  # the documents in force; None while somebody else leads
+    pushed: str = ""  # what became of the commit: Committed, Conflict, … or Unchanged; empty: none was tried
+    acted: Mapping[tuple[Do, str], int] = field(default_factory=dict)  # actions by kind and answer
 
 
 class Reconciler:
     """One controller. `cycle` may be called at any time and as often as one likes."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts of a controller; what may be left out is given by name
         self,
         store: Store,
         cache: DocumentCache,
@@ -70,12 +73,14 @@ class Reconciler:
         writer: str,
         *,
         adopt: bool = False,
+        may_lead: Callable[[], bool] | None = None,
     ) -> None:
+        """`may_lead` tells whether this process is elected; None: there is no election, the branch alone decides."""
         self._store = store
         self._drivers = drivers
         self._settings = settings
         self._desired = Desired(store, cache)
-        self._leading = Leading(store, self._desired, settings, writer, adopt=adopt)
+        self._leading = Leading(store, self._desired, settings, writer, adopt=adopt, may_lead=may_lead)
         self._branch, self._news = self._leading.branch, self._leading.news
         self._reports = reports.Reports(store)
         self._checks: dict[CheckKey, Busy | tuple[CheckResult, ...]] = {}
@@ -87,9 +92,11 @@ class Reconciler:
         self._hurried: datetime | None = None
         self._handed_over: frozenset[LeaseKey] = frozenset()
         self._filed: dict[str, datetime] = {}
+        self._pushed = ""
 
     def cycle(self, now: datetime) -> Cycle:
         """Steps 1 to 9 of docs/architecture.md; raises only what no later cycle can mend by itself."""
+        self._pushed = ""
         reachable = self._fetch()  # 1
         if not self._leading.leads(now, reachable):
             return self._reading(now, reachable)
@@ -113,7 +120,10 @@ class Reconciler:
         if acted:
             wake = min(wake, now + RETRY) if self._hurried == now else now
             self._hurried = now
-        return Cycle(now, self._branch.leading, wake, told, facts, bool(events) or acted, reachable)
+        changed, acts = bool(events) or acted, dict(answers.counts)
+        return Cycle(
+            now, self._branch.leading, wake, told, facts, changed, reachable, wanted, self._pushed, acts
+        )
 
     def _fetch(self) -> bool:
         """Everything from the remote; False when it cannot be reached, and we go on with what is known."""
@@ -129,9 +139,8 @@ class Reconciler:
 
     def _reading(self, now: datetime, reachable: bool) -> Cycle:
         """Somebody else leads, or nobody can be asked; a new process that was only too slow asks again at once."""
-        raced = not self._leading.began and self._branch.superseded
-        pause = RETRY if raced else self._settings.poll
-        return Cycle(now, False, now + pause, reachable=reachable)
+        pause = RETRY if self._leading.raced else self._settings.poll
+        return Cycle(now, False, now + pause, reachable=reachable, pushed=self._pushed)
 
     def _facts(self) -> Facts:
         facts = self._branch.facts
@@ -184,8 +193,10 @@ class Reconciler:
             )
         except Fault as fault:
             log.warning("status not written reason=%s message=%s; tried again", fault.reason, fault)
+            self._pushed = "Failed"
             self._news.given_up(events)
             return now + self._settings.poll
+        self._pushed = outcome_of(result)
         if result.landed:
             self._leading.before = wanted
             self._news.committed()

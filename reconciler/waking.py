@@ -1,21 +1,26 @@
 """Wake the loop at the instants that matter. APScheduler keeps time; it decides nothing.
 
 A wake-up that comes late is used whatever its age (no misfire grace), several late ones count as one, and there is
-never more than one cycle at a time.
+never more than one cycle at a time. Whoever knows that something changed may `wake` the loop early, from any thread
+and as often as they like.
+
+Held by tests/reconciler/test_waking.py.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from datetime import timedelta
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from threading import Event, Lock
+from typing import Protocol
 
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.date import DateTrigger
 
-from reconciler.clock import Clock, SystemClock
-from reconciler.loop import Cycle, Reconciler
+from reconciler.clock import Clock, SystemClock, monotonic_s
+from reconciler.loop import Cycle
 from schemas.errors import Fault, UserError
 
 log = logging.getLogger(__name__)
@@ -24,26 +29,68 @@ FIRST_PAUSE = timedelta(seconds=1)
 LONGEST_PAUSE = timedelta(minutes=5)
 FATAL = frozenset({"NotAdopted"})
 """Reasons for which trying again cannot help."""
+WAKE_GAP = timedelta(seconds=1)
+"""Real time between the beginnings of two cycles that somebody woke: a flood of wake-ups costs a cycle a second."""
+MOST_TICKS = 100
+
+
+class Cycling(Protocol):
+    """What is woken."""
+
+    def cycle(self, now: datetime) -> Cycle:
+        """One look at everything, and what follows from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One cycle that was tried."""
+
+    took_s: float
+    cycle: Cycle | None = None
+    reason: str = ""  # why there is none
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Whether the loop turns, in real time. Replaced as a whole, so that any thread may read it."""
+
+    busy_since: datetime | None = None
+    due: datetime | None = None  # when it begins next, while it rests; None: it was not started, or has ended
+    tried: int = 0
+    failing: str = ""  # why the last cycle failed; empty: it did not
+    leading: bool | None = None  # of the last cycle that ended well; None: there was none yet
 
 
 class Waking:
-    """Runs one controller's cycles until it is stopped. `speed` is how much faster than real time `clock` runs."""
+    """Runs one controller's cycles until it is stopped. `speed` is how much faster than real time `clock` runs.
+
+    `watch` hears of each cycle that ended well, `tried` of every one; neither may take long or raise.
+    """
 
     def __init__(
         self,
-        reconciler: Reconciler,
+        reconciler: Cycling,
         clock: Clock,
         speed: float = 1.0,
         watch: Callable[[Cycle], None] = lambda _: None,
+        *,
+        tried: Callable[[Attempt], None] = lambda _: None,
+        fatal: Collection[str] = FATAL,
     ) -> None:
         self._reconciler = reconciler
         self._clock = clock
         self._speed = speed
         self._watch = watch
+        self._tried = tried
+        self._fatal = fatal
         self._real = SystemClock()
         self._pause = FIRST_PAUSE
         self._scheduler = BackgroundScheduler(timezone="UTC")
         self._cycling = Lock()
+        self._planning = Lock()
+        self._woken = False
+        self._not_before = self._real.now()  # the next cycle that somebody wakes
+        self.progress = Progress()
         self.failed: UserError | None = None
         self.ended = Event()
 
@@ -51,6 +98,14 @@ class Waking:
         """Begin; returns at once."""
         self._scheduler.start()
         self._wake_after(timedelta())
+
+    def wake(self) -> None:
+        """Look at once, or right after the cycle that runs now; many calls are one."""
+        with self._planning:
+            self._woken = True
+            due = self.progress.due
+            if due is not None and due > (soon := self._soon()):
+                self._plan(soon)
 
     def stop(self) -> None:
         """End after the cycle that is running, if one is."""
@@ -60,45 +115,78 @@ class Waking:
         with self._cycling:
             log.debug("controller stopped")
 
+    def _soon(self) -> datetime:
+        return max(self._real.now(), self._not_before)
+
     def _wake_after(self, pause: timedelta) -> None:
+        with self._planning:
+            at = self._real.now() + pause
+            self._plan(min(at, self._soon()) if self._woken else at)
+
+    def _plan(self, at: datetime) -> None:
+        self.progress = replace(self.progress, busy_since=None, due=at)
         self._scheduler.add_job(
             self._tick,
-            DateTrigger(self._real.now() + pause),
+            DateTrigger(at),
             id="cycle",
             replace_existing=True,
             misfire_grace_time=None,
             coalesce=True,
-            max_instances=1,
+            # The lock keeps cycles apart. A bound of one would drop the wake-up that comes while a tick returns.
+            max_instances=MOST_TICKS,
         )
 
     def _tick(self) -> None:
         with self._cycling:
-            if not self.ended.is_set():
-                self._cycle()
-
-    def _cycle(self) -> None:
-        try:
-            cycle = self._reconciler.cycle(self._clock.now())
-        except UserError as error:
-            if error.reason in FATAL:
-                self.failed = error
-                self.ended.set()
+            if self.ended.is_set() or not self._begin():
                 return
-            log.warning("cycle refused reason=%s message=%s", error.reason, error)
-            self._back_off()
+            attempt, pause = self._try()
+            if self.failed is not None:
+                self.ended.set()
+            else:
+                self._wake_after(pause)
+            self._tried(attempt)
+            if attempt.cycle is not None:
+                self._watch(attempt.cycle)
+
+    def _begin(self) -> bool:
+        """False for a tick that another one forestalled: the next instant stands."""
+        with self._planning:
+            now, due = self._real.now(), self.progress.due
+            if due is None or due > now:
+                if due is not None:
+                    self._plan(due)
+                return False
+            self._woken, self._not_before = False, now + WAKE_GAP
+            self.progress = replace(self.progress, busy_since=now, due=None, tried=self.progress.tried + 1)
+            return True
+
+    def _try(self) -> tuple[Attempt, timedelta]:
+        """One cycle, and the pause after it."""
+        begun_s = monotonic_s()
+        cycle, reason = self._cycle()
+        attempt = Attempt(monotonic_s() - begun_s, cycle, reason)
+        self.progress = replace(self.progress, failing=reason)
+        if cycle is None:
+            pause, self._pause = self._pause, min(LONGEST_PAUSE, self._pause * 2)
+            return attempt, pause
+        self.progress, self._pause = replace(self.progress, leading=cycle.leading), FIRST_PAUSE
+        return attempt, max(timedelta(), (cycle.wake - self._clock.now()) / self._speed)
+
+    def _cycle(self) -> tuple[Cycle | None, str]:
+        """What a cycle did, or why there was none."""
+        try:
+            return self._reconciler.cycle(self._clock.now()), ""
+        except UserError as error:
+            if error.reason in self._fatal:
+                self.failed = error
+            else:
+                log.warning("cycle refused reason=%s message=%s", error.reason, error)
+            return None, error.reason
         except Fault as fault:
             log.warning("cycle failed reason=%s message=%s", fault.reason, fault)
-            self._back_off()
+            return None, fault.reason
         except Exception:
             # A bug of ours must not end the strict ends of everybody: look again, and let people see the trace.
             log.exception("cycle broke; please report it")
-            self._back_off()
-        else:
-            self._pause = FIRST_PAUSE
-            self._watch(cycle)
-            left = (cycle.wake - self._clock.now()) / self._speed
-            self._wake_after(max(timedelta(), left))
-
-    def _back_off(self) -> None:
-        self._wake_after(self._pause)
-        self._pause = min(LONGEST_PAUSE, self._pause * 2)
+            return None, "Bug"

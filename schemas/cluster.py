@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from schemas.base import Document, Model
-from schemas.units import Duration, Instant, Name
+from schemas.units import Duration, Instant, Lasting, LongName, Name
 
 MAX_NODES = 100_000
 """Of one cluster."""
@@ -24,17 +24,38 @@ Shape = Annotated[
 Price = Annotated[float, Field(ge=0, le=100_000, description="Per GPU and hour, in the project's currency.")]
 
 
+LabelValue = Annotated[
+    str,
+    Field(
+        pattern=r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$",
+        description="A label's value: letters, digits, '.', '_' and '-', at most 63.",
+        examples=["NVIDIA-H100-80GB-HBM3"],
+    ),
+]
+
+
 class Pool(Model):
-    """Equal nodes: the same GPUs, the same network."""
+    """Equal nodes: the same GPUs, the same network. They are counted or named, or found by their labels."""
 
     name: Name
     gpu_shape: Annotated[Shape, Field(description="GPU product of these nodes.")]
     gpus_per_node: Annotated[int, Field(ge=1, le=64, description="GPUs of one node.")]
     memory_per_gpu: Annotated[int, Field(ge=1, le=4096, description="Nominal memory of one GPU, GB.")]
     nodes: Annotated[
-        Annotated[int, Field(ge=0, le=100_000)] | Annotated[tuple[Name, ...], Field(max_length=100_000)],
+        Annotated[int, Field(ge=0, le=100_000)]
+        | Annotated[tuple[LongName, ...], Field(max_length=100_000)]
+        | None,
         Field(description="How many (they are then named <pool>-1, <pool>-2, …), or their names."),
-    ]
+    ] = None
+    selector: Annotated[
+        dict[str, LabelValue] | None,
+        Field(
+            min_length=1,
+            max_length=16,
+            description="Instead of `nodes`: every node with all of these labels. Only with driver kubernetes.",
+            examples=[{"egs.dev/pool": "h100"}],
+        ),
+    ] = None
     instance_type: Annotated[
         str | None, Field(max_length=63, description="The provider's machine type, when requests name one.")
     ] = None
@@ -52,14 +73,19 @@ class Pool(Model):
 
     @property
     def size(self) -> int:
-        """How many nodes it has."""
-        return self.nodes if isinstance(self.nodes, int) else len(self.nodes)
+        """How many nodes it has; one with a selector has none until they are found."""
+        return self.nodes if isinstance(self.nodes, int) else len(self.nodes or ())
+
+    @property
+    def finds_nodes(self) -> bool:
+        """True when its nodes are those that the cluster shows with its labels."""
+        return self.selector is not None
 
     def node_names(self) -> tuple[str, ...]:
         """Names of all nodes, in the pool's order."""
         if isinstance(self.nodes, int):
             return tuple(f"{self.name}-{i}" for i in range(1, self.nodes + 1))
-        return self.nodes
+        return self.nodes or ()
 
     @property
     def isolation_limit(self) -> int:
@@ -75,7 +101,7 @@ class Maintenance(Model):
     begin: Annotated[Instant, Field(description="First instant without these nodes.")]
     end: Annotated[Instant, Field(description="First instant with them again; after `begin`.")]
     pools: Annotated[tuple[Name, ...], Field(description="Whole pools.")] = ()
-    nodes: Annotated[tuple[Name, ...], Field(description="Single nodes.")] = ()
+    nodes: Annotated[tuple[LongName, ...], Field(description="Single nodes.")] = ()
     reason: Annotated[str, Field(max_length=200, description="For people.")] = ""
 
 
@@ -103,8 +129,147 @@ class Health(Model):
 class Cleared(Model):
     """An admin's word that a quarantined node is mended."""
 
-    node: Annotated[Name, Field(description="Node of this cluster.")]
+    node: Annotated[LongName, Field(description="Node of this cluster.")]
     at: Annotated[Instant, Field(description="Faults and failed checks before this instant no longer count.")]
+
+
+class Access(Model):
+    """How the controller reaches a cluster's API server: exactly one of the four ways."""
+
+    in_cluster: Annotated[bool, Field(description="The cluster the controller itself runs in.")] = False
+    kubeconfig: Annotated[
+        str | None,
+        Field(
+            pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$",
+            description="Name of a file in the controller's folder of kubeconfigs; never a path.",
+            examples=["east"],
+        ),
+    ] = None
+    context: Annotated[
+        str | None,
+        Field(
+            min_length=1, max_length=253, description="Context of that kubeconfig; absent: its current one."
+        ),
+    ] = None
+    secret: Annotated[
+        LongName | None,
+        Field(
+            description="Secret in the controller's own namespace, with a kubeconfig under the key kubeconfig."
+        ),
+    ] = None
+    pull: Annotated[
+        bool,
+        Field(
+            description="An `egs-reconciler apply` inside the cluster does the work; nobody else reaches it."
+        ),
+    ] = False
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """The ways that are named, as the manifest spells them."""
+        named = {
+            "inCluster": self.in_cluster,
+            "kubeconfig": self.kubeconfig is not None,
+            "secret": self.secret is not None,
+            "pull": self.pull,
+        }
+        return tuple(way for way, is_named in named.items() if is_named)
+
+
+class ProductShape(Model):
+    """What a device's product name, as GPU feature discovery labels it, is called here."""
+
+    product: Annotated[
+        LabelValue, Field(description="Value of the label nvidia.com/gpu.product, without -SHARED.")
+    ]
+    gpu_shape: Annotated[Shape, Field(description="Its shape.")]
+    memory_per_gpu: Annotated[int, Field(ge=1, le=4096, description="Nominal memory of one GPU, GB.")]
+
+
+class Thresholds(Model):
+    """What the checks of one shape must measure; absent: measured and shown, and never a failure."""
+
+    gpu_shape: Annotated[Shape, Field(description="The shape they are of.")]
+    max_nccl_latency: Annotated[
+        float | None, Field(gt=0, le=1_000_000, description="Longest NCCL all-reduce of 8 bytes, µs.")
+    ] = None
+    min_nccl_bandwidth: Annotated[
+        float | None, Field(gt=0, le=1_000_000, description="Least NCCL bus bandwidth, GB/s.")
+    ] = None
+    min_rdma_bandwidth: Annotated[
+        float | None, Field(gt=0, le=1_000_000, description="Least RDMA bandwidth, Gb/s.")
+    ] = None
+
+
+class Checks(Model):
+    """How nodes are checked before a start, after an end, and between the nodes of a running request."""
+
+    image: Annotated[
+        str | None,
+        Field(
+            pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,499}$",
+            description="Container image of the checks; absent: only the checks that need none.",
+            examples=["ghcr.io/example/egs-checks:1"],
+        ),
+    ] = None
+    thresholds: Annotated[
+        tuple[Thresholds, ...], Field(max_length=100, description="What must be measured, by shape.")
+    ] = ()
+    storage_class: Annotated[
+        LongName | None, Field(description="Of the volume that is tried; absent: the cluster's default.")
+    ] = None
+    timeout: Annotated[Lasting, Field(description="A check that takes longer has failed.")] = timedelta(
+        minutes=5
+    )
+    latency_interval: Annotated[
+        Lasting | None,
+        Field(
+            description="How often the latency between a running request's nodes is measured; absent: never."
+        ),
+    ] = None
+    max_latency: Annotated[
+        float | None,
+        Field(gt=0, le=1_000_000, description="Above this latency between two nodes people are told, µs."),
+    ] = None
+    tolerate: Annotated[
+        tuple[
+            Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._/-]{0,315}[A-Za-z0-9])?$")],
+            ...,
+        ],
+        Field(max_length=50, description="Keys of other people's taints that the checks' pods tolerate."),
+    ] = ()
+
+
+class Exit(Model):
+    """How nodes are taken back at the strict end."""
+
+    force: Annotated[
+        bool,
+        Field(description="GPU pods that have not stopped by the strict end are deleted without grace."),
+    ] = True
+
+
+class ClientRate(Model):
+    """How fast the controller asks an API server at most."""
+
+    qps: Annotated[int, Field(ge=1, le=10_000, description="Requests a second, in the long run.")] = 50
+    burst: Annotated[int, Field(ge=1, le=10_000, description="Requests at once.")] = 100
+
+
+class Admission(Model):
+    """How GPU pods of a slice get its nodes and no others."""
+
+    mode: Annotated[
+        Literal["auto", "policy", "webhook", "none"],
+        Field(
+            description="policy: the API server's own admission policies; webhook: ours; auto: policy where the "
+            "API server has them, else webhook; none: pods carry selector and toleration themselves."
+        ),
+    ] = "auto"
+    failure_policy: Annotated[
+        Literal["Fail", "Ignore"],
+        Field(description="What becomes of a GPU pod of a slice while nobody can judge it."),
+    ] = "Fail"
 
 
 class ClusterSpec(Model):
@@ -113,6 +278,10 @@ class ClusterSpec(Model):
     driver: Annotated[
         Literal["embedded", "kubernetes"], Field(description="How it is driven; embedded: simulated.")
     ]
+    access: Annotated[
+        Access | None,
+        Field(description="How it is reached, with driver kubernetes; absent: the cluster we run in."),
+    ] = None
     mode: Annotated[
         Literal["observe", "manage"], Field(description="observe: all is planned and shown, nothing touched.")
     ] = "observe"
@@ -127,6 +296,24 @@ class ClusterSpec(Model):
         tuple[Maintenance, ...], Field(max_length=500, description="Windows without some nodes.")
     ] = ()
     health: Annotated[Health, Field(description="When a GPU counts as bad.")] = Health()
+
+    shapes: Annotated[
+        tuple[ProductShape, ...],
+        Field(
+            max_length=200, description="Which shape a device's product is; absent: the pool's word counts."
+        ),
+    ] = ()
+    checks: Annotated[Checks, Field(description="How nodes are checked.")] = Checks()
+    exit: Annotated[Exit, Field(description="How nodes are taken back.")] = Exit()
+    admission: Annotated[Admission, Field(description="How pods get their slice's nodes.")] = Admission()
+    client_rate: Annotated[ClientRate, Field(description="How fast its API server is asked.")] = ClientRate()
+    stale: Annotated[
+        Lasting, Field(description="A cluster whose last news are older counts as out of reach.")
+    ] = timedelta(minutes=2)
+    paused: Annotated[
+        bool,
+        Field(description="What others change in the cluster is shown and not repaired; requests go on."),
+    ] = False
 
     @model_validator(mode="after")
     def _is_not_endless(self) -> Self:

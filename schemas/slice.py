@@ -45,6 +45,10 @@ class SliceSpec(Model):
     ]
     quota: Annotated[Quota | None, Field(description="Absent: no bound but the project's.")] = None
     limits: Annotated[SliceLimits, Field(description="Hard bounds of a request.")] = SliceLimits()
+    paused: Annotated[
+        bool,
+        Field(description="What others change of it in clusters is shown and not repaired; requests go on."),
+    ] = False
     weight: Annotated[
         float, Field(gt=0, le=1000, description="Share beside other slices of one priority.")
     ] = 1.0

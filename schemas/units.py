@@ -21,6 +21,7 @@ INSTANT_PATTERN = (
 )
 """The years are bounded so that adding any duration to an instant stays within what a `datetime` can hold."""
 NAME_PATTERN = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
+LONG_NAME_PATTERN = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$"
 MIB_ABOVE = 4096
 """No GPU has more than 4 TB of memory, so a larger figure can only be MiB (the vendor's SDK passes 81920)."""
 
@@ -109,3 +110,13 @@ Instant = Annotated[
 Name = Annotated[
     str, Field(pattern=NAME_PATTERN, description="lower-case letters, digits and '-', at most 63")
 ]
+LongName = Annotated[
+    str,
+    Field(
+        pattern=LONG_NAME_PATTERN,
+        max_length=253,
+        description="lower-case letters, digits, '-' and '.', at most 253",
+        examples=["ip-10-0-0-1.example.internal"],
+    ),
+]
+"""What Kubernetes lets nodes and Secrets be called."""

@@ -6,8 +6,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.support.kube import Plane, control_plane
 
 settings.register_profile(
     "egs",
@@ -17,3 +21,17 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("egs")
+
+
+@pytest.fixture(scope="session")
+def plane() -> Iterator[Plane]:
+    """One control plane for all tests of this process; see `tests.support.kube`."""
+    with control_plane() as running:
+        yield running
+
+
+@pytest.fixture
+def kube(plane: Plane) -> Plane:
+    """That control plane, empty."""
+    plane.wipe()
+    return plane

@@ -1,4 +1,4 @@
-"""The checks of a simulated node, before a start and after an end.
+"""The checks of a simulated node: before a start, between the nodes of a running lease, after an end.
 
 Pure. Each check looks at the simulated node where it can (is it Ready, are its GPUs well, is it drained, is
 its lease gone) and gives a figure that looks measured where it cannot; a scripted `CheckFails` overrules it.
@@ -59,6 +59,8 @@ def finished(world: World, fleet: Fleet, node: str, stage: Stage, at: datetime) 
 def checks_of(fleet: Fleet, node: str, stage: Stage) -> tuple[Check, ...]:
     """The checks of a stage, in the order in which people read them."""
     pool = fleet.pools[node]
+    if stage == "run":
+        return (_latency,)
     nccl = (_nccl_latency,) if pool.gpus_per_node > 1 else ()
     if stage == "post":
         return (_drained, _network, *nccl, _persistent_volume, _labels)
@@ -126,6 +128,17 @@ def _nccl_latency(s: Subject) -> CheckResult:
         f"{delay:.1f} us",
         f"all_reduce over {gpus} GPUs: {delay:.1f} us at 8 B, {bandwidth:.0f} GB/s at 8 GB",
     )
+
+
+def _latency(s: Subject) -> CheckResult:
+    """To the other nodes of the same lease; too long when it passes the manifest's bound."""
+    held = ((name, node.lease) for name, node in sorted(s.world.nodes.items()) if name != s.node)
+    peers = [name for name, lease in held if lease is not None and lease.uid == s.lease.uid]
+    delay, most = s.figure("Latency", 9, 14), s.fleet.spec.checks.max_latency
+    text = f"to {', '.join(peers) or 'no other node'}: {delay:.1f} us"
+    if s.ready and most is not None and delay > most:
+        return CheckResult("Latency", False, f"{delay:.1f} us", f"{text}, above {most:g} us")
+    return _result(s, "Latency", f"{delay:.1f} us", text)
 
 
 def _network(s: Subject) -> CheckResult:

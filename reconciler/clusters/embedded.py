@@ -18,7 +18,19 @@ from pathlib import Path
 from typing import TypeVar
 
 from reconciler.clusters.faults import Scripted, api_failure, dead_nodes
-from reconciler.clusters.port import Answer, Busy, CheckResult, ClusterView, LeaseRef, Stage, Stamp
+from reconciler.clusters.port import (
+    Answer,
+    Busy,
+    CheckResult,
+    ClusterView,
+    Difference,
+    LeaseRef,
+    Note,
+    Refused,
+    SliceTerms,
+    Stage,
+    Stamp,
+)
 from reconciler.clusters.readings import as_data, readings_of
 from reconciler.clusters.statefile import StateFile
 from reconciler.clusters.workloads import advance, settle
@@ -26,7 +38,9 @@ from reconciler.clusters.world import Job, Pace, Workload, World, fleet_of, view
 from reconciler.clusters.writes import (
     Scene,
     added,
+    announced,
     checked,
+    differing,
     evicted,
     isolated,
     removed,
@@ -65,19 +79,23 @@ class EmbeddedCluster:
         """The fleet, who holds what, and where workloads run."""
         return self._call(now, False, lambda s: (s.world, view_of(s.world, s.fleet, now)))
 
-    def ensure_slice(self, slice_: str, namespaces: tuple[str, ...], stamp: Stamp, now: datetime) -> Answer:
+    def differences(self, slices: tuple[SliceTerms, ...], now: datetime) -> tuple[Difference, ...]:
+        """A slice is nothing but its namespaces here, so only they can be missing or too many."""
+        return self._call(now, False, lambda s: (s.world, differing(s, slices)))
+
+    def ensure_slice(self, terms: SliceTerms, stamp: Stamp, now: datetime) -> Answer:
         """Exactly these namespaces belong to the slice."""
-        return self._call(now, True, lambda s: slice_ensured(s, slice_, namespaces, stamp))
+        return self._call(now, True, lambda s: slice_ensured(s, terms, stamp))
 
     def remove_slice(self, slice_: str, stamp: Stamp, now: datetime) -> Answer:
         """Refused (`SliceHoldsNodes`) while a node serves it."""
         return self._call(now, True, lambda s: slice_removed(s, slice_, stamp))
 
     def check(
-        self, node: str, stage: Stage, lease: LeaseRef, now: datetime
-    ) -> Busy | tuple[CheckResult, ...]:
+        self, node: str, stage: Stage, lease: LeaseRef, stamp: Stamp, now: datetime
+    ) -> Busy | Refused | tuple[CheckResult, ...]:
         """Takes `Pace.check`; the results are those of the instant at which the checks ended."""
-        return self._call(now, True, lambda s: checked(s, node, stage, lease))
+        return self._call(now, True, lambda s: checked(s, node, stage, lease, stamp))
 
     def add(self, node: str, lease: LeaseRef, stamp: Stamp, now: datetime) -> Answer:
         """Waiting GPU workloads of the slice start at once."""
@@ -98,6 +116,15 @@ class EmbeddedCluster:
     def restore(self, node: str, stamp: Stamp, now: datetime) -> Answer:
         """Waiting GPU workloads may use the node again."""
         return self._call(now, True, lambda s: restored(s, node, stamp))
+
+    def announce(self, notes: tuple[Note, ...], now: datetime) -> None:
+        """Kept in the state, where `notes` finds them."""
+        self._call(now, True, lambda s: (announced(s, notes), None))
+
+    def notes(self) -> tuple[Note, ...]:
+        """What was announced, oldest first."""
+        with self._state.locked() as world:
+            return world.notes
 
     def inject(self, *faults: Scripted) -> None:
         """Add to the script; faults it already has are not added twice, so a restart may give them again."""

@@ -90,12 +90,35 @@ class CheckFails:
     check: str
     at: datetime
     until: datetime | None = None
-    stage: Literal["pre", "post"] = "pre"
+    stage: Literal["pre", "run", "post"] = "pre"
     times: int | None = None
     kind: Literal["CheckFails"] = "CheckFails"
 
 
-Scripted = NodeDies | NodeCordoned | GpuFails | ApiFails | DrainHangs | CheckFails
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamespaceDeleted:
+    """A person deletes a slice's namespace; it is back when the slice is ensured after that."""
+
+    namespace: str
+    at: datetime
+    until: datetime | None = None
+    kind: Literal["NamespaceDeleted"] = "NamespaceDeleted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignPod:
+    """GPUs of the node are used by a pod of nobody's slice."""
+
+    node: str
+    pod: str  # namespace/name
+    at: datetime
+    until: datetime | None = None
+    kind: Literal["ForeignPod"] = "ForeignPod"
+
+
+Scripted = (
+    NodeDies | NodeCordoned | GpuFails | ApiFails | DrainHangs | CheckFails | NamespaceDeleted | ForeignPod
+)
 
 
 def holds(fault: Scripted, now: datetime) -> bool:
@@ -111,6 +134,22 @@ def dead_nodes(faults: Iterable[Scripted], now: datetime) -> frozenset[str]:
 def cordoned_nodes(faults: Iterable[Scripted], now: datetime) -> frozenset[str]:
     """Nodes that a person took out."""
     return frozenset(f.node for f in faults if isinstance(f, NodeCordoned) and holds(f, now))
+
+
+def foreign_pods(faults: Iterable[Scripted], now: datetime) -> dict[str, tuple[str, ...]]:
+    """Pods of nobody's slice that use GPUs, by node."""
+    found: dict[str, tuple[str, ...]] = {}
+    for f in faults:
+        if isinstance(f, ForeignPod) and holds(f, now):
+            found[f.node] = (*found.get(f.node, ()), f.pod)
+    return found
+
+
+def lost_namespaces(faults: Iterable[Scripted], ensured: datetime, now: datetime) -> frozenset[str]:
+    """Namespaces that people deleted after they were made."""
+    return frozenset(
+        f.namespace for f in faults if isinstance(f, NamespaceDeleted) and holds(f, now) and f.at > ensured
+    )
 
 
 def api_failure(faults: Iterable[Scripted], now: datetime) -> ApiFails | None:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
 
-Stage = Literal["pre", "post"]
+Stage = Literal["pre", "run", "post"]
+"""When a node is checked: before a start, between the nodes of a running lease, after an end."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -32,6 +33,19 @@ class LeaseRef:
     request: str  # slice/name
     slice: str
     end: datetime  # strict; written on the node so that a person can see it
+    mig: str = ""  # the MIG profile its nodes are cut into while it holds them; empty: whole GPUs
+
+
+@dataclass(frozen=True, slots=True)
+class SliceTerms:
+    """What a slice is in one cluster."""
+
+    name: str
+    namespaces: tuple[str, ...]
+    members: tuple[str, ...] = ()  # who may work there, as the cluster knows people (their email)
+    gpus: int | None = None  # most GPUs its pods may ask for together; None: no bound
+    paused: bool = False  # what others change is shown and not repaired
+
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +106,46 @@ class NodeView:
     draining: bool = False
     gpus: tuple[GpuView, ...] = ()
     attributes: Mapping[str, str] = field(default_factory=dict)  # network and the like, for people
+    foreign: tuple[str, ...] = ()  # namespace/pod of GPU workloads that belong to no slice: the node is not free
+    unfit: str = ""  # why it is not what its pool's manifest says; empty: it is
+
+    @property
+    def usable(self) -> bool:
+        """It may be given to somebody new, as far as the cluster can tell."""
+        return self.ready and not (self.cordoned or self.foreign or self.unfit)
+
+
+@dataclass(frozen=True, slots=True)
+class UnmanagedNode:
+    """A GPU node outside every pool: shown to people, never touched."""
+
+    name: str
+    product: str
+    gpus: int
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Something of ours in the cluster that is not as it should be."""
+
+    slice: str
+    object: str  # kind namespace/name, as a person would look it up
+    found: Literal["missing", "changed", "extra"]
+    detail: str = ""  # which fields, and by whom where that is known
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What people of a slice should see in their cluster too."""
+
+    key: str  # the same note has the same key, however often it is told
+    reason: str
+    text: str
+    at: datetime
+    slice: str = ""
+    request: str = ""  # slice/name
+    node: str = ""
+    warning: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +168,7 @@ class ClusterView:
     nodes: Mapping[str, NodeView]
     slices: Mapping[str, tuple[str, ...]]  # slice -> its namespaces that exist
     workloads: tuple[WorkloadView, ...] = ()
+    unmanaged: tuple[UnmanagedNode, ...] = ()
 
 
 class ClusterDriver(Protocol):
@@ -122,19 +177,24 @@ class ClusterDriver(Protocol):
     def observe(self, now: datetime) -> ClusterView:
         """What is."""
 
-    def ensure_slice(self, slice_: str, namespaces: tuple[str, ...], stamp: Stamp, now: datetime) -> Answer:
-        """Exactly these namespaces exist and are marked as the slice's own; others lose the mark only."""
+    def differences(self, slices: tuple[SliceTerms, ...], now: datetime) -> tuple[Difference, ...]:
+        """What of these slices is not as `ensure_slice` would leave it. Changes nothing."""
+
+    def ensure_slice(self, terms: SliceTerms, stamp: Stamp, now: datetime) -> Answer:
+        """Exactly these namespaces exist and are the slice's own, with all it needs; others lose the mark only."""
 
     def remove_slice(self, slice_: str, stamp: Stamp, now: datetime) -> Answer:
-        """Nothing of ours is left of it; refused while it holds nodes."""
+        """Nothing of ours is left of it; refused while it holds nodes. Busy while the cluster cleans up."""
 
     def check(
-        self, node: str, stage: Stage, lease: LeaseRef, now: datetime
-    ) -> Busy | tuple[CheckResult, ...]:
+        self, node: str, stage: Stage, lease: LeaseRef, stamp: Stamp, now: datetime
+    ) -> Busy | Refused | tuple[CheckResult, ...]:
         """Run the checks of a stage for a lease (its uid counts, not its end).
 
         Once finished, the same results come again for ten minutes at least; asked after half an hour, the
-        checks run anew. A node that the cluster does not know fails at once.
+        checks run anew. A node that the cluster does not know fails at once. `run` measures between the nodes that
+        bear the lease; its results are as old as the cluster's interval at most. Before a start the node is cut
+        into the lease's MIG profile.
         """
 
     def add(self, node: str, lease: LeaseRef, stamp: Stamp, now: datetime) -> Answer:
@@ -157,3 +217,6 @@ class ClusterDriver(Protocol):
 
     def restore(self, node: str, stamp: Stamp, now: datetime) -> Answer:
         """Ends our own isolation; what others cordoned stays cordoned."""
+
+    def announce(self, notes: tuple[Note, ...], now: datetime) -> None:
+        """Tell the people who look at the cluster only. One note is told once, however often it is given."""

@@ -12,13 +12,22 @@ from datetime import UTC, datetime, timedelta
 from hashlib import md5
 from typing import Literal
 
-from reconciler.clusters.faults import CheckFails, Scripted, cordoned_nodes, dead_nodes, drain_end
+from reconciler.clusters.faults import (
+    CheckFails,
+    Scripted,
+    cordoned_nodes,
+    dead_nodes,
+    drain_end,
+    foreign_pods,
+    lost_namespaces,
+)
 from reconciler.clusters.port import (
     CheckResult,
     ClusterView,
     GpuView,
     LeaseRef,
     NodeView,
+    Note,
     Stage,
     Stamp,
     WorkloadView,
@@ -26,6 +35,8 @@ from reconciler.clusters.port import (
 from schemas.cluster import ClusterSpec, Pool
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+NOTES_KEPT = 1000
+"""What was announced is remembered that long, so that the state stays bounded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +75,7 @@ class SliceState:
     namespaces: tuple[str, ...]
     stamp: Stamp
     present: bool = True
+    ensured: datetime = EPOCH  # when it was last made as it should be
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +121,7 @@ class World:
     workloads: tuple[Workload, ...] = ()  # in the order in which they were submitted
     faults: tuple[Scripted, ...] = ()
     spent: tuple[CheckFails, ...] = ()  # once for each time that one with a limit struck
+    notes: tuple[Note, ...] = ()  # what was announced, oldest first, at most `NOTES_KEPT`
 
     def held(self, node: str) -> Held:
         """What was done to a node; nothing, for one nobody touched."""
@@ -182,10 +195,21 @@ def view_of(world: World, fleet: Fleet, now: datetime) -> ClusterView:
     """What an observer sees. Costs a copy of the fleet and what was done to it, not more."""
     nodes = dict(fleet.views)
     dead, cordoned = dead_nodes(world.faults, now), cordoned_nodes(world.faults, now)
-    for name in {*world.nodes, *dead, *cordoned} & nodes.keys():
-        nodes[name] = _node_view(nodes[name], world.held(name), name not in dead, name in cordoned)
-    slices = {name: s.namespaces for name, s in sorted(world.slices.items()) if s.present}
+    foreign = foreign_pods(world.faults, now)
+    for name in {*world.nodes, *dead, *cordoned, *foreign} & nodes.keys():
+        seen = _node_view(nodes[name], world.held(name), name not in dead, name in cordoned)
+        nodes[name] = replace(seen, foreign=foreign.get(name, ()))
+    slices = {name: namespaces_of(world, name, now) for name, s in sorted(world.slices.items()) if s.present}
     return ClusterView(now, nodes, slices, tuple(_workload_view(w) for w in world.workloads))
+
+
+def namespaces_of(world: World, slice_: str, now: datetime) -> tuple[str, ...]:
+    """The slice's namespaces that are there: people may have deleted some."""
+    state = world.slices.get(slice_)
+    if state is None or not state.present:
+        return ()
+    lost = lost_namespaces(world.faults, state.ensured, now)
+    return tuple(name for name in state.namespaces if name not in lost)
 
 
 def _node_view(node: NodeView, held: Held, ready: bool, cordoned: bool) -> NodeView:

@@ -7,13 +7,36 @@ controller that comes later find out that it is late.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from reconciler.clusters.checks import NODE_GONE, finished
 from reconciler.clusters.faults import dead_nodes
-from reconciler.clusters.port import Answer, Busy, CheckResult, Done, LeaseRef, Refused, Stage, Stamp
+from reconciler.clusters.port import (
+    Answer,
+    Busy,
+    CheckResult,
+    Difference,
+    Done,
+    LeaseRef,
+    Note,
+    Refused,
+    SliceTerms,
+    Stage,
+    Stamp,
+)
 from reconciler.clusters.workloads import busy_gpus
-from reconciler.clusters.world import CheckRun, Fleet, Held, Pace, SliceState, Workload, World, drained_at
+from reconciler.clusters.world import (
+    NOTES_KEPT,
+    CheckRun,
+    Fleet,
+    Held,
+    Pace,
+    SliceState,
+    Workload,
+    World,
+    drained_at,
+    namespaces_of,
+)
 
 Changed = tuple[World, Answer]
 
@@ -99,8 +122,9 @@ def restored(s: Scene, node: str, stamp: Stamp) -> Changed:
     return s.world.with_node(node, replace(held, isolated=None, stamp=stamp)), Done()
 
 
-def slice_ensured(s: Scene, name: str, namespaces: tuple[str, ...], stamp: Stamp) -> Changed:
+def slice_ensured(s: Scene, terms: SliceTerms, stamp: Stamp) -> Changed:
     """Exactly these namespaces are the slice's; one of another slice is never taken over."""
+    name, namespaces = terms.name, terms.namespaces
     state = s.world.slices.get(name)
     if (late := _stale(f"slice {name}", state.stamp if state else None, stamp)) is not None:
         return s.world, late
@@ -108,7 +132,29 @@ def slice_ensured(s: Scene, name: str, namespaces: tuple[str, ...], stamp: Stamp
         taken = sorted(set(namespaces) & set(other.namespaces)) if other.present and owner != name else []
         if taken:
             return s.refused("NamespaceTaken", f"namespace {taken[0]} belongs to slice {owner}")
-    return s.world.with_slice(name, SliceState(tuple(sorted(set(namespaces))), stamp)), Done()
+    namespaces = tuple(sorted(set(namespaces)))
+    whole = state is not None and namespaces_of(s.world, name, s.now) == namespaces
+    ensured = state.ensured if state is not None and whole else s.now
+    return s.world.with_slice(name, SliceState(namespaces, stamp, ensured=ensured)), Done()
+
+
+def differing(s: Scene, slices: tuple[SliceTerms, ...]) -> tuple[Difference, ...]:
+    """Namespaces of these slices that are missing, or theirs and should not be."""
+    found: list[Difference] = []
+    for terms in slices:
+        have = namespaces_of(s.world, terms.name, s.now)
+        missing = sorted(set(terms.namespaces) - set(have))
+        extra = sorted(set(have) - set(terms.namespaces))
+        found += [Difference(terms.name, f"Namespace {n}", "missing") for n in missing]
+        found += [Difference(terms.name, f"Namespace {n}", "extra") for n in extra]
+    return tuple(found)
+
+
+def announced(s: Scene, notes: tuple[Note, ...]) -> World:
+    """The world in which these notes were told, each once; the oldest are forgotten."""
+    told = {note.key for note in s.world.notes}
+    new = tuple({n.key: n for n in notes if n.key not in told}.values())
+    return replace(s.world, notes=(*s.world.notes, *new)[-NOTES_KEPT:]) if new else s.world
 
 
 def slice_removed(s: Scene, name: str, stamp: Stamp) -> Changed:
@@ -125,14 +171,16 @@ def slice_removed(s: Scene, name: str, stamp: Stamp) -> Changed:
 
 
 def checked(
-    s: Scene, node: str, stage: Stage, lease: LeaseRef
-) -> tuple[World, Busy | tuple[CheckResult, ...]]:
+    s: Scene, node: str, stage: Stage, lease: LeaseRef, stamp: Stamp
+) -> tuple[World, Busy | Refused | tuple[CheckResult, ...]]:
     """Begin the checks, wait for them, or tell what they found."""
     if node not in s.fleet.views:
         return s.world, NODE_GONE
     held = s.world.held(node)
+    if (late := _stale(f"node {node}", held.stamp, stamp)) is not None:
+        return s.world, late
     run = held.checks.get(stage)
-    if run is None or run.lease.uid != lease.uid or s.now >= run.begun + s.pace.check + s.pace.fresh:
+    if run is None or run.lease.uid != lease.uid or s.now >= run.begun + s.pace.check + _fresh(s, stage):
         run = CheckRun(lease, s.now)
     if run.results is not None:
         return s.world, run.results
@@ -142,6 +190,12 @@ def checked(
         return begun, Busy(until, f"{stage} checks of node {node} run")
     after = finished(begun, s.fleet, node, stage, until)
     return after, after.held(node).checks[stage].results or ()
+
+
+def _fresh(s: Scene, stage: Stage) -> timedelta:
+    """How long results count; those of a running lease are measured anew in every interval of the cluster."""
+    every = s.fleet.spec.checks.latency_interval
+    return s.pace.fresh if stage != "run" or every is None else every
 
 
 def submitted(s: Scene, workload: Workload) -> World:

@@ -1,7 +1,8 @@
-"""Where a remote is, and what opens it. Pure.
+"""Where a remote is, and what in its address opens it. Pure.
 
-A remote is a folder, `file://`, `http://` or `https://`. Credentials in a URL are taken out of it at once:
-they travel to git in its environment as a header, and appear in no argument list, file or message.
+A remote is a folder, `file://`, `http://`, `https://`, `ssh://` or ssh's short form `user@host:path`. Credentials in
+a URL are taken out of it at once: they travel to git in its environment as a header, for as long as it talks to
+the remote, and appear in no argument list, file or message. Credentials in files: `reconciler.store.credentials`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,12 @@ from schemas.errors import UserError
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _SCP_LIKE = re.compile(r"[^/]+:")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_PROTOCOLS = ("file", "http", "https")
+_PROTOCOLS = ("file", "http", "https", "ssh")
+# Nothing here may begin with a dash: ssh would take it for an option.
+_USER = r"[A-Za-z0-9_][A-Za-z0-9_.+-]*"
+_HOST = r"(?:[A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:.]+\])"
+_SSH_URL = re.compile(rf"ssh://(?:{_USER}@)?{_HOST}(?::[0-9]{{1,5}})?/[^@]+", re.IGNORECASE)
+_SSH_SHORT = re.compile(rf"{_USER}@{_HOST}:(?![-:])[^@:]+")
 # Greedy up to the last @ before a blank or a quote: passwords may hold @ and /.
 _CREDENTIALS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)[^\s'\"]*@")
 
@@ -30,12 +36,24 @@ class Address:
     protocol: str
     header: str | None = field(default=None, repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    user: str = field(default="", repr=False)  # some forges take a token as the name alone
+    has_password: bool = False
 
     def scrub(self, text: str) -> str:
         """The text without credentials, ours or anybody's."""
-        for secret in self.secrets:
-            text = text.replace(secret, "***")
-        return _CREDENTIALS.sub(r"\1***@", text)
+        return scrubbed(text, self.secrets)
+
+
+def scrubbed(text: str, secrets: tuple[str, ...]) -> str:
+    """The text without these secrets, and without the login of any URL in it."""
+    for secret in secrets:
+        text = text.replace(secret, "***")
+    return _CREDENTIALS.sub(r"\1***@", text)
+
+
+def is_remote(text: str) -> bool:
+    """Whether a person means a remote rather than a folder: a URL of any kind, or ssh's short form."""
+    return "://" in text or (_SSH_SHORT.fullmatch(text) is not None and not Path(text).exists())
 
 
 def parse(remote: str) -> Address:
@@ -44,18 +62,28 @@ def parse(remote: str) -> Address:
     if _CONTROL.search(remote) or not remote.strip():
         raise _unsupported("it is empty or holds control characters")
     if scheme is None:
-        return _folder(remote)
+        return Address(remote, "ssh") if is_remote(remote) else _folder(remote)
     protocol = scheme.group(1).lower()
     if protocol not in _PROTOCOLS:
         raise _unsupported(f"{protocol!r} is none of {', '.join(_PROTOCOLS)}")
+    if protocol == "ssh":
+        return _ssh(remote)
     return _web(remote, protocol) if protocol != "file" else Address(remote, "file")
 
 
 def _folder(remote: str) -> Address:
-    # `ext::` and friends run programs, and `host:path` means ssh: neither is ever a folder here.
+    # `ext::` and friends run programs, and `host:path` is a mistyped ssh address: neither is ever a folder here.
     if "::" in remote or (_SCP_LIKE.match(remote) and not Path(remote).exists()):
-        raise _unsupported("it is neither a folder nor a URL")
+        raise _unsupported("it is neither a folder nor a URL; ssh reads like git@host:path")
     return Address(str(Path(remote).expanduser().resolve()), "file")
+
+
+def _ssh(remote: str) -> Address:
+    if not _SSH_URL.fullmatch(remote):
+        raise _unsupported(
+            "over ssh it reads like ssh://git@host/path, without a password (a key file opens it)"
+        )
+    return Address(remote, "ssh")
 
 
 def _web(remote: str, protocol: str) -> Address:
@@ -69,19 +97,20 @@ def _web(remote: str, protocol: str) -> Address:
     url = urlunsplit((protocol, host, parts.path, "", ""))
     if not at:
         return Address(url, protocol)
-    user, _, password = login.partition(":")
-    token = base64.b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode()
-    return Address(url, protocol, f"Authorization: Basic {token}", _longest_first(login, password, token))
+    user, _, password = (unquote(part) for part in login.partition(":"))
+    token = base64.b64encode(f"{user}:{password}".encode()).decode()
+    secrets = longest_first(login, login.partition(":")[2], password, token)
+    return Address(url, protocol, f"Authorization: Basic {token}", secrets, user, bool(password))
 
 
-def _longest_first(login: str, password: str, token: str) -> tuple[str, ...]:
-    known = {login, token, password, unquote(password)}
+def longest_first(*texts: str) -> tuple[str, ...]:
+    """Secrets in the order in which a text is freed of them: none is cut in two by a shorter one."""
     # Very short secrets would blank out ordinary words and so show where they stand.
-    return tuple(sorted((text for text in known if len(text) > 3), key=lambda text: (-len(text), text)))
+    return tuple(sorted({text for text in texts if len(text) > 3}, key=lambda text: (-len(text), text)))
 
 
 def _unsupported(why: str) -> UserError:
     return UserError(
-        f"the remote cannot be used: {why}; give a folder, or a file://, http:// or https:// URL",
+        f"the remote cannot be used: {why}; give a folder, a file://, http(s):// or ssh:// URL, or git@host:path",
         "UnsupportedRemote",
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from reconciler.store import names
 from reconciler.store.mirror import TRACKING, Limits, Mirror
-from schemas.errors import Fault
+from reconciler.store.refusals import unreachable
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class Fetcher:
         return [refused.sentence for _, refused in sorted(self._refused.items())]
 
     def fetch(self, patterns: Sequence[str], tracked: Callable[[Sequence[str]], dict[str, str]]) -> None:
-        """Make `tips` true for the patterns; `tracked` reads tracking refs. Fault `RemoteUnreachable`."""
+        """Make `tips` true for the patterns; `tracked` reads tracking refs. Faults of `remote_tips`."""
         self._fetches += 1
         if not patterns:
             return
@@ -64,11 +64,11 @@ class Fetcher:
         self.tips.update(names.matching(patterns, found))
 
     def remote_tips(self, patterns: Sequence[str]) -> dict[str, str]:
-        """What the remote's branches are right now. Fault `RemoteUnreachable`."""
+        """What the remote's branches are right now. Fault `RemoteUnreachable`, or what `refusals` makes of it."""
         refs = [_HEADS + names.widened(pattern) for pattern in patterns]
-        done = self._git.run(["ls-remote", "--refs", "origin", *refs], self._limits.remote.total_seconds())
+        done = self._git.talk(["ls-remote", "--refs", "origin", *refs], self._limits.remote.total_seconds())
         if done.code != 0:
-            raise Fault(f"the remote could not be read: {done.error}", "RemoteUnreachable")
+            raise unreachable(done.code, done.error)
         pairs = (line.split("\t", 1) for line in done.output.decode("utf-8", "replace").splitlines())
         # ls-remote compares names from their end: refs/heads/x/refs/heads/main would answer for main.
         tips = {ref.removeprefix(_HEADS): oid for oid, ref in pairs if ref.startswith(_HEADS)}
@@ -129,7 +129,7 @@ class Fetcher:
     def _run(self, refspecs: Sequence[str], *, prune: bool) -> str | None:
         """None when all arrived, otherwise what git said."""
         args = [*_FETCH, *(["--prune"] if prune else []), "origin", *refspecs]
-        done = self._git.run(args, self._limits.remote.total_seconds())
+        done = self._git.talk(args, self._limits.remote.total_seconds())
         if done.code == 0:
             return None
         self._mirror.sweep()

@@ -9,6 +9,7 @@ Held by tests/contract/test_store_contract.py (on file and http) and tests/store
 
 from __future__ import annotations
 
+import logging
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,11 +18,14 @@ from typing import BinaryIO
 
 from reconciler.store import names, objects
 from reconciler.store.address import parse
+from reconciler.store.credentials import Credentials, opening
 from reconciler.store.fetching import Fetcher
 from reconciler.store.mirror import TRACKING, Limits, Mirror
 from reconciler.store.port import Commit, Draft, Entry, Outcome
 from reconciler.store.process import TIMED_OUT, Helper, read_exactly, read_line
 from schemas.errors import Fault
+
+log = logging.getLogger(__name__)
 
 _PORTION = 500  # ids a question: 20 kB, well below what a pipe holds
 _REGULAR_MODES = (0o100644, 0o100755)
@@ -29,15 +33,25 @@ _DIFFERENCE = ("diff-tree", "--stdin", "-r", "-z", "--raw", "--no-renames", "--n
 
 
 class GitStore:
-    """`port.Store` on a folder, file:// or http(s):// remote; `mirror` is a folder for this process alone.
+    """`port.Store` on a folder, file://, http(s):// or ssh remote; `mirror` is a folder for this process alone.
 
-    Safe to use from several threads, one at a time inside. Raises UserError `MirrorInUse` or
-    `UnsupportedRemote` when made; the remote is not talked to before the first `fetch` or `push`.
+    Safe to use from several threads, one at a time inside. Raises UserError `MirrorInUse`, `UnsupportedRemote` or
+    `BadCredentials` when made; the remote is not talked to before the first `fetch` or `push`.
     """
 
-    def __init__(self, remote: str, mirror: Path, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        remote: str,
+        mirror: Path,
+        limits: Limits | None = None,
+        credentials: Credentials | None = None,
+    ) -> None:
         self._limits = limits or Limits()
-        self._mirror = Mirror(mirror, parse(remote), self._limits)
+        address = parse(remote)
+        opening(
+            address, credentials or Credentials()
+        )  # a person hears at once what a later call would fail on
+        self._mirror = Mirror(mirror, address, self._limits, credentials)
         self._git = self._mirror.git
         self._lock = threading.RLock()
         self._contents = Helper(self._git, ("cat-file", "--batch"))
@@ -76,10 +90,12 @@ class GitStore:
         args = ["push", "--quiet", "--no-verify", "--recurse-submodules=no", "--no-signed"]
         args += [f"--force-with-lease={ref}:{lease}", "origin", f"{names.full_oid(new)}:{ref}"]
         with self._lock:
-            code = self._git.run(args, self._limits.remote.total_seconds()).code
-            outcome = Outcome.COMMITTED if code == 0 else self._settled(branch, new, expected)
-            if outcome is Outcome.REFUSED and code == TIMED_OUT:
+            done = self._git.talk(args, self._limits.remote.total_seconds())
+            outcome = Outcome.COMMITTED if done.code == 0 else self._settled(branch, new, expected)
+            if outcome is Outcome.REFUSED and done.code == TIMED_OUT:
                 outcome = Outcome.UNKNOWN  # nobody said no: the server may be at it still
+            if outcome is Outcome.REFUSED:
+                log.info("push refused branch=%s error=%s", branch, done.error)
             if outcome is Outcome.COMMITTED:
                 self._fetcher.tips[branch] = new
                 self._mirror.landed(new)

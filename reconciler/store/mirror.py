@@ -25,6 +25,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from reconciler.store.address import Address
+from reconciler.store.credentials import Credentials
 from reconciler.store.process import Git
 from schemas.errors import Fault, UserError
 
@@ -55,7 +56,9 @@ class Limits:
 class Mirror:
     """An owned bare repository. UserErrors: `MirrorInUse` (by another process or remote), `NotAMirror`."""
 
-    def __init__(self, path: Path, address: Address, limits: Limits) -> None:
+    def __init__(
+        self, path: Path, address: Address, limits: Limits, credentials: Credentials | None = None
+    ) -> None:
         self.path = path.expanduser().resolve()
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if any(self.path.iterdir()) and not (self.path / _OWNER_FILE).exists():
@@ -68,7 +71,7 @@ class Mirror:
             _remove_leftovers(self.path)
             home = self.path / _HOME
             home.mkdir(mode=0o700, exist_ok=True)
-            self.git = Git(self.path, home, address)
+            self.git = Git(self.path, home, address, credentials)
             self._limits = limits
             self.refs = self._opened(address)
         except BaseException:

@@ -2,7 +2,8 @@
 
 Every git process of this project starts here: a fixed argument list (never a shell), an environment made from
 nothing (no `GIT_*`, proxy or askpass variable of the caller's reaches it), no configuration but ours, a time
-limit, and texts freed of credentials before anybody sees them. Arguments that came from outside have passed
+limit, and texts freed of credentials before anybody sees them. Only a process that talks to the remote is given what
+opens it. Arguments that came from outside have passed
 `reconciler.store.names` before.
 """
 
@@ -14,13 +15,15 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypeVar, cast
 
-from reconciler.store.address import Address
-from schemas.errors import Fault
+from reconciler.store.address import Address, scrubbed
+from reconciler.store.credentials import Credentials, Opening, opening
+from reconciler.store.refusals import NOT_STARTED
+from schemas.errors import Fault, UserError
 
 Answer = TypeVar("Answer")
 
@@ -67,9 +70,9 @@ def find_git() -> str:
     return str(Path(found).absolute())
 
 
-def closed_environment(home: Path, protocol: str, settings: Mapping[str, str]) -> dict[str, str]:
-    """All that a git process sees; `settings` are git settings that must not stand in an argument list."""
-    environment = {
+def closed_environment(home: Path, protocol: str) -> dict[str, str]:
+    """All that a git process sees."""
+    return {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": str(home),
         "LC_ALL": "C",
@@ -82,44 +85,47 @@ def closed_environment(home: Path, protocol: str, settings: Mapping[str, str]) -
         "GIT_NO_REPLACE_OBJECTS": "1",
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_TERMINAL_PROMPT": "0",
-        "GIT_CONFIG_COUNT": str(len(settings)),
+        "GIT_CONFIG_COUNT": "0",
     }
-    for number, (key, value) in enumerate(sorted(settings.items())):
-        environment[f"GIT_CONFIG_KEY_{number}"] = key
-        environment[f"GIT_CONFIG_VALUE_{number}"] = value
-    return environment
 
 
 class Git:
     """The door to git for one bare repository and one remote."""
 
-    def __init__(self, git_dir: Path, home: Path, address: Address) -> None:
-        settings = {}
-        if address.header is not None:
-            # A redirect would carry the header to wherever the server points.
-            settings = {"http.extraHeader": address.header, "http.followRedirects": "false"}
+    def __init__(
+        self, git_dir: Path, home: Path, address: Address, credentials: Credentials | None = None
+    ) -> None:
         self._prefix = [find_git(), f"--git-dir={git_dir}"]
         self._prefix += [word for setting in _SETTINGS for word in ("-c", setting)]
-        self._environment = closed_environment(home, address.protocol, settings)
+        self._environment = closed_environment(home, address.protocol)
         self._cwd = git_dir
         self._address = address
+        self._credentials = credentials or Credentials()
 
     def run(self, args: Sequence[str], timeout_s: float, given: bytes = b"") -> Completed:
         """Run to the end or to the limit (then code `TIMED_OUT`, and its children are gone too)."""
-        process = self.start(args, subprocess.PIPE)
+        return self._run(args, timeout_s, given, Opening(secrets=self._address.secrets))
+
+    def talk(self, args: Sequence[str], timeout_s: float) -> Completed:
+        """Run a command that talks to the remote, opened by what the credentials' files say now.
+
+        When they cannot be read nothing is run: the code is `NOT_STARTED`, the error says what to do.
+        """
+        try:
+            opened = opening(self._address, self._credentials)
+        except UserError as error:
+            return Completed(NOT_STARTED, b"", str(error))
+        return self._run(args, timeout_s, b"", opened)
+
+    def _run(self, args: Sequence[str], timeout_s: float, given: bytes, opened: Opening) -> Completed:
+        process = self._start(args, subprocess.PIPE, opened)
         try:
             output, error = process.communicate(given, timeout_s)
         except subprocess.TimeoutExpired:
             return Completed(TIMED_OUT, b"", f"git {args[0]} took longer than {timeout_s:g} s")
         finally:
             _end(process)
-        return Completed(process.returncode, output, self._shown(error))
-
-    def _shown(self, error: bytes) -> str:
-        # A server writes into this text too: nothing of it may steer a terminal.
-        text = self._address.scrub(error.decode("utf-8", "replace"))
-        plain = "".join(letter if letter.isprintable() else " " for letter in text)
-        return " ".join(plain.split())[-_SHOWN_CHARACTERS:]
+        return Completed(process.returncode, output, _shown(error, opened.secrets))
 
     def check(self, args: Sequence[str], timeout_s: float, given: bytes = b"") -> bytes:
         """The output of a command that must succeed."""
@@ -129,16 +135,26 @@ class Git:
         return done.output
 
     def start(self, args: Sequence[str], stderr: int) -> subprocess.Popen[bytes]:
-        """Start a process with pipes; the caller ends it."""
+        """Start a process with pipes that stays on this machine; the caller ends it."""
+        return self._start(args, stderr, Opening())
+
+    def _start(self, args: Sequence[str], stderr: int, opened: Opening) -> subprocess.Popen[bytes]:
         return subprocess.Popen(  # noqa: S603 - a list, with names checked by reconciler.store.names
-            [*self._prefix, *args],
+            [*self._prefix, *opened.arguments, *args],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
             cwd=self._cwd,
-            env=self._environment,
+            env=self._environment | dict(opened.variables),
             start_new_session=True,  # so that its transport helpers can be ended with it
         )
+
+
+def _shown(error: bytes, secrets: tuple[str, ...]) -> str:
+    # A server writes into this text too: nothing of it may steer a terminal.
+    text = scrubbed(error.decode("utf-8", "replace"), secrets)
+    plain = "".join(letter if letter.isprintable() else " " for letter in text)
+    return " ".join(plain.split())[-_SHOWN_CHARACTERS:]
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -72,6 +72,11 @@ class NotLeading:
 Result = Written | Unchanged | Postponed | NotLeading
 
 
+def outcome_of(result: Result) -> str:
+    """One word for it: Committed, Conflict, Refused or Unknown of a push, else Unchanged, Postponed or NotLeading."""
+    return result.outcome.value if isinstance(result, Written) else type(result).__name__
+
+
 @dataclass(frozen=True, slots=True)
 class _Work:
     """What one call of `write` asks for, as far as it changes anything."""

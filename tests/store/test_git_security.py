@@ -125,7 +125,9 @@ def test_replace_refs_are_not_followed(remote, tmp_path, open_store):
 @pytest.mark.parametrize(
     "remote",
     [
-        "ext::sh -c touch% /tmp/x", "fd::17", "ssh://host/x", "git@host:x/y.git", "git://host/x", "ftp://host/x",
+        "ext::sh -c touch% /tmp/x", "fd::17", "git://host/x", "ftp://host/x", "host:x/y.git",
+        "ssh://bo:pass@host/x", "ssh://host", "ssh://-oProxyCommand=x/y", "ssh://-l@host/x", "ssh://host:x/y",
+        "git@-oProxyCommand=x:y", "git@host:-x", "git@host:", "bo:pass@host:x.git", "bo@host:a@b",
         "-oProxyCommand=x:y", "http://", "https:///x", "", " ", "http://host/x?y=z",
         "https://bo:pa/ss@host/x", "/tmp/x\ny", "javascript://x",
     ],
@@ -237,8 +239,8 @@ def test_a_refused_branch_costs_a_download_only_now_and_then(remote, open_store,
     store = open_store(limits=Limits(retry_refused=5))
     store.fetch(["main", "bad"])
     seen = []
-    run = store._git.run
-    monkeypatch.setattr(store._git, "run", lambda args, *rest: (seen.append(args[0]), run(args, *rest))[1])
+    talk = store._git.talk
+    monkeypatch.setattr(store._git, "talk", lambda args, *rest: (seen.append(args[0]), talk(args, *rest))[1])
     for _ in range(4):
         store.fetch(["main", "bad"])
     assert seen == ["ls-remote"] * 4

@@ -1,0 +1,294 @@
+"""One cluster's API as plain JSON, over the official client.
+
+The client brings what is hard to get right: credentials, TLS, proxies, connection pools. Objects stay dictionaries:
+making its typed models of 20,000 pods takes a minute and a gigabyte, and drops fields it does not know.
+
+Every call is bounded in time and in rate. What the server refuses is `Rejected` with its HTTP status; what it does
+not answer is a `Fault` (`ClusterUnreachable`), and then nobody knows whether it acted.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from reconciler.clock import monotonic_s
+from reconciler.clusters.kubernetes.names import MANAGER
+from schemas.errors import Fault
+
+if TYPE_CHECKING:
+    from kubernetes.client import ApiClient
+    from urllib3.response import BaseHTTPResponse
+
+Json = dict[str, Any]
+Patch = Sequence[Mapping[str, Any]]
+"""Operations of a JSON Patch (RFC 6902)."""
+
+CONNECT_S, READ_S = 5.0, 30.0
+"""Longest wait for a connection and for a byte of an answer."""
+PAGE = 500
+"""Objects of one page of a listing, as kubectl asks for."""
+THROTTLED_TRIES = 4
+LONGEST_THROTTLE_S = 5.0
+"""A server that is busy names a pause; one longer than this is left to the next cycle."""
+
+
+class Rejected(Fault):
+    """The server answered, and said no. `status` is HTTP's, `kind` the server's own word for why."""
+
+    def __init__(
+        self,
+        text: str,
+        status: int,
+        kind: str = "",
+        retry_after_s: float | None = None,
+        body: Json | None = None,
+    ) -> None:
+        reasons = {401: "ClusterUnauthorized", 403: "ClusterForbidden", 429: "ClusterThrottled"}
+        super().__init__(text, reasons.get(status, "ClusterRejected"))
+        self.status, self.kind, self.retry_after_s, self.body = status, kind, retry_after_s, body or {}
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Most requests a second to one API server, and how many at once after a pause."""
+
+    qps: float = 50.0
+    burst: int = 100
+
+
+DEFAULT_RATE = Rate()
+
+
+class Limiter:
+    """A token bucket; thread-safe."""
+
+    def __init__(self, rate: Rate) -> None:
+        self._rate, self._lock = rate, Lock()
+        self._tokens, self._at = float(rate.burst), monotonic_s()
+
+    def take(self) -> None:
+        """Wait for one's turn."""
+        with self._lock:
+            now = monotonic_s()
+            self._tokens = min(self._rate.burst, self._tokens + (now - self._at) * self._rate.qps)
+            self._at = now
+            self._tokens -= 1
+            wait_s = max(0.0, -self._tokens / self._rate.qps)
+        if wait_s:
+            time.sleep(wait_s)
+
+
+class Api:
+    """Calls to one API server; thread-safe. `paths` are those of the server, as /api/v1/nodes."""
+
+    def __init__(self, client: ApiClient, cluster: str, rate: Rate = DEFAULT_RATE) -> None:
+        self._client, self._cluster, self._limiter = client, cluster, Limiter(rate)
+        self.calls = 0
+
+    def get(self, path: str, **params: object) -> Json:
+        """One object or one listing."""
+        return self._json("GET", path, params)
+
+    def find(self, path: str) -> Json | None:
+        """One object, or None where there is none."""
+        try:
+            return self._json("GET", path, {})
+        except Rejected as no:
+            if no.status == 404:
+                return None
+            raise
+
+    def text(self, path: str, **params: object) -> str:
+        """An answer that is no JSON: a container's log."""
+        with self._answer("GET", path, params) as response:
+            return response.data.decode("utf-8", "replace")
+
+    def create(self, path: str, body: Json, *, patient: bool = True) -> Json:
+        """POST; with `patient` a busy server is asked again, which an eviction must not be."""
+        return self._json("POST", path, {"fieldManager": MANAGER} if patient else {}, body, patient=patient)
+
+    def replace(self, path: str, body: Json) -> Json:
+        """PUT; conditional on the resourceVersion in `body`."""
+        return self._json("PUT", path, {"fieldManager": MANAGER}, body)
+
+    def patch(self, path: str, operations: Patch) -> Json:
+        """JSON Patch; a `test` that does not hold is `Rejected` with status 422 or 409."""
+        body = [dict(operation) for operation in operations]
+        return self._json("PATCH", path, {"fieldManager": MANAGER}, body, "application/json-patch+json")
+
+    def merge(self, path: str, body: Json, kind: str = "merge-patch") -> Json:
+        """JSON Merge Patch, or with `kind` "strategic-merge-patch" Kubernetes' own."""
+        return self._json("PATCH", path, {"fieldManager": MANAGER}, body, f"application/{kind}+json")
+
+    def apply(self, path: str, body: Json, *, dry_run: bool = False) -> Json:
+        """Server-side apply of what is ours, by force: the fields that we name are ours."""
+        params: dict[str, object] = {"fieldManager": MANAGER, "force": "true"}
+        if dry_run:
+            params["dryRun"] = "All"
+        return self._json("PATCH", path, params, json.dumps(body).encode(), "application/apply-patch+yaml")
+
+    def delete(self, path: str, *, uid: str | None = None, grace_s: int | None = None) -> bool:
+        """False where there was none. With `uid` only that very object goes."""
+        body: Json = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
+        if uid is not None:
+            body["preconditions"] = {"uid": uid}
+        if grace_s is not None:
+            body["gracePeriodSeconds"] = grace_s
+        try:
+            self._json("DELETE", path, {}, body)
+        except Rejected as no:
+            if no.status == 404:
+                return False
+            raise
+        return True
+
+    def pages(self, path: str, **params: object) -> Iterator[Json]:
+        """A listing, page by page."""
+        more: str | None = None
+        while True:
+            given = {**params, "limit": PAGE} | ({"continue": more} if more else {})
+            page = self.get(path, **given)
+            yield page
+            more = page.get("metadata", {}).get("continue")
+            if not more:
+                return
+
+    def items(self, path: str, **params: object) -> Iterator[Json]:
+        """Every object of a listing."""
+        for page in self.pages(path, **params):
+            yield from page.get("items") or ()
+
+    @contextmanager
+    def watch(self, path: str, **params: object) -> Iterator[Iterator[Json]]:
+        """Changes as they come, each `{"type", "object"}`; ends when the server ends it."""
+        with self._answer("GET", path, {**params, "watch": "true"}) as response:
+            yield self._events(response)
+
+    def _events(self, response: BaseHTTPResponse) -> Iterator[Json]:
+        rest = b""
+        with self._faults("watch"):
+            for chunk in response.stream(65536):
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    if line.strip():
+                        yield json.loads(line)
+
+    def _json(
+        self,
+        method: str,
+        path: str,
+        params: Mapping[str, object],
+        body: object = None,
+        content: str = "application/json",
+        *,
+        patient: bool = True,
+    ) -> Json:
+        with self._answer(method, path, params, body, content, patient=patient) as response:
+            data = response.data
+        try:
+            parsed = json.loads(data)
+        except ValueError as error:
+            raise self._unreachable(f"answered {method} {path} with no JSON") from error
+        if not isinstance(parsed, dict):
+            raise self._unreachable(f"answered {method} {path} with no object")
+        return parsed
+
+    @contextmanager
+    def _answer(
+        self,
+        method: str,
+        path: str,
+        params: Mapping[str, object],
+        body: object = None,
+        content: str = "application/json",
+        *,
+        patient: bool = True,
+    ) -> Iterator[BaseHTTPResponse]:
+        """A response that says yes; its connection goes back to the pool at the end."""
+        call = self._call(method, path, params, body, content)
+        with self._faults(f"{method} {path}"):
+            response = self._patiently(call) if patient else call()
+            try:
+                if response.status >= 300:
+                    raise self._rejected(method, path, response)
+                yield response
+            finally:
+                response.close()
+                response.release_conn()
+
+    def _call(
+        self, method: str, path: str, params: Mapping[str, object], body: object, content: str
+    ) -> Callable[[], BaseHTTPResponse]:
+        query = urlencode({k: str(v) for k, v in params.items() if v is not None})
+        url = f"{self._client.configuration.host}{path}" + (f"?{query}" if query else "")
+        read_s = READ_S + float(str(params.get("timeoutSeconds", 0)))
+
+        def call() -> BaseHTTPResponse:
+            self._limiter.take()
+            self.calls += 1
+            headers = {"Accept": "application/json", "User-Agent": "egs-reconciler", "Content-Type": content}
+            # Asked for anew at each call: tokens from files and exec plugins expire.
+            self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
+            answer = self._client.call_api(
+                method, url, header_params=headers, body=body, _request_timeout=(CONNECT_S, read_s)
+            )
+            response: BaseHTTPResponse = answer.response
+            return response
+
+        return call
+
+    def _patiently(self, call: Callable[[], BaseHTTPResponse]) -> BaseHTTPResponse:
+        """A server that says it is busy did nothing; it is asked again after the pause that it names."""
+        for _ in range(THROTTLED_TRIES - 1):
+            response = call()
+            pause_s = _retry_after(response)
+            if response.status not in {429, 503} or pause_s is None or pause_s > LONGEST_THROTTLE_S:
+                return response
+            response.close()
+            response.release_conn()
+            time.sleep(pause_s)
+        return call()
+
+    def _rejected(self, method: str, path: str, response: BaseHTTPResponse) -> Fault:
+        try:
+            status = json.loads(response.data)
+        except ValueError:
+            status = {}
+        message = str(status.get("message") or response.reason or "")[:500]
+        text = f"cluster {self._cluster} refused {method} {path}: {message or response.status}"
+        if response.status == 403 and "is forbidden: User" in message:
+            text += "; grant the controller this verb (its chart and `egs install` list all it needs)"
+        if response.status == 401:
+            text += "; its credentials are wrong or have expired"
+        if response.status >= 500 and response.status != 504:
+            text += "; tried again"
+        kind = str(status.get("reason") or "")
+        return Rejected(text, response.status, kind, _retry_after(response), status)
+
+    @contextmanager
+    def _faults(self, doing: str) -> Iterator[None]:
+        """Whatever the connection does wrong is the cluster's being out of reach."""
+        from kubernetes.client.exceptions import (
+            ApiException,
+        )  # takes half a second: only who has a cluster pays it
+        from urllib3.exceptions import HTTPError
+
+        try:
+            yield
+        except (HTTPError, ApiException, OSError, ValueError) as error:
+            raise self._unreachable(f"did not answer {doing} ({type(error).__name__})") from error
+
+    def _unreachable(self, what: str) -> Fault:
+        return Fault(f"the API server of cluster {self._cluster} {what}", "ClusterUnreachable")
+
+
+def _retry_after(response: BaseHTTPResponse) -> float | None:
+    value = response.headers.get("Retry-After", "")
+    return float(value) if value.isdigit() else None

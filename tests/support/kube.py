@@ -1,0 +1,151 @@
+"""A real control plane for tests: API server, controller manager and scheduler, but no kubelet.
+
+`EGS_TEST_KUBE` is a script with `up DIR` (starts one, prints its kubeconfig's path) and `wipe DIR`; or
+`EGS_TEST_KUBECONFIG` is the kubeconfig of a cluster that tests may do anything to. Without either the tests that need
+one are skipped, and say so. One control plane serves all tests of one pytest process; each test finds it empty.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from reconciler.clusters.kubernetes.api import Api, Json, Rate, Rejected
+from reconciler.clusters.kubernetes.connect import from_text
+
+T = TypeVar("T")
+
+WHY = "needs a Kubernetes control plane: set EGS_TEST_KUBE (a script that starts one) or EGS_TEST_KUBECONFIG"
+FAST = Rate(qps=2000, burst=4000)
+KEPT = {"default", "kube-system", "kube-public", "kube-node-lease"}
+UP_S = 90
+
+
+class Plane:
+    """One running control plane."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self.kubeconfig = kubeconfig
+        self.api = self.connect()
+
+    def connect(self, rate: Rate = FAST) -> Api:
+        """Another client of it, as its admin."""
+        return from_text("east", self.kubeconfig.read_text(), None, rate)
+
+    def wipe(self) -> None:
+        """Back to what it was when it started: no node, no namespace, no object of a test."""
+        api = self.api
+        for path in (
+            "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
+            "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+            "/api/v1/nodes",
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+        ):
+            for item in list(api.items(path)):
+                api.delete(f"{path}/{item['metadata']['name']}")
+        for item in list(api.items("/api/v1/namespaces")):
+            self._wipe_namespace(item["metadata"]["name"])
+        for path in ("clusterroles", "clusterrolebindings"):
+            base = f"/apis/rbac.authorization.k8s.io/v1/{path}"
+            for item in list(api.items(base, labelSelector="app.kubernetes.io/managed-by=egs")):
+                api.delete(f"{base}/{item['metadata']['name']}")
+
+    def _wipe_namespace(self, name: str) -> None:
+        for path in NAMESPACED if name not in KEPT else NAMESPACED[:1]:
+            base = path.format(name)
+            with contextlib.suppress(Rejected):
+                self.api.delete(base, grace_s=0)
+        if name in KEPT:
+            return
+        with contextlib.suppress(Rejected):
+            self.api.delete(f"/api/v1/namespaces/{name}")
+            found = self.api.find(f"/api/v1/namespaces/{name}")
+            if found is not None:
+                found["spec"]["finalizers"] = []
+                self.api.replace(f"/api/v1/namespaces/{name}/finalize", found)
+
+
+NAMESPACED = [
+    "/apis/events.k8s.io/v1/namespaces/{}/events",
+    "/apis/apps/v1/namespaces/{}/deployments",
+    "/apis/apps/v1/namespaces/{}/statefulsets",
+    "/apis/apps/v1/namespaces/{}/replicasets",
+    "/apis/apps/v1/namespaces/{}/daemonsets",
+    "/apis/batch/v1/namespaces/{}/jobs",
+    "/api/v1/namespaces/{}/pods",
+    "/api/v1/namespaces/{}/persistentvolumeclaims",
+    "/api/v1/namespaces/{}/configmaps",
+    "/api/v1/namespaces/{}/secrets",
+    "/api/v1/namespaces/{}/serviceaccounts",
+    "/api/v1/namespaces/{}/resourcequotas",
+    "/apis/policy/v1beta1/namespaces/{}/poddisruptionbudgets",
+    "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
+    "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
+    "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
+    "/apis/coordination.k8s.io/v1/namespaces/{}/leases",
+]
+"""Collections of a namespace, those that make others first."""
+
+
+@contextlib.contextmanager
+def control_plane() -> Iterator[Plane]:
+    """The one given, or one started for as long as it is needed."""
+    given, script = os.environ.get("EGS_TEST_KUBECONFIG"), os.environ.get("EGS_TEST_KUBE")
+    if given:
+        yield Plane(Path(given))
+        return
+    if not script:
+        pytest.skip(WHY)
+    with tempfile.TemporaryDirectory(prefix="egs-kube-", ignore_cleanup_errors=True) as folder:
+        try:
+            done = subprocess.run(
+                [script, "up", folder], stdout=subprocess.PIPE, timeout=UP_S, check=True, text=True
+            )
+            plane = Plane(Path(done.stdout.strip().splitlines()[-1]))
+            eventually(lambda: plane.api.find("/api/v1/namespaces/default"), "the namespace default")
+            yield plane
+        finally:
+            subprocess.run([script, "wipe", folder], check=False, timeout=UP_S)
+
+
+def eventually(look: Callable[[], T | None], what: str, within_s: float = 30) -> T:
+    """The first true answer; other processes need their time, so this is the one place where tests wait."""
+    end = time.monotonic() + within_s
+    while True:
+        found = look()
+        if found:
+            return found
+        if time.monotonic() > end:
+            raise AssertionError(f"never seen within {within_s:g} s: {what}; last: {found!r}")
+        time.sleep(0.05)
+
+
+def gpu_node(name: str, gpus: int = 8, product: str = "NVIDIA-H100-80GB-HBM3", **labels: str) -> Json:
+    """A Ready GPU node as GPU feature discovery labels it. Label keys: `__` for `/`, `_` for `-` is not needed."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {
+                "kubernetes.io/hostname": name,
+                "nvidia.com/gpu.product": product,
+                "nvidia.com/gpu.count": str(gpus),
+                "nvidia.com/gpu.memory": "81559",
+                **{key.replace("__", "/"): value for key, value in labels.items()},
+            },
+        },
+        "status": {
+            "capacity": {"cpu": "64", "memory": "512Gi", "pods": "110", "nvidia.com/gpu": str(gpus)},
+            "allocatable": {"cpu": "64", "memory": "512Gi", "pods": "110", "nvidia.com/gpu": str(gpus)},
+            "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
+        },
+    }
