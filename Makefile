@@ -20,8 +20,10 @@ check: .venv/ready ## lint, types and layers
 bench: .venv/ready ## measure; prints what docs/benchmarks.md quotes
 	$(BIN)/python -m benchmarks
 
-schemas: .venv/ready ## write schemas/json and the tables in docs again after a model changed
+schemas: .venv/ready ## write schemas/json, deploy/crds, the chart's files and the tables in docs again after a model changed
 	$(BIN)/python -m schemas.generate
+	$(BIN)/python -m schemas.crds
+	$(BIN)/python -m reconciler.deploying.generate
 	$(BIN)/python docs/generate.py
 
 .venv/ready: pyproject.toml constraints.txt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import signal
 import sys
@@ -25,10 +26,11 @@ from agent.settings import Settings
 from agent.simulated import SimulatedReader, file_source
 from agent.watch import Manifest, Watch
 from reconciler.clock import Clock, SystemClock
+from reconciler.credentials import from_environment
 from reconciler.store.git import GitStore
 from reconciler.store.port import Store
 from schemas.errors import EgsError, UserError
-from schemas.units import NAME_PATTERN
+from schemas.units import LONG_NAME_PATTERN, LONGEST_NAME, NAME_PATTERN
 
 log = logging.getLogger(__name__)
 
@@ -161,15 +163,21 @@ def _reader(settings: Settings) -> Reader:
 
 def _store(settings: Settings) -> GitStore:
     state = settings.state.expanduser() / settings.cluster / settings.agent
-    return GitStore(settings.repo, state / "mirror.git")
+    return GitStore(settings.repo, state / "mirror.git", credentials=settings.credentials)
 
 
 def _settings(settings: Settings) -> Settings:
-    for option in ("cluster", "node", "agent"):
+    if not re.fullmatch(NAME_PATTERN, settings.cluster):
+        raise typer.BadParameter(
+            f"--cluster {settings.cluster!r}: lower-case letters, digits and '-', at most 63"
+        )
+    for option in ("node", "agent"):
         value = getattr(settings, option)
-        if not re.fullmatch(NAME_PATTERN, value):
-            raise typer.BadParameter(f"--{option} {value!r}: lower-case letters, digits and '-', at most 63")
-    return replace(settings, deadline=min(settings.deadline, settings.interval / 2))
+        if not re.fullmatch(LONG_NAME_PATTERN, value) or len(value) > LONGEST_NAME:
+            allowed = f"lower-case letters, digits, '-' and '.', at most {LONGEST_NAME}"
+            raise typer.BadParameter(f"--{option} {value!r}: {allowed}")
+    deadline = min(settings.deadline, settings.interval / 2)
+    return replace(settings, deadline=deadline, credentials=from_environment(os.environ))
 
 
 @contextmanager

@@ -16,10 +16,9 @@ from pydantic import ValidationError
 from agent.judge import GPU_COUNT_LOW, GpuVerdict, Verdict, kind_of
 from agent.xids import RECOVERY_ACTIONS
 from reconciler.store.port import Draft, Outcome, Person, Store
-from schemas.base import Metadata
 from schemas.errors import Fault
 from schemas.reading import parse_to_json
-from schemas.status import AgentReport, GpuReport
+from schemas.status import AgentReport, GpuReport, NodeMetadata
 from schemas.strictyaml import Refused
 from schemas.yamltext import dump
 
@@ -67,7 +66,7 @@ class Previous:
 def report_of(verdict: Verdict, who: Identity, at: datetime) -> AgentReport:
     """The verdict as a document; its texts hold no figure that moves, so that only a change is a change."""
     return AgentReport(
-        metadata=Metadata(name=who.agent),
+        metadata=NodeMetadata(name=who.agent),
         cluster=who.cluster,
         node=who.node,
         at=at.replace(microsecond=0),

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+from reconciler.credentials import Credentials
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -40,3 +42,6 @@ class Settings:
 
     main_branch: str = "main"
     """Branch that people write."""
+
+    credentials: Credentials | None = None
+    """Files that open the repository, from the variables EGS_GIT_…; they are read anew at every call of git."""

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from agent import settings as agent_settings
+from reconciler import door as reconciler_door
 from reconciler import settings as reconciler_settings
 from scheduler.lifecycle import diagram
 from schemas import approval, cluster, gpr, project, slice, status
@@ -32,6 +33,7 @@ MODELS: dict[str, type[Model]] = {
     "GPRStatus": status.GPRStatus,
     "NodeRecord": status.NodeRecord,
     "Inventory": status.Inventory,
+    "PoolNodes": status.PoolNodes,
     "Schedule": status.Schedule,
     "Usage": status.UsageRecord,
     "Controller": status.ControllerRecord,
@@ -151,7 +153,7 @@ def _one_line(text: str) -> str:
 TABLES: dict[str, Callable[[str], str]] = {
     "fields": lambda kind: field_table(MODELS[kind]),
     "settings": lambda name: settings_table(
-        {"controller": reconciler_settings, "agent": agent_settings}[name]
+        {"controller": reconciler_settings, "door": reconciler_door, "agent": agent_settings}[name]
     ),
     "rules": lambda _: rule_table(),
     "phases": lambda _: phases(),

@@ -14,17 +14,22 @@ from reconciler.clusters.port import (
     CheckResult,
     ClusterDriver,
     ClusterView,
+    Difference,
     Done,
+    Note,
     Refused,
     SliceTerms,
     Stage,
     Stamp,
 )
 from reconciler.diff import Action, Do
-from schemas.errors import EgsError
+from schemas.cluster import ClusterSpec
+from schemas.errors import EgsError, Fault
 
 log = logging.getLogger(__name__)
 
+STALE = "ClusterStale"
+"""Why a cluster that answers counts as out of reach: what it says is old."""
 CheckKey = tuple[str, str, Stage]
 
 
@@ -33,6 +38,7 @@ class Answers:
     """What came of one round of actions."""
 
     done: list[Action] = field(default_factory=list)
+    begun: list[Action] = field(default_factory=list)  # done, or under way
     refused: list[tuple[Action, Refused]] = field(default_factory=list)
     checks: dict[CheckKey, Busy | tuple[CheckResult, ...]] = field(default_factory=dict)
     until: list[datetime] = field(default_factory=list)
@@ -66,18 +72,67 @@ class Troubles:
 
 
 def observe(
-    drivers: Mapping[str, ClusterDriver], troubles: Troubles, now: datetime
+    drivers: Mapping[str, ClusterDriver],
+    troubles: Troubles,
+    now: datetime,
+    specs: Mapping[str, ClusterSpec],
 ) -> dict[str, ClusterView]:
-    """The view of every cluster that answers."""
+    """The view of every cluster that answers; one whose last news are older than its manifest allows does not."""
     views = {}
     for name in sorted(drivers):
         try:
-            views[name] = drivers[name].observe(now)
+            view = drivers[name].observe(now)
+            if (spec := specs.get(name)) is not None and now - view.at > spec.stale:
+                raise Fault(f"the last news of cluster {name} are of {view.at:%Y-%m-%dT%H:%M:%SZ}", STALE)
+            views[name] = view
         except (EgsError, OSError) as error:
             troubles.met(name, "observe", error)
         else:
             troubles.over(name, "observe")
     return views
+
+
+def compare(
+    drivers: Mapping[str, ClusterDriver],
+    terms: Mapping[str, tuple[SliceTerms, ...]],
+    troubles: Troubles,
+    now: datetime,
+) -> dict[str, tuple[Difference, ...]]:
+    """What of these slices, by cluster, is not as it should be; a cluster that cannot tell is left out."""
+    found = {}
+    for name, slices in sorted(terms.items()):
+        driver = drivers.get(name)
+        if driver is None:
+            continue
+        try:
+            found[name] = driver.differences(slices, now)
+        except (EgsError, OSError) as error:
+            troubles.met(name, "compare", error)
+        else:
+            troubles.over(name, "compare")
+    return found
+
+
+def announce(
+    drivers: Mapping[str, ClusterDriver],
+    notes: Mapping[str, tuple[Note, ...]],
+    troubles: Troubles,
+    now: datetime,
+) -> frozenset[str]:
+    """Tell these notes in their clusters; the clusters that took them."""
+    told = set()
+    for name, news in sorted(notes.items()):
+        driver = drivers.get(name)
+        if driver is None or not news:
+            continue
+        try:
+            driver.announce(news, now)
+        except (EgsError, OSError) as error:
+            troubles.met(name, "announce", error)
+        else:
+            troubles.over(name, "announce")
+            told.add(name)
+    return frozenset(told)
 
 
 def apply(
@@ -109,6 +164,8 @@ def apply(
 
 
 def _note(action: Action, answer: Answer | tuple[CheckResult, ...], answers: Answers) -> None:
+    if not isinstance(answer, Refused):
+        answers.begun.append(action)
     match answer:
         case Busy():
             answers.until.append(answer.until)
@@ -129,6 +186,8 @@ def _carry_out(
 ) -> Answer | tuple[CheckResult, ...]:
     lease = action.lease
     match action.do:
+        case Do.ENSURE_FLEET:
+            return driver.ensure_fleet(stamp, now)
         case Do.ENSURE_SLICE:
             return driver.ensure_slice(_terms(action), stamp, now)
         case Do.REMOVE_SLICE:

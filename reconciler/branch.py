@@ -296,7 +296,10 @@ class StatusBranch:
         return [e.path for e in self._store.diff(None, tip) if e.path.startswith(f"events/{day}/")]
 
 
-FACT = re.compile(r"controller\.yaml|slices/[^/]+/gprs/[^/]+|nodes/[^/]+/[^/]+|usage/[^/]+|accepted/.+")
+FACT = re.compile(
+    r"controller\.yaml|slices/[^/]+/gprs/[^/]+|nodes/[^/]+/[^/]+|usage/[^/]+|accepted/.+"
+    r"|clusters/[^/]+/(inventory\.yaml|pools/[^/]+/[^/]+)"
+)
 
 
 def _is_fact(path: str) -> bool:

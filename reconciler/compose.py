@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
-from reconciler.clusters.open import open_cluster
+from reconciler.clusters.open import Ground, open_cluster
 from reconciler.clusters.port import ClusterDriver
+from reconciler.clusters.pull import PullCluster, ReportBranches
 from reconciler.loop import Reconciler
 from reconciler.settings import Settings
 from reconciler.store.cache import DocumentCache
@@ -26,6 +28,7 @@ class OpenClusters:
     """A driver for every cluster in force, opened anew when its manifest changes."""
 
     state: Path
+    reports: ReportBranches | None = None  # of clusters that only their own appliers reach
     _open: dict[str, tuple[ClusterSpec, ClusterDriver]] = field(default_factory=dict)
     _told: dict[str, str] = field(default_factory=dict)  # why a cluster is not driven, as the log has it
 
@@ -42,7 +45,7 @@ class OpenClusters:
         """A cluster that cannot be driven counts as out of reach, stops nobody else and is tried again."""
         self._open.pop(name, None)
         try:
-            self._open[name] = (spec, open_cluster(name, spec, self.state))
+            self._open[name] = (spec, self._driver(name, spec))
         except (EgsError, OSError) as error:
             if self._told.get(name) != str(error):
                 reason = error.reason if isinstance(error, EgsError) else type(error).__name__
@@ -51,11 +54,22 @@ class OpenClusters:
         else:
             self._told.pop(name, None)
 
+    def _driver(self, name: str, spec: ClusterSpec) -> ClusterDriver:
+        if spec.access is not None and spec.access.pull and self.reports is not None:
+            return PullCluster(name, spec, partial(self.reports.read, name))
+        return open_cluster(name, spec, Ground(self.state))
 
-def controller(settings: Settings, *, adopt: bool = False) -> Reconciler:
-    """A controller over a real repository, with its state in `settings.state`."""
+
+def controller(
+    settings: Settings, *, adopt: bool = False, may_lead: Callable[[], bool] | None = None
+) -> Reconciler:
+    """A controller over a real repository, with its state in `settings.state`; see `Reconciler` for the rest."""
     settings.state.mkdir(parents=True, exist_ok=True)
-    store = GitStore(settings.repo, settings.state / "mirror.git")
+    store = GitStore(settings.repo, settings.state / "mirror.git", credentials=settings.credentials)
     cache = DocumentCache(settings.state / "documents.sqlite", READER_VERSION)
-    clusters = OpenClusters(settings.state / "clusters")
-    return Reconciler(store, cache, clusters, settings, f"controller-{uuid4().hex[:12]}", adopt=adopt)
+    reports = ReportBranches(store)
+    clusters = OpenClusters(settings.state / "clusters", reports)
+    writer = f"controller-{uuid4().hex[:12]}"
+    return Reconciler(
+        store, cache, clusters, settings, writer, adopt=adopt, may_lead=may_lead, settled=reports.settled
+    )

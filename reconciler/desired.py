@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from reconciler.facts import Facts, Filed, Wanted
+from reconciler.finding import with_found
 from reconciler.store.cache import DocumentCache
 from reconciler.store.port import REGULAR_MODE, Entry, Store
 from reconciler.world import manifest_pools
@@ -103,6 +104,11 @@ class Desired:
         self.problems, self.commit = problems, commit
         self._changed, self._wanted = set(), None
 
+    @property
+    def repository(self) -> Repository:
+        """All documents of main, sound or not; for reading alone."""
+        return self._repository
+
     def has_requests(self) -> bool:
         """True when main holds any GPR."""
         return bool(self._filed)
@@ -119,6 +125,7 @@ class Desired:
         self._drop_unused(facts)
         if self._wanted is None:
             self._wanted = self._resolved()
+        self._wanted = with_found(self._wanted, facts.found)
         return self._wanted
 
     def _resolved(self) -> Wanted:
@@ -138,6 +145,7 @@ class Desired:
             filed=self._filed,
             approvals=approvals,
             pools=manifest_pools(clusters),
+            manifests=clusters,
         )
 
     def _all(self, kind: type[Kind]) -> list[Kind]:

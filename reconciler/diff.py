@@ -12,13 +12,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import IntEnum
 
-from reconciler.clusters.port import ClusterView, LeaseRef, NodeView, Stage
+from reconciler.clusters.port import ClusterView, LeaseRef, NodeView, SliceTerms, Stage
 from reconciler.conditions import lease_duration
 from reconciler.facts import Facts, Seen, Wanted
 from reconciler.handover import checked_nodes, passed_nodes
+from reconciler.terms import assigned, terms_in
 from schemas.cluster import ClusterSpec
-from schemas.status import HOLDING, GPRStatus, NodeState, Phase
+from schemas.status import GPRStatus, NodeState, Phase
 
+MIG = "mig:"
+"""What `spec.sharing` begins with where nodes are cut."""
 MOVED = "its end moved"
 """Why a node that is the request's already is added again."""
 
@@ -30,10 +33,11 @@ class Do(IntEnum):
     RESTORE = 2
     ISOLATE = 3
     EVICT = 4
-    ENSURE_SLICE = 5
-    CHECK = 6
-    ADD = 7
-    REMOVE_SLICE = 8
+    ENSURE_FLEET = 5
+    ENSURE_SLICE = 6
+    CHECK = 7
+    ADD = 8
+    REMOVE_SLICE = 9
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -47,7 +51,7 @@ class Action:
     lease: LeaseRef | None = None
     stage: Stage = "pre"
     slice: str = ""
-    namespaces: tuple[str, ...] = ()
+    terms: SliceTerms | None = None
     text: str = ""
 
 
@@ -65,7 +69,8 @@ def actions(
             continue
         done = [*_lease_actions(cluster, (spec, tolerance), facts, seen, now)]
         if spec.mode == "manage":
-            done += _slice_actions(cluster, wanted, facts, seen.views[cluster])
+            done += _fleet_actions(cluster, spec, seen)
+            done += _slice_actions(cluster, wanted, facts, seen)
             done += _health_actions(cluster, facts, seen.views[cluster])
         else:
             done = [*_finishing(done, facts)]
@@ -86,7 +91,7 @@ def _lease_actions(
     cluster: str, terms: tuple[ClusterSpec, timedelta], facts: Facts, seen: Seen, now: datetime
 ) -> Iterator[Action]:
     view = seen.views[cluster]
-    here = _assigned(cluster, facts)
+    here = assigned(cluster, facts)
     for key, status in here.items():
         yield from _request_actions(key, status, (*terms, view, seen), now)
     owners = _owners(here, view, now)
@@ -95,22 +100,15 @@ def _lease_actions(
             yield Action(Do.REMOVE, cluster, node.name, node.lease.request, node.lease)
 
 
-def _assigned(cluster: str, facts: Facts) -> dict[str, GPRStatus]:
-    """Requests that hold nodes of that cluster, by name."""
-    return {
-        key: status
-        for key, status in sorted(facts.requests.items())
-        if status.phase in HOLDING and status.assignment is not None and status.assignment.cluster == cluster
-    }
-
-
 def lease_ref(key: str, status: GPRStatus) -> LeaseRef | None:
     """The mark a node of this request bears."""
     start = status.start_time or status.estimated_start_time
     if start is None:
         return None
     end = status.end_time or start + lease_duration(status)
-    return LeaseRef(uid=status.uid, request=key, slice=status.accepted_spec.slice, end=end)
+    spec = status.accepted_spec
+    mig = spec.sharing.removeprefix(MIG) if spec.sharing.startswith(MIG) else ""
+    return LeaseRef(uid=status.uid, request=key, slice=spec.slice, end=end, mig=mig)
 
 
 def is_running(status: GPRStatus, now: datetime) -> bool:
@@ -169,6 +167,15 @@ def _request_actions(
     for node in nodes if is_running(status, now) else ():
         if node.lease is not None and node.lease.uid == status.uid:
             yield from _until_its_end(node, Action(Do.ADD, held.cluster, node.name, key, lease), spec, now)
+            if _measures(status, spec) and now < lease.end - spec.notice:
+                yield Action(Do.CHECK, held.cluster, node.name, key, lease, "run")
+
+
+def _measures(status: GPRStatus, spec: ClusterSpec) -> bool:
+    """Whether the nodes of this request are measured against each other while it runs."""
+    assert status.assignment is not None
+    several = len(status.assignment.nodes) > 1
+    return status.phase is Phase.PROVISIONED and several and spec.checks.latency_interval is not None
 
 
 def _is_late(status: GPRStatus, now: datetime, tolerance: timedelta) -> bool:
@@ -187,16 +194,34 @@ def _until_its_end(node: NodeView, add: Action, spec: ClusterSpec, now: datetime
         yield replace(add, do=Do.EVICT)
 
 
-def _slice_actions(cluster: str, wanted: Wanted, facts: Facts, view: ClusterView) -> Iterator[Action]:
-    used = {status.accepted_spec.slice for status in _assigned(cluster, facts).values()}
-    needed = {n: s for n, s in wanted.slices.items() if cluster in s.clusters or n in used}
-    for name, slice_ in needed.items():
-        if set(view.slices.get(name, ())) != set(slice_.namespaces):
-            yield Action(Do.ENSURE_SLICE, cluster, slice=name, namespaces=slice_.namespaces)
+def _fleet_actions(cluster: str, spec: ClusterSpec, seen: Seen) -> Iterator[Action]:
+    differs = any(not found.slice for found in seen.differences.get(cluster, ()))
+    if differs and not spec.paused and (cluster, "") not in seen.outcomes.resting:
+        yield Action(Do.ENSURE_FLEET, cluster)
+
+
+def _slice_actions(cluster: str, wanted: Wanted, facts: Facts, seen: Seen) -> Iterator[Action]:
+    view, terms = seen.views[cluster], terms_in(cluster, wanted, facts)
+    for slice_ in terms:
+        if _needs_work(cluster, slice_, seen):
+            yield Action(Do.ENSURE_SLICE, cluster, slice=slice_.name, terms=slice_)
     busy = {node.lease.slice for node in view.nodes.values() if node.lease is not None}
+    needed = {slice_.name for slice_ in terms}
     for name in view.slices:
-        if name not in needed and name not in busy | used:
+        if name not in needed | busy:
             yield Action(Do.REMOVE_SLICE, cluster, slice=name)
+
+
+def _needs_work(cluster: str, terms: SliceTerms, seen: Seen) -> bool:
+    """It is not there at all, or not as it should be, and neither a pause nor a quarrel forbids to mend it."""
+    have = seen.views[cluster].slices.get(terms.name)
+    if have is None:
+        return True
+    if terms.paused or (cluster, terms.name) in seen.outcomes.resting:
+        return False
+    if cluster not in seen.differences:  # it could not tell more than this
+        return set(have) != set(terms.namespaces)
+    return any(found.slice == terms.name for found in seen.differences[cluster])
 
 
 def _health_actions(cluster: str, facts: Facts, view: ClusterView) -> Iterator[Action]:

@@ -41,7 +41,9 @@ class Told(StrEnum):
     POST_CHECK_FAILED = "NodePostcheckFailed"
     CLUSTER_UNREACHABLE = "ClusterUnreachable"
     CLUSTER_REACHABLE = "ClusterReachable"
+    LATENCY_HIGH = "GPRLatencyHigh"
     DRIFT = "DriftRepaired"
+    DRIFT_SEEN = "DriftSeen"
     ACTION_REFUSED = "ActionRefused"
     DELETIONS_HELD = "DeletionsHeld"
     TAKEN_OVER = "ControllerTookOver"
@@ -51,6 +53,11 @@ class Told(StrEnum):
 
 MARKS = {25: Told.MARK_25, 50: Told.MARK_50, 75: Told.MARK_75}
 """Shares of a lease, in percent, that are told."""
+
+
+def mark_text(request: str, percent: int) -> str:
+    """The sentence of a mark: the same whoever tells it."""
+    return f"{request} has used {percent} % of its time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,7 @@ class Event:
     request: str = ""  # slice/name
     cluster: str = ""
     node: str = ""
+    slice: str = ""  # where no request is concerned
 
     @property
     def warning(self) -> bool:
@@ -74,4 +82,5 @@ _WARNINGS = frozenset({
     Told.EDIT_REFUSED, Told.DELAYED, Told.CHECK_FAILED, Told.EXTENSION_REFUSED, Told.REQUEUED, Told.FAILED,
     Told.FILE_MISSING, Told.NODE_NOT_REPLACED, Told.NODE_OUT, Told.NODE_SUSPECT, Told.POST_CHECK_FAILED,
     Told.CLUSTER_UNREACHABLE, Told.MANIFEST_REFUSED, Told.DRIFT, Told.ACTION_REFUSED, Told.DELETIONS_HELD, Told.ALARM,
+    Told.DRIFT_SEEN, Told.LATENCY_HIGH,
 })  # fmt: skip

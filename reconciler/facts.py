@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from reconciler.clusters.port import Busy, CheckResult, ClusterView, LeaseRef, Stage
+from reconciler.clusters.port import Busy, CheckResult, ClusterView, Difference, LeaseRef, Stage
 from reconciler.events import Event
 from reconciler.settings import Settings
 from scheduler.snapshot import Pool, PoolKey
@@ -18,7 +18,7 @@ from schemas.cluster import ClusterSpec
 from schemas.gpr import RequestSpec
 from schemas.project import ProjectSpec
 from schemas.slice import SliceSpec
-from schemas.status import AgentReport, Cause, GPRStatus, NodeRecord, UsageRecord
+from schemas.status import AgentReport, Cause, GPRStatus, NodeRecord, UnmanagedNode, UsageRecord
 
 NodeKey = tuple[str, str]
 """(cluster, node)."""
@@ -45,6 +45,8 @@ class Facts:
     clusters: Mapping[str, Reachability] = field(default_factory=dict)
     usage: Mapping[str, UsageRecord] = field(default_factory=dict)
     held_deletions: str = ""  # names the deletions that wait for an admin; empty: none do
+    found: Mapping[PoolKey, tuple[str, ...]] = field(default_factory=dict)  # nodes of pools with a selector
+    unmanaged: Mapping[str, tuple[UnmanagedNode, ...]] = field(default_factory=dict)  # by cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +63,14 @@ class Wanted:
 
     commit: str
     project: ProjectSpec
-    clusters: Mapping[str, ClusterSpec]
+    clusters: Mapping[str, ClusterSpec]  # with the nodes that were found in pools with a selector
     slices: Mapping[str, SliceSpec]
     filed: Mapping[str, Filed]
     approvals: Mapping[str, tuple[Approval, ...]]  # by slice/gpr
     pools: Mapping[PoolKey, Pool]  # as the manifests say, before health
+    manifests: Mapping[str, ClusterSpec] = field(default_factory=dict)  # clusters as their files say
+    found: Mapping[PoolKey, tuple[str, ...]] = field(default_factory=dict)
+    """Nodes of pools with a selector that `clusters` and `pools` have; see `reconciler.finding`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,8 @@ class Outcomes:
     """By lease uid, node and stage."""
     handed_over: frozenset[LeaseKey] = frozenset()
     """Leases whose nodes were all theirs at some look, and whose start could not be committed yet."""
+    resting: frozenset[tuple[str, str]] = frozenset()
+    """(cluster, slice) whose repair waits, because somebody undoes it again and again; see `reconciler.drift`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +94,8 @@ class Seen:
     outcomes: Outcomes = field(default_factory=Outcomes)
     filed: Mapping[str, datetime] = field(default_factory=dict)
     """When this process first saw a file that no commit answers yet: a push that has to wait costs nobody a place."""
+    differences: Mapping[str, tuple[Difference, ...]] = field(default_factory=dict)
+    """What of the slices is not as it should be, for every managed cluster that could tell."""
 
     def lease_of(self, cluster: str, node: str) -> LeaseRef | None:
         """Who has that node, as far as the cluster can be seen."""

@@ -16,6 +16,7 @@ from reconciler.clusters.port import Busy
 from reconciler.events import Event, Told
 from reconciler.facts import Facts, Filed, NodeKey, Reachability, Scene, Seen, Turn, Wanted
 from reconciler.filing import file_turn
+from reconciler.finding import unmanaged_in
 from reconciler.handover import handover_turn
 from reconciler.health import health_events, judge_nodes
 from reconciler.ledger import with_finished
@@ -23,8 +24,16 @@ from reconciler.running import overdue_nodes, releasing_turn, running_turn
 from reconciler.settings import Settings
 from reconciler.spares import Spares
 from reconciler.world import asked_anew, at, build_snapshot, stray_nodes
-from schemas.base import Metadata
-from schemas.status import TERMINAL, WAITING, Cause, GPRStatus, NodeRecord, NodeState
+from schemas.status import (
+    TERMINAL,
+    WAITING,
+    Cause,
+    GPRStatus,
+    NodeMetadata,
+    NodeRecord,
+    NodeState,
+    UnmanagedNode,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +69,8 @@ def fold(facts: Facts, wanted: Wanted, seen: Seen, settings: Settings, now: date
         nodes=nodes,
         clusters=clusters,
         held_deletions=held,
+        found=wanted.found,
+        unmanaged=_unmanaged(facts, wanted, seen),
     )
     _lease_turns(scene, current, gather)
     usage = with_finished(facts, gather.requests, wanted.project.currency, now)
@@ -116,6 +127,13 @@ def _reachability(
     return found
 
 
+def _unmanaged(facts: Facts, wanted: Wanted, seen: Seen) -> dict[str, tuple[UnmanagedNode, ...]]:
+    """GPU nodes outside every pool, as each cluster showed them last."""
+    shown = {name: unmanaged_in(view) for name, view in seen.views.items()}
+    known = {**facts.unmanaged, **shown}
+    return {name: known[name] for name in sorted(wanted.clusters) if known.get(name)}
+
+
 def _with_held_deletions(facts: Facts, wanted: Wanted, now: datetime, gather: _Gather) -> tuple[Wanted, str]:
     """More files gone at once than the project allows: nobody is cancelled until an admin says so."""
     held, digest = deletions_to_hold(facts, wanted)
@@ -162,7 +180,7 @@ def _freshly_failed(requests: Mapping[str, GPRStatus], scene: Scene) -> dict[Nod
     found: dict[NodeKey, NodeRecord] = {}
     for (uid, node, stage), results in sorted(scene.seen.outcomes.checks.items(), key=lambda item: item[0]):
         status = by_uid.get(uid)
-        if status is None or status.assignment is None or isinstance(results, Busy):
+        if status is None or status.assignment is None or isinstance(results, Busy) or stage == "run":
             continue
         known = any(c.stage == stage and c.node == node for c in status.checks)
         bad = [r for r in results if not r.passed]
@@ -170,7 +188,7 @@ def _freshly_failed(requests: Mapping[str, GPRStatus], scene: Scene) -> dict[Nod
             continue
         pre = stage == "pre"
         found[(status.assignment.cluster, node)] = NodeRecord(
-            metadata=Metadata(name=node),
+            metadata=NodeMetadata(name=node),
             cluster=status.assignment.cluster,
             pool=status.assignment.pool,
             state=NodeState.UNHEALTHY if pre else NodeState.QUARANTINED,

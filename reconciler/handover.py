@@ -136,14 +136,14 @@ def handed_over(requests: Iterable[GPRStatus], seen: Seen) -> frozenset[LeaseKey
 
     While the remote is down a lease may run to its strict end before its start can be committed.
     """
-    found = set()
+    found, served = set(), {lease for view in seen.views.values() for lease in view.served}
     for status in requests:
         held, start = status.assignment, status.estimated_start_time
         if status.phase is not Phase.PROVISIONING or held is None or start is None:
             continue
         leases = [seen.lease_of(held.cluster, node) for node in held.nodes]
         own = all(lease is not None and lease.uid == status.uid for lease in leases)
-        if own or (status.uid, start) in seen.outcomes.handed_over:
+        if own or (status.uid, start) in seen.outcomes.handed_over | served:
             found.add((status.uid, start))
     return frozenset(found)
 
@@ -278,7 +278,7 @@ def _why_late(status: GPRStatus, scene: Scene) -> tuple[Cause, str]:
     cluster = status.assignment.cluster
     if cluster not in scene.seen.views:
         return Cause.CLUSTER_UNREACHABLE, cluster
-    skipped = next((c.node for c in reversed(status.checks) if not c.passed), None)
+    skipped = next((c.node for c in reversed(status.checks) if not c.passed and c.stage == "pre"), None)
     if skipped is not None:
         return Cause.CHECKS_FAILED, f"{cluster}/{skipped}"
     if _checks_run(status, scene):

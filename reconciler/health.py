@@ -1,7 +1,8 @@
 """What each node is to the planner, from the cluster's view, its agent's report and its own record. Pure.
 
 Never more of a pool than its isolation limit is taken out for health's sake: beyond it a node stays in service as
-Suspect until an admin raises `maxIsolated`. Nodes that others cordoned or that are silent do not count towards it.
+Suspect until an admin raises `maxIsolated`. Nodes that others cordoned or use, that do not fit their pool or that are
+silent do not count towards it.
 """
 
 from __future__ import annotations
@@ -10,14 +11,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from reconciler.clusters.port import ClusterView
+from reconciler.clusters.port import ClusterView, NodeView
 from reconciler.events import Event, Told
 from reconciler.facts import IN_SERVICE, NodeKey, Seen
-from schemas.base import Metadata
 from schemas.cluster import ClusterSpec, Pool
-from schemas.status import NodeRecord, NodeState
+from schemas.status import NodeMetadata, NodeRecord, NodeState
 
 DAY = timedelta(days=1)
+NAMED = 3
+"""Foreign pods of a node that are named."""
 AHEAD = timedelta(minutes=5)
 """How far an agent's clock may be ahead; what is dated later does not count."""
 ISOLATING = frozenset({NodeState.UNHEALTHY, NodeState.QUARANTINED})
@@ -79,7 +81,7 @@ def _record(evidence: Evidence, pool: Pool, node: str, verdict: Verdict) -> Node
     old, report = evidence.before.get(key), evidence.seen.reports.get(key)
     same = old is not None and old.reason == reason
     return NodeRecord(
-        metadata=Metadata(name=node),
+        metadata=NodeMetadata(name=node),
         cluster=evidence.cluster,
         pool=pool.name,
         state=state,
@@ -103,9 +105,22 @@ def _verdict(evidence: Evidence, node: str) -> Verdict | None:
     verdict = _kept(evidence.before.get(key), cleared, evidence.now) or _reported(evidence, key, cleared)
     if verdict is None and key in evidence.overdue:
         return NodeState.DIRTY, "NotClean", "its lease is over and it is not clean yet"
-    if verdict is None and view.cordoned:
+    return verdict or _unusable(view)
+
+
+def _unusable(view: NodeView) -> Verdict | None:
+    """Why a sound node is not free for anybody new; whoever has it already keeps it."""
+    if view.cordoned:
         return NodeState.CORDONED, "Cordoned", "somebody else took it out of service"
-    return verdict
+    if view.unfit:
+        text = f"it is not what its pool says: {view.unfit}; mend the node or the manifest"
+        return NodeState.UNFIT, "DoesNotFitPool", text
+    if view.foreign:
+        more = f" and {len(view.foreign) - NAMED} more" if len(view.foreign) > NAMED else ""
+        pods = ", ".join(sorted(view.foreign)[:NAMED])
+        text = f"GPU pods of no slice run there: {pods}{more}; it is free when they are gone"
+        return NodeState.OCCUPIED, "ForeignPods", text
+    return None
 
 
 def _reported(evidence: Evidence, key: NodeKey, cleared: datetime | None) -> Verdict | None:

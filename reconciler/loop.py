@@ -12,23 +12,28 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from reconciler import reports
-from reconciler.apply import Answers, CheckKey, Troubles, apply, observe
+from reconciler.apply import Answers, CheckKey, Troubles, announce, apply, compare, observe
 from reconciler.clusters.port import Busy, CheckResult, ClusterDriver, ClusterView
+from reconciler.clusters.pull import PATTERN as REPORTED
 from reconciler.decide import Decision, decide
 from reconciler.desired import Desired
 from reconciler.diff import Action, Do, actions, drifted
+from reconciler.drift import Drift, Looked
 from reconciler.events import Event, Told
 from reconciler.facts import Facts, LeaseKey, Outcomes, Seen, Wanted
+from reconciler.finding import found_in, with_found
 from reconciler.fold import fold
 from reconciler.handover import handed_over
 from reconciler.instants import next_wake
 from reconciler.leading import Leading
+from reconciler.noting import Noticeboard
 from reconciler.settings import Settings
 from reconciler.status import Files, render
 from reconciler.store.cache import DocumentCache
 from reconciler.store.port import Store
 from reconciler.store.writer import Postponed, outcome_of
 from reconciler.telling import summarised
+from reconciler.terms import terms_in
 from reconciler.world import at, build_snapshot
 from scheduler.snapshot import Snapshot
 from schemas.cluster import ClusterSpec
@@ -41,6 +46,8 @@ RETRY = timedelta(seconds=1)
 """How soon a start is tried again after somebody else's push came first: whoever that was may be dead.
 Also the shortest pause after a second look at one instant, so that actions that alternate never stop the time."""
 
+BRANCHES = (reports.PATTERN, REPORTED)
+"""What nodes and clusters say."""
 Drivers = Callable[[Mapping[str, ClusterSpec]], Mapping[str, ClusterDriver]]
 """Opens (or keeps open) a driver for every cluster in force."""
 
@@ -74,10 +81,15 @@ class Reconciler:
         *,
         adopt: bool = False,
         may_lead: Callable[[], bool] | None = None,
+        settled: Callable[[datetime, bool], bool] = lambda _, reachable: reachable,
     ) -> None:
-        """`may_lead` tells whether this process is elected; None: there is no election, the branch alone decides."""
+        """`may_lead` tells whether this process is elected; None: there is no election, the branch alone decides.
+
+        `settled` may put deciding off while the repository answers again and those who report to it have not yet.
+        """
         self._store = store
         self._drivers = drivers
+        self._settled = settled
         self._settings = settings
         self._desired = Desired(store, cache)
         self._leading = Leading(store, self._desired, settings, writer, adopt=adopt, may_lead=may_lead)
@@ -86,7 +98,8 @@ class Reconciler:
         self._checks: dict[CheckKey, Busy | tuple[CheckResult, ...]] = {}
         self._views: Mapping[str, ClusterView] = {}
         self._refusals: set[tuple[str, str, str]] = set()
-        self._troubles = Troubles()
+        self._troubles, self._drift, self._board = Troubles(), Drift(), Noticeboard()
+        self._looked = Looked({}, {})
         self._rendered: tuple[Wanted, object, Files] | None = None
         self._done: set[Action] = set()
         self._hurried: datetime | None = None
@@ -97,11 +110,10 @@ class Reconciler:
     def cycle(self, now: datetime) -> Cycle:
         """Steps 1 to 9 of docs/architecture.md; raises only what no later cycle can mend by itself."""
         self._pushed = ""
-        reachable = self._fetch()  # 1
+        reachable = self._settled(now, self._fetch())  # 1
         if not self._leading.leads(now, reachable):
             return self._reading(now, reachable)
-        wanted = self._read_desired(now, reachable)  # 2
-        seen = self._observe(wanted, now)  # 3
+        wanted, seen = self._observe(self._read_desired(now, reachable), now)  # 2, 3
         committed = self._facts()
         folded = fold(committed, wanted, seen, self._settings, now)  # 4
         decision = decide(self._before(committed), folded, wanted, seen, self._settings)  # 5
@@ -111,7 +123,7 @@ class Reconciler:
             return self._reading(now, reachable)
         facts = self._facts()
         answers = self._carry_out(wanted, at(facts, now), seen, now)  # 8
-        told = self._news.tell(events if held is None else ())  # 9
+        told = self._tell(events if held is None else (), wanted, seen, now)  # 9
         # Where nothing can be committed for a while, what is committed goes on without a pause all the same.
         waits = held is None or held >= now + self._settings.poll
         acted = waits and bool(set(answers.done) - self._done)
@@ -129,10 +141,12 @@ class Reconciler:
         """Everything from the remote; False when it cannot be reached, and we go on with what is known."""
         settings = self._settings
         try:
-            self._store.fetch([settings.main_branch, settings.status_branch, reports.PATTERN])
+            self._store.fetch([settings.main_branch, settings.status_branch, *BRANCHES])
         except Fault as fault:
             log.warning(
-                "repository not fetched reason=%s; committed starts and ends still happen", fault.reason
+                "repository not fetched reason=%s message=%s; committed starts and ends still happen",
+                fault.reason,
+                fault,
             )
             return False
         return True
@@ -161,15 +175,27 @@ class Reconciler:
         self._news.note_alarms(alarms, now)
         return self._desired.wanted(self._facts())
 
-    def _observe(self, wanted: Wanted, now: datetime) -> Seen:
-        views = observe(self._drivers(wanted.clusters), self._troubles, now)
+    def _observe(self, wanted: Wanted, now: datetime) -> tuple[Wanted, Seen]:
+        """What clusters and agents say, and the documents with the nodes that the clusters show."""
+        views = observe(self._drivers(wanted.manifests), self._troubles, now, wanted.manifests)
+        wanted = with_found(wanted, found_in(wanted, views))
         live = {s.uid for s in self._live()}
         self._checks = {key: value for key, value in self._checks.items() if key[0] in live}
         found = self._reports.read(wanted.clusters, now)
         self._handed_over = handed_over(self._live(), Seen(views, found, Outcomes({}, self._handed_over)))
         known = self._facts().requests
         self._filed = {key: self._filed.get(key, now) for key in wanted.filed if key not in known}
-        return Seen(views, found, Outcomes(self._checks, self._handed_over), self._filed)
+        self._looked = self._compare(wanted, views, now)
+        outcomes = Outcomes(self._checks, self._handed_over, self._drift.resting(self._looked, now))
+        return wanted, Seen(views, found, outcomes, self._filed, self._looked.differences)
+
+    def _compare(self, wanted: Wanted, views: Mapping[str, ClusterView], now: datetime) -> Looked:
+        """How the slices of every managed cluster that answers differ from what they should be."""
+        facts = self._facts()
+        managed = [name for name in sorted(views) if wanted.clusters[name].mode == "manage"]
+        terms = {name: terms_in(name, wanted, facts) for name in managed}
+        paused = frozenset(name for name in managed if wanted.clusters[name].paused)
+        return Looked(terms, compare(self._drivers(wanted.manifests), terms, self._troubles, now), paused)
 
     def _live(self) -> list[GPRStatus]:
         return [s for s in self._facts().requests.values() if s.phase in HOLDING]
@@ -209,7 +235,10 @@ class Reconciler:
     def _files(self, decision: Decision, wanted: Wanted) -> Files:
         """What `render` says, made anew only when something it reads differs: most cycles are quiet."""
         facts = decision.facts
-        state = (facts.requests, facts.nodes, facts.clusters, facts.usage, facts.held_deletions)
+        state = (
+            (facts.requests, facts.nodes, facts.clusters, facts.usage, facts.held_deletions),
+            (facts.found, facts.unmanaged),
+        )
         of = (state, decision.plan.order, self._desired.problems)
         if self._rendered is None or self._rendered[0] is not wanted or self._rendered[1] != of:
             files = render(facts, wanted, decision.plan.order, self._desired.problems)
@@ -218,12 +247,23 @@ class Reconciler:
 
     def _carry_out(self, wanted: Wanted, facts: Facts, seen: Seen, now: datetime) -> Answers:
         planned = actions(wanted, facts, seen, now, self._settings.start_tolerance)
-        answers = apply(planned, self._drivers(wanted.clusters), self._troubles, self._branch.stamp, now)
+        answers = apply(planned, self._drivers(wanted.manifests), self._troubles, self._branch.stamp, now)
         self._news.note(_drift(action, now) for action in drifted(planned, self._views))
+        self._news.note(self._drift.after(self._looked, answers.begun, answers.done, now))
         self._news.note(self._fresh_refusals(answers, now))
         self._checks |= answers.checks
         self._views = seen.views
         return answers
+
+    def _tell(
+        self, events: tuple[Event, ...], wanted: Wanted, seen: Seen, now: datetime
+    ) -> tuple[Event, ...]:
+        """In the log, and in the clusters that they are about; what a cluster does not take now waits for it."""
+        told = self._news.tell(events)
+        self._board.post(told, self._branch.stamp.term, wanted, self._facts())
+        waiting = self._board.waiting(seen.views.keys())
+        self._board.told(announce(self._drivers(wanted.manifests), waiting, self._troubles, now))
+        return told
 
     def _fresh_refusals(self, answers: Answers, now: datetime) -> list[Event]:
         """Each refusal is told once as long as it is met in every round."""

@@ -12,9 +12,10 @@ from reconciler.conditions import (
     without_condition,
     without_promise,
 )
-from reconciler.events import MARKS, Event, Told
+from reconciler.events import MARKS, Event, Told, mark_text
 from reconciler.facts import NodeKey, Scene, Turn
 from reconciler.handover import checked_nodes, failed_nodes, new_checks, with_check_results
+from reconciler.latency import with_latency
 from reconciler.spares import Spares
 from reconciler.world import home_of
 from scheduler.lifecycle import Event as Move
@@ -43,8 +44,9 @@ def running_turn(key: str, status: GPRStatus, scene: Scene, spares: Spares) -> T
         late = Condition(type=ENDED_LATE, reason=str(Cause.CONTROLLER_ABSENT), message=message, at=scene.now)
         return Turn(with_condition(ended, late), events, (Cause.CONTROLLER_ABSENT, "controller"))
     status, checked = with_check_results(key, status, scene)
+    status, slow = with_latency(key, status, scene)
     turn = _with_sound_nodes(key, status, scene, spares)
-    return Turn(turn.status, (*events, *checked, *turn.events), turn.cause)
+    return Turn(turn.status, (*events, *checked, *slow, *turn.events), turn.cause)
 
 
 def _with_marks(key: str, status: GPRStatus, now: datetime) -> tuple[GPRStatus, tuple[Event, ...]]:
@@ -54,7 +56,7 @@ def _with_marks(key: str, status: GPRStatus, now: datetime) -> tuple[GPRStatus, 
         if any(mark.percent == percent for mark in status.marks) or now < mark_time(status, percent):
             continue
         status = status.model_copy(update={"marks": (*status.marks, Mark(percent=percent, at=now))})
-        told.append(Event(now, reason, f"{key} has used {percent} % of its time", key))
+        told.append(Event(now, reason, mark_text(key, percent), key))
     return status, tuple(told)
 
 

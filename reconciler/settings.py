@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+from reconciler.credentials import Credentials
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -16,6 +18,9 @@ class Settings:
 
     state: Path
     """Folder for the mirror, the document cache and embedded clusters; may be lost at any time."""
+
+    credentials: Credentials | None = None
+    """Files that open the repository, from the variables EGS_GIT_…; they are read anew at every call of git."""
 
     main_branch: str = "main"
     """Branch that people write."""
@@ -43,3 +48,6 @@ class Settings:
 
     recheck_after: timedelta = timedelta(minutes=30)
     """A node that failed its checks before a start is tried again after this."""
+
+    report_every: timedelta = timedelta(minutes=5)
+    """How often an applier inside of a cluster reports when nothing changes; each report is a push."""

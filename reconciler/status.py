@@ -31,8 +31,10 @@ from schemas.status import (
     NodeRecord,
     NodeState,
     Phase,
+    PoolNodes,
     Reservation,
     Schedule,
+    UnmanagedNode,
     UsageRecord,
 )
 from schemas.strictyaml import FORBIDDEN, load
@@ -41,9 +43,11 @@ from schemas.yamltext import dump
 
 MAX_ROWS = 5000
 """Rows of one list in one file; about 150 bytes each, so that a file stays under 1 MB."""
+MAX_NAMES = 3500
+"""Names of nodes in one file; a name has 253 characters at most."""
 MAX_NODE_FILES = 1000
 """Entries of one folder; nodes beyond it are in the inventory only."""
-SEEN_ANEW = frozenset({NodeState.LOST, NodeState.CORDONED})
+SEEN_ANEW = frozenset({NodeState.LOST, NodeState.CORDONED, NodeState.UNFIT, NodeState.OCCUPIED})
 """States that the next look at the cluster tells again: their files are the first to be left out."""
 EVENTS_KEPT = timedelta(days=30)
 """Older event files are dropped; the branch's history has them as long as it lasts."""
@@ -52,7 +56,7 @@ OWN_BYTES = 1_000_000
 """Bound for files of our own; people's are smaller."""
 
 Files = dict[str, bytes]
-Record = GPRRecord | NodeRecord | UsageRecord | ControllerRecord
+Record = GPRRecord | NodeRecord | UsageRecord | ControllerRecord | Inventory | PoolNodes
 """A file of facts, read."""
 UNREADABLE = (UserError, ValueError)
 """What reading a file raises that somebody broke."""
@@ -69,6 +73,10 @@ def render(facts: Facts, wanted: Wanted, order: tuple[str, ...], problems: Itera
     for name in sorted(wanted.clusters):
         files[f"clusters/{name}/inventory.yaml"] = _document(_inventory(name, facts, wanted))
         files[f"clusters/{name}/schedule.yaml"] = _document(_schedule(name, facts, order))
+    for (cluster, pool), names in sorted(facts.found.items()):
+        for part, begin in enumerate(range(0, len(names), MAX_NAMES)):
+            named = PoolNodes(metadata=Metadata(name=pool), nodes=names[begin : begin + MAX_NAMES])
+            files[f"clusters/{cluster}/pools/{pool}/{part:03}.yaml"] = _document(named)
     for cluster in sorted(wanted.clusters):
         found = sorted(key for key in facts.nodes if key[0] == cluster)
         found.sort(key=lambda key: facts.nodes[key].state in SEEN_ANEW)
@@ -109,6 +117,7 @@ def event_rows(events: Iterable[Event]) -> list[dict[str, str]]:
             "reason": str(event.reason),
             "type": "Warning" if event.warning else "Normal",
             "request": event.request,
+            "slice": event.slice,
             "cluster": event.cluster,
             "node": event.node,
             "message": event.message,
@@ -137,6 +146,10 @@ def record_from(path: str, data: bytes) -> Record | None:
             return NodeRecord.model_validate_json(_json(data))
         case ["usage", _]:
             return UsageRecord.model_validate_json(_json(data))
+        case ["clusters", _, "inventory.yaml"]:
+            return Inventory.model_validate_json(_json(data))
+        case ["clusters", _, "pools", _, _]:
+            return PoolNodes.model_validate_json(_json(data))
         case ["controller.yaml"]:
             return ControllerRecord.model_validate_json(_json(data))
     return None
@@ -147,8 +160,10 @@ def facts_of(records: Mapping[str, Record], at: datetime, intent: str) -> Facts:
     requests: dict[str, GPRStatus] = {}
     nodes: dict[tuple[str, str], NodeRecord] = {}
     usage: dict[str, UsageRecord] = {}
+    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    unmanaged: dict[str, tuple[UnmanagedNode, ...]] = {}
     own: ControllerRecord | None = None
-    for path, record in records.items():
+    for path, record in sorted(records.items()):
         match record:
             case GPRRecord():
                 requests[f"{path.split('/')[1]}/{record.metadata.name}"] = record.status
@@ -156,10 +171,16 @@ def facts_of(records: Mapping[str, Record], at: datetime, intent: str) -> Facts:
                 nodes[(path.split("/")[1], record.metadata.name)] = record
             case UsageRecord():
                 usage[record.metadata.name] = record
+            case PoolNodes():
+                key = (path.split("/")[1], path.split("/")[3])
+                found[key] = (*found.get(key, ()), *record.nodes)
+            case Inventory() if record.unmanaged:
+                unmanaged[path.split("/")[1]] = record.unmanaged
             case ControllerRecord():
                 own = record
     clusters = {c.name: Reachability(c.reachable, c.since) for c in own.clusters} if own else {}
-    return Facts(at, intent, requests, nodes, clusters, usage, own.held_deletions if own else "")
+    held = own.held_deletions if own else ""
+    return Facts(at, intent, requests, nodes, clusters, usage, held, found, unmanaged)
 
 
 def events_from(data: bytes) -> list[dict[str, str]]:
@@ -274,6 +295,7 @@ def _inventory(cluster: str, facts: Facts, wanted: Wanted) -> Inventory:
         since=facts.at if reach is None else reach.since,
         pools=tuple(pools),
         nodes=tuple(nodes[:MAX_ROWS]),
+        unmanaged=facts.unmanaged.get(cluster, ()),
     )
 
 

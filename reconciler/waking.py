@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 from threading import Event, Lock
 from typing import Protocol
 
+from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.date import DateTrigger
 
@@ -58,7 +59,7 @@ class Progress:
     due: datetime | None = None  # when it begins next, while it rests; None: it was not started, or has ended
     tried: int = 0
     failing: str = ""  # why the last cycle failed; empty: it did not
-    leading: bool | None = None  # of the last cycle that ended well; None: there was none yet
+    leading: bool | None = None  # of the last cycle that read the repository; None: there was none yet
 
 
 class Waking:
@@ -67,7 +68,7 @@ class Waking:
     `watch` hears of each cycle that ended well, `tried` of every one; neither may take long or raise.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what may be left out is given by name
         self,
         reconciler: Cycling,
         clock: Clock,
@@ -76,6 +77,7 @@ class Waking:
         *,
         tried: Callable[[Attempt], None] = lambda _: None,
         fatal: Collection[str] = FATAL,
+        name: str = "loop",
     ) -> None:
         self._reconciler = reconciler
         self._clock = clock
@@ -85,7 +87,8 @@ class Waking:
         self._fatal = fatal
         self._real = SystemClock()
         self._pause = FIRST_PAUSE
-        self._scheduler = BackgroundScheduler(timezone="UTC")
+        threads = ThreadPoolExecutor(pool_kwargs={"thread_name_prefix": name})  # as the log has it
+        self._scheduler = BackgroundScheduler(timezone="UTC", executors={"default": threads})
         self._cycling = Lock()
         self._planning = Lock()
         self._woken = False
@@ -110,6 +113,8 @@ class Waking:
     def stop(self) -> None:
         """End after the cycle that is running, if one is."""
         self.ended.set()
+        with self._planning:
+            self._scheduler.remove_all_jobs()  # its thread would stumble over one that is due as it shuts down
         # Waiting for jobs inside of shutdown would hold the lock that the last cycle needs to plan its next.
         self._scheduler.shutdown(wait=False)
         with self._cycling:
@@ -124,6 +129,8 @@ class Waking:
             self._plan(min(at, self._soon()) if self._woken else at)
 
     def _plan(self, at: datetime) -> None:
+        if self.ended.is_set():
+            return
         self.progress = replace(self.progress, busy_since=None, due=at)
         self._scheduler.add_job(
             self._tick,
@@ -166,11 +173,14 @@ class Waking:
         begun_s = monotonic_s()
         cycle, reason = self._cycle()
         attempt = Attempt(monotonic_s() - begun_s, cycle, reason)
-        self.progress = replace(self.progress, failing=reason)
+        if cycle is None or not cycle.reachable:
+            self.progress = replace(self.progress, failing=reason or "RemoteUnreachable")
+        else:
+            self.progress = replace(self.progress, failing="", leading=cycle.leading)
         if cycle is None:
             pause, self._pause = self._pause, min(LONGEST_PAUSE, self._pause * 2)
             return attempt, pause
-        self.progress, self._pause = replace(self.progress, leading=cycle.leading), FIRST_PAUSE
+        self._pause = FIRST_PAUSE
         return attempt, max(timedelta(), (cycle.wake - self._clock.now()) / self._speed)
 
     def _cycle(self) -> tuple[Cycle | None, str]:

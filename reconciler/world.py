@@ -39,6 +39,7 @@ def manifest_pools(clusters: Mapping[str, ClusterSpec]) -> dict[PoolKey, Pool]:
                 spec.price_per_gpu_hour if pool.price_per_gpu_hour is None else pool.price_per_gpu_hour
             ),
             observed=spec.mode == "observe",
+            discovered=pool.discovered,
             windows=_maintenance(spec, pool.name, pool.node_names()),
         )
         for name, spec in clusters.items()

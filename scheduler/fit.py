@@ -41,7 +41,7 @@ class LimitViolation:
 
 
 def candidate_pools(spec: RequestSpec, slice_: SliceSpec, pools: Pools) -> tuple[PoolKey, ...]:
-    """Pools whose nodes fit and are enough, in order of preference; closed ones stay in.
+    """Pools whose nodes fit and are enough, or may become so, in order of preference; closed ones stay in.
 
     The order: the request's clusters (else the slice's), its shapes, the smallest node, the order of `pools`.
     """
@@ -115,7 +115,7 @@ def would_fit(spec: RequestSpec, slice_: SliceSpec, pools: Pools) -> str:
 def _fits(spec: RequestSpec, slice_: SliceSpec, pool: Pool) -> bool:
     return (
         pool.key[0] in _clusters(spec, slice_)
-        and len(pool.nodes) >= spec.nodes
+        and (pool.discovered or len(pool.nodes) >= spec.nodes)
         and pool.gpus_per_node >= spec.gpus_per_node
         and pool.memory_per_gpu >= spec.memory_per_gpu
         and (not spec.gpu_shapes or pool.gpu_shape in spec.gpu_shapes)

@@ -46,6 +46,7 @@ class Pool:
     price_per_gpu_hour: float = 0.0
     observed: bool = False  # mode observe: planned and shown, never started
     open: bool = True  # False: the cluster cannot be reached, running leases stand and nothing new starts
+    discovered: bool = False  # its nodes come and go, so that too few of them now rule nothing out
     windows: Mapping[str, tuple[Window, ...]] = field(default_factory=dict)
 
 

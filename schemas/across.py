@@ -37,8 +37,9 @@ class Place(NamedTuple):
 
     def __str__(self) -> str:
         pool = self.pool
+        size = "the nodes of its selector," if pool.discovered else f"{pool.size} nodes of"
         return (
-            f"{self.cluster}/{pool.name} has {pool.size} nodes of {pool.gpus_per_node} x {pool.gpu_shape} "
+            f"{self.cluster}/{pool.name} has {size} {pool.gpus_per_node} x {pool.gpu_shape} "
             f"with {pool.memory_per_gpu} GB"
         )
 
@@ -145,7 +146,8 @@ def _places(spec: RequestSpec, slice_: Slice, view: View) -> list[Place] | None:
 def _of_places(
     file: str, spec: RequestSpec, places: Sequence[Place], fitting: Sequence[Place]
 ) -> Iterator[Finding]:
-    if any(place.pool.size >= spec.nodes for place in fitting):
+    # How many nodes a selector finds only the controller can say; too few of them is its `FitsNowhere`.
+    if any(place.pool.discovered or place.pool.size >= spec.nodes for place in fitting):
         return
     shapes = {place.pool.gpu_shape for place in places}
     if spec.gpu_shapes and shapes.isdisjoint(spec.gpu_shapes):

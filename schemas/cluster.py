@@ -77,7 +77,7 @@ class Pool(Model):
         return self.nodes if isinstance(self.nodes, int) else len(self.nodes or ())
 
     @property
-    def finds_nodes(self) -> bool:
+    def discovered(self) -> bool:
         """True when its nodes are those that the cluster shows with its labels."""
         return self.selector is not None
 

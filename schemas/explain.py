@@ -21,12 +21,19 @@ from schemas.base import API_VERSION, Document
 from schemas.findings import Finding
 from schemas.jsonschemas import schema_of
 from schemas.strictyaml import Path
-from schemas.units import DURATION_PATTERN, INSTANT_PATTERN, LASTING_PATTERN, NAME_PATTERN
+from schemas.units import (
+    DURATION_PATTERN,
+    INSTANT_PATTERN,
+    LASTING_PATTERN,
+    LONG_NAME_PATTERN,
+    NAME_PATTERN,
+)
 
 _SHAPES = {
     DURATION_PATTERN: "a duration like 6h or 0d6h0m",
     LASTING_PATTERN: "a duration like 6h or 0d6h0m, above zero",
     INSTANT_PATTERN: "a time like 2026-11-21T08:00:00Z",
+    LONG_NAME_PATTERN: "a name of lower-case letters, digits, '-' and '.', at most 253",
     NAME_PATTERN: "a name of lower-case letters, digits and '-', at most 63",
 }
 """What to write where a pattern is asked for; patterns are for programs."""
@@ -50,6 +57,7 @@ _SENTENCES: dict[str, Callable[[Any], str]] = {
     "minItems": lambda bound: f"at least {bound} {'entry is' if bound == 1 else 'entries are'} needed",
     "maxItems": lambda bound: f"at most {bound} entries are allowed",
     "maxLength": lambda bound: f"at most {bound} characters are allowed",
+    "minProperties": lambda bound: f"at least {bound} {'field is' if bound == 1 else 'fields are'} needed",
     "maxProperties": lambda bound: f"at most {bound} fields are allowed",
     "enum": lambda values: f"allowed: {', '.join(map(str, values))}",
     "const": lambda value: f"allowed: {value}",

@@ -18,6 +18,7 @@ from schemas.status import (
     GPRRecord,
     Inventory,
     NodeRecord,
+    PoolNodes,
     Schedule,
     UsageRecord,
 )
@@ -29,6 +30,7 @@ MACHINE_KINDS: tuple[type[Document], ...] = (
     AgentReport,
     NodeRecord,
     Inventory,
+    PoolNodes,
     Schedule,
     UsageRecord,
     ControllerRecord,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 
 from schemas.approval import Approval
 from schemas.base import Document
-from schemas.cluster import Cluster
+from schemas.cluster import Cluster, Pool
 from schemas.findings import Finding
 from schemas.gpr import GPR, GPRTemplate, Wish
 from schemas.project import Project
@@ -22,6 +23,8 @@ def inside(file: str, document: Document) -> Iterator[Finding]:
         case GPR() | GPRTemplate():
             yield from _of_wish(file, document.spec)
         case Cluster():
+            yield from _of_access(file, document)
+            yield from _of_selectors(file, document)
             yield from _of_names(file, document)
             yield from _of_maintenance(file, document)
             yield from _of_health(file, document)
@@ -41,8 +44,6 @@ def _of_wish(file: str, wish: Wish) -> Iterator[Finding]:
         message = f"memoryPerGpu {memory} is taken as MiB: {memory_gb(memory)} GB"
         fix = f"write memoryPerGpu: {memory_gb(memory)}"
         yield Finding(file, "MemoryInMiB", message, ("spec", "memoryPerGpu"), fix)
-    if wish.sharing not in (None, "dedicated"):
-        yield _idle(file, "sharing", "nodes are handed over whole")
     if wish.idle_timeout is not None:
         yield _idle(file, "idleTimeout", "nobody looks whether the GPUs are used")
     if wish.preemptible is False:
@@ -60,6 +61,46 @@ def _of_admins(file: str, project: Project) -> Iterator[Finding]:
             message = f"several admins would file approvals as {admin.handle}"
             yield Finding(file, "DuplicateAdmin", message, ("spec", "admins", i))
         seen.add(admin.handle)
+
+
+LABEL_KEY = re.compile(
+    r"(?=.{1,317}$)([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
+)
+
+
+def _of_access(file: str, cluster: Cluster) -> Iterator[Finding]:
+    access, products = cluster.spec.access, Counter(shape.product for shape in cluster.spec.shapes)
+    if access is not None and cluster.spec.driver != "kubernetes" and access.ways != ("pull",):
+        yield Finding(file, "OnlyKubernetes", "a simulated cluster is not reached", ("spec", "access"))
+    if access is not None and len(access.ways) != 1:
+        named = " and ".join(access.ways) or "none"
+        yield Finding(file, "OneAccess", f"ways to reach it: {named}", ("spec", "access"))
+    elif access is not None and access.context is not None and access.kubeconfig is None:
+        yield Finding(file, "OneAccess", "a context is one of a kubeconfig", ("spec", "access", "context"))
+    for i, shape in enumerate(cluster.spec.shapes):
+        if products[shape.product] > 1:
+            message = f"several shapes for product {shape.product}"
+            yield Finding(file, "DuplicateProduct", message, ("spec", "shapes", i, "product"))
+
+
+def _of_selectors(file: str, cluster: Cluster) -> Iterator[Finding]:
+    for i, pool in enumerate(cluster.spec.pools):
+        at: Path = ("spec", "pools", i)
+        if (pool.nodes is None) == (pool.selector is None):
+            which = "neither nodes nor selector" if pool.nodes is None else "both nodes and selector"
+            yield Finding(file, "NodesOrSelector", f"pool {pool.name} has {which}", at)
+        if pool.selector is not None and cluster.spec.driver != "kubernetes":
+            message = "the nodes of a simulated cluster are counted or named"
+            yield Finding(file, "OnlyKubernetes", message, (*at, "selector"))
+        yield from _of_labels(file, pool, at)
+
+
+def _of_labels(file: str, pool: Pool, at: Path) -> Iterator[Finding]:
+    for key in pool.selector or ():
+        if not LABEL_KEY.fullmatch(key):
+            yield Finding(
+                file, "BadLabel", f"{key[:100]!r} is no label key", (*at, "selector", key), on_key=True
+            )
 
 
 def _of_names(file: str, cluster: Cluster) -> Iterator[Finding]:
@@ -80,6 +121,7 @@ def _of_names(file: str, cluster: Cluster) -> Iterator[Finding]:
 def _of_maintenance(file: str, cluster: Cluster) -> Iterator[Finding]:
     pools = {pool.name for pool in cluster.spec.pools}
     nodes = {name for pool in cluster.spec.pools for name in pool.node_names()}
+    finds = any(pool.discovered for pool in cluster.spec.pools)  # then only the cluster knows its nodes
     for i, window in enumerate(cluster.spec.maintenance):
         at: Path = ("spec", "maintenance", i)
         if window.end <= window.begin:
@@ -89,7 +131,7 @@ def _of_maintenance(file: str, cluster: Cluster) -> Iterator[Finding]:
             ("UnknownNode", "nodes", window.nodes, nodes),
         ):
             for j, name in enumerate(names):
-                if name not in known:
+                if name not in known and not (field == "nodes" and finds):
                     yield Finding(file, rule, f"no such {field[:-1]}: {name}", (*at, field, j))
 
 

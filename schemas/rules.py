@@ -167,6 +167,26 @@ _ACROSS = (
     Rule("DuplicateNode", "error", "Nodes of a cluster have different names.", "rename one of the two"),
     Rule("UnknownPool", "error", "A maintenance names a pool the cluster does not have.", "correct the name"),
     Rule("UnknownNode", "error", "A maintenance names a node the cluster does not have.", "correct the name"),
+    Rule(
+        "NodesOrSelector",
+        "error",
+        "A pool has its nodes by number or name, or by a selector.",
+        "give nodes or selector, one of the two",
+    ),
+    Rule("BadLabel", "error", "A selector's keys are Kubernetes label keys.", "correct the key"),
+    Rule(
+        "OneAccess",
+        "error",
+        "A cluster is reached in exactly one way.",
+        "keep one of inCluster, kubeconfig, secret and pull; context goes with kubeconfig",
+    ),
+    Rule(
+        "OnlyKubernetes",
+        "error",
+        "A simulated cluster cannot be reached, and finds no nodes.",
+        "delete the field, or set driver: kubernetes",
+    ),
+    Rule("DuplicateProduct", "error", "A device's product is one shape.", "keep one of the two"),
     Rule("EndBeforeBegin", "error", "A window ends after it begins.", "correct begin or end"),
     Rule("BadThresholds", "error", "clearTemperature is at most maxTemperature.", "lower clearTemperature"),
     Rule(

@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from schemas.approval import ApprovalLimit
-from schemas.base import Document, Model
+from schemas.base import Document, Metadata, Model
 from schemas.gpr import RequestSpec
-from schemas.units import Duration, Instant
+from schemas.units import Duration, Instant, LongName
 
 
 class Phase(StrEnum):
@@ -78,9 +78,14 @@ class Assignment(Model):
 
 
 class Check(Model):
-    """One check of one node, before a start or after an end."""
+    """One check of one node: before a start, while it runs, after an end."""
 
-    stage: Annotated[Literal["pre", "post"], Field(description="pre: before the start; post: after the end.")]
+    stage: Annotated[
+        Literal["pre", "run", "post"],
+        Field(
+            description="pre: before the start; run: between its nodes, only what failed last; post: after the end."
+        ),
+    ]
     node: Annotated[str, Field(description="Node it looked at.")]
     name: Annotated[str, Field(description="What was checked.")]
     passed: Annotated[bool, Field(description="Whether the node passed.")]
@@ -176,8 +181,18 @@ class GpuReport(Model):
     reasons: Annotated[tuple[str, ...], Field(description="Faults that hold, worst first.")] = ()
 
 
+class NodeMetadata(Metadata):
+    """The name of what is called after a node."""
+
+    name: Annotated[LongName, Field(description="Name of the node.")]
+
+
 class AgentReport(Document):
     """`report.yaml` on an agent's own branch; written on change only."""
+
+    metadata: Annotated[
+        NodeMetadata, Field(description="Its name: the node's, unless several watch one node.")
+    ]
 
     kind: Annotated[Literal["AgentReport"], Field(description="Kind of document.")] = "AgentReport"
     cluster: Annotated[str, Field(description="Cluster of the node.")]
@@ -202,12 +217,15 @@ class NodeState(StrEnum):
     CORDONED = "Cordoned"  # somebody else took it out
     DIRTY = "Dirty"  # its lease is over, its drain is not
     LOST = "Lost"  # the cluster does not know it, or it is silent
+    UNFIT = "Unfit"  # it is not what its pool's manifest says
+    OCCUPIED = "Occupied"  # GPU pods of nobody's slice run on it
 
 
 class NodeRecord(Document):
     """`nodes/<cluster>/<node>.yaml`: a node that is, or was within a day, not simply Ready."""
 
     kind: Annotated[Literal["Node"], Field(description="Kind of document.")] = "Node"
+    metadata: Annotated[NodeMetadata, Field(description="The node's name.")]
     cluster: Annotated[str, Field(description="Cluster of the node.")]
     pool: Annotated[str, Field(description="Pool of the node.")]
     state: Annotated[NodeState, Field(description="What it is to the planner.")]
@@ -241,6 +259,23 @@ class InventoryNode(Model):
     lease: Annotated[str | None, Field(description="slice/name of the request that holds it.")] = None
 
 
+class UnmanagedNode(Model):
+    """A GPU node that no pool has: shown, never touched."""
+
+    name: Annotated[str, Field(description="Name of the node.")]
+    product: Annotated[str, Field(description="GPU product, as the cluster labels it.")]
+    gpus: Annotated[int, Field(description="Its GPUs.")]
+
+
+class PoolNodes(Document):
+    """`clusters/<cluster>/pools/<pool>/<part>.yaml`: the nodes that a pool with a selector has."""
+
+    kind: Annotated[Literal["PoolNodes"], Field(description="Kind of document.")] = "PoolNodes"
+    nodes: Annotated[
+        tuple[str, ...], Field(description="Names of its nodes, or a part of them, sorted.")
+    ] = ()
+
+
 class Inventory(Document):
     """`clusters/<cluster>/inventory.yaml`."""
 
@@ -250,6 +285,9 @@ class Inventory(Document):
     since: Annotated[Instant, Field(description="When `reachable` last changed.")]
     pools: Annotated[tuple[InventoryPool, ...], Field(description="Counts by pool.")] = ()
     nodes: Annotated[tuple[InventoryNode, ...], Field(description="Only nodes leased or not Ready.")] = ()
+    unmanaged: Annotated[
+        tuple[UnmanagedNode, ...], Field(description="GPU nodes outside every pool, the first 1000.")
+    ] = ()
 
 
 class Reservation(Model):

@@ -22,6 +22,8 @@ INSTANT_PATTERN = (
 """The years are bounded so that adding any duration to an instant stays within what a `datetime` can hold."""
 NAME_PATTERN = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
 LONG_NAME_PATTERN = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$"
+LONGEST_NAME = 253
+"""Characters of a name with dots, as Kubernetes has it."""
 MIB_ABOVE = 4096
 """No GPU has more than 4 TB of memory, so a larger figure can only be MiB (the vendor's SDK passes 81920)."""
 
@@ -114,7 +116,7 @@ LongName = Annotated[
     str,
     Field(
         pattern=LONG_NAME_PATTERN,
-        max_length=253,
+        max_length=LONGEST_NAME,
         description="lower-case letters, digits, '-' and '.', at most 253",
         examples=["ip-10-0-0-1.example.internal"],
     ),

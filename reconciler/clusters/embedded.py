@@ -24,6 +24,7 @@ from reconciler.clusters.port import (
     CheckResult,
     ClusterView,
     Difference,
+    Done,
     LeaseRef,
     Note,
     Refused,
@@ -83,6 +84,10 @@ class EmbeddedCluster:
         """A slice is nothing but its namespaces here, so only they can be missing or too many."""
         return self._call(now, False, lambda s: (s.world, differing(s, slices)))
 
+    def ensure_fleet(self, stamp: Stamp, now: datetime) -> Answer:  # noqa: ARG002 - the port has it
+        """Nothing can differ here but slices."""
+        return self._call(now, False, lambda s: (s.world, Done()))
+
     def ensure_slice(self, terms: SliceTerms, stamp: Stamp, now: datetime) -> Answer:
         """Exactly these namespaces belong to the slice."""
         return self._call(now, True, lambda s: slice_ensured(s, terms, stamp))
@@ -120,6 +125,9 @@ class EmbeddedCluster:
     def announce(self, notes: tuple[Note, ...], now: datetime) -> None:
         """Kept in the state, where `notes` finds them."""
         self._call(now, True, lambda s: (announced(s, notes), None))
+
+    def close(self) -> None:
+        """Nothing is held between calls."""
 
     def notes(self) -> tuple[Note, ...]:
         """What was announced, oldest first."""

@@ -169,6 +169,8 @@ class ClusterView:
     slices: Mapping[str, tuple[str, ...]]  # slice -> its namespaces that exist
     workloads: tuple[WorkloadView, ...] = ()
     unmanaged: tuple[UnmanagedNode, ...] = ()
+    served: frozenset[tuple[str, datetime]] = frozenset()
+    """Leases, by uid and start, that had all their nodes once: where another process does the work, and says so."""
 
 
 class ClusterDriver(Protocol):
@@ -178,7 +180,10 @@ class ClusterDriver(Protocol):
         """What is."""
 
     def differences(self, slices: tuple[SliceTerms, ...], now: datetime) -> tuple[Difference, ...]:
-        """What of these slices is not as `ensure_slice` would leave it. Changes nothing."""
+        """What is not as `ensure_slice` and, where it bears no slice, `ensure_fleet` would leave it. Changes nothing."""
+
+    def ensure_fleet(self, stamp: Stamp, now: datetime) -> Answer:
+        """What `differences` says of no slice is put right: nodes' marks, and what the cluster needs as a whole."""
 
     def ensure_slice(self, terms: SliceTerms, stamp: Stamp, now: datetime) -> Answer:
         """Exactly these namespaces exist and are the slice's own, with all it needs; others lose the mark only."""
@@ -220,3 +225,6 @@ class ClusterDriver(Protocol):
 
     def announce(self, notes: tuple[Note, ...], now: datetime) -> None:
         """Tell the people who look at the cluster only. One note is told once, however often it is given."""
+
+    def close(self) -> None:
+        """Let go of the connection; no call comes after it."""

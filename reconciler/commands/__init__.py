@@ -1,7 +1,7 @@
 """The commands over a repository: what people ask of it and change in it.
 
 Found by `egs` through the entry-point group `egs.commands`. Modules named after a group (`asking`, `showing`,
-`changing`) hold the command lines alone; the work behind each is imported when it runs.
+`changing`, `watching`, `entering`, `installing`) hold the command lines alone; the work behind each is imported when it runs.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add every command of this package to the app of `egs`."""
-    from reconciler.commands import asking, changing, showing
+    from reconciler.commands import asking, changing, entering, installing, showing, watching
 
     asking.register(app)
     showing.register(app)
+    watching.register(app)
     changing.register(app)
+    entering.register(app)
+    installing.register(app)

@@ -18,6 +18,7 @@ from reconciler.commands.errors import WrongUse
 from reconciler.commands.output import working
 from reconciler.commands.source import MAIN, STATUS, Changes, no_main
 from reconciler.commands.worktree import person
+from reconciler.credentials import from_environment
 from reconciler.settings import Settings
 from reconciler.store.address import parse
 from reconciler.store.cache import DocumentCache
@@ -134,12 +135,13 @@ def cache_folder() -> Path:
 
 
 def _mirrored(remote: str, mirror: Path, stack: contextlib.ExitStack) -> GitStore:
+    credentials = from_environment(os.environ)
     try:
-        return GitStore(remote, mirror)
+        return GitStore(remote, mirror, credentials=credentials)
     except (UserError, OSError) as error:
         # In use by another command, or a home that cannot be written: neither keeps anybody from reading.
         if isinstance(error, UserError) and error.reason != "MirrorInUse":
             raise
     private = tempfile.mkdtemp(prefix="egs-")
     stack.callback(shutil.rmtree, private, ignore_errors=True)
-    return GitStore(remote, Path(private))
+    return GitStore(remote, Path(private), credentials=credentials)

@@ -7,7 +7,7 @@ from typing import Any
 
 from reconciler.commands import output, tables
 from reconciler.commands.errors import NotFound, WrongUse
-from reconciler.commands.happenings import Filter, events
+from reconciler.commands.happenings import Filter, event_row, events
 from reconciler.commands.output import Form, parsed
 from reconciler.commands.source import opened
 from reconciler.commands.state import State, clock, read_state
@@ -219,7 +219,7 @@ def get_events(repo: str | None, wanted: Filter, limit: int, form: Form) -> None
     if wanted.reason is not None and wanted.reason not in set(Told):
         raise WrongUse(str(NotFound("reason", wanted.reason, set(Told))))
     with opened(repo) as source:
-        rows: Rows = [_event_row(row) for row in events(source, wanted, limit)]
+        rows: Rows = [event_row(row) for row in events(source, wanted, limit)]
     _answer(
         rows,
         form,
@@ -233,11 +233,6 @@ def get_events(repo: str | None, wanted: Filter, limit: int, form: Form) -> None
         ),
         "no such event",
     )
-
-
-def _event_row(row: dict[str, str]) -> dict[str, Any]:
-    names = ("at", "reason", "type", "request", "cluster", "node", "message")
-    return {name: row.get(name) for name in names}
 
 
 def get_problems(repo: str | None, form: Form) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from reconciler.commands.source import Source
 from reconciler.status import events_from
@@ -25,7 +26,7 @@ class Filter:
         slice_, _, name = row.get("request", "").partition("/")
         node = row.get("node", "")
         return (
-            self.slice in (None, slice_)
+            self.slice in (None, slice_ or row.get("slice"))
             and self.gpr in (None, name, row.get("request"))
             and self.node in (None, node, f"{row.get('cluster')}/{node}")
             and self.cluster in (None, row.get("cluster"))
@@ -41,7 +42,7 @@ def events(source: Source, wanted: Filter, limit: int) -> list[EventRow]:
     store, tip = status
     files = {e.path: e.oid for e in store.diff(None, tip) if e.path.startswith("events/") and e.oid}
     found: list[EventRow] = []
-    for path in sorted(files, key=_age, reverse=True):
+    for path in sorted(files, key=age, reverse=True):
         oid = files[path]
         rows = events_from(store.read([oid])[oid])
         found += [row for row in reversed(rows) if wanted.takes(row)]
@@ -50,7 +51,13 @@ def events(source: Source, wanted: Filter, limit: int) -> list[EventRow]:
     return found[:limit]
 
 
-def _age(path: str) -> tuple[str, str, int]:
+def event_row(row: EventRow) -> dict[str, Any]:
+    """An event as data: every field, absent ones as None."""
+    names = ("at", "reason", "type", "request", "cluster", "node", "message")
+    return {name: row.get(name) for name in names}
+
+
+def age(path: str) -> tuple[str, str, int]:
     """`events/<day>/<hour>-<part>.yaml` as what orders it; parts are numbers."""
     _, day, file = path.split("/", 2)
     hour, _, part = file.removesuffix(".yaml").partition("-")

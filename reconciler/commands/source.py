@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Protocol
 
 from reconciler.branch import Loaded
 from reconciler.commands.errors import NotAllowed, WrongUse
+from reconciler.store.address import is_remote
 from reconciler.store.cache import DocumentCache
 from reconciler.store.port import Outcome, Person, Store
 from schemas.check import File
@@ -26,9 +26,6 @@ STATUS = "egs/status"
 
 Changes = Mapping[str, bytes | None]
 """New contents by path; None deletes the file."""
-
-_SSH = re.compile(r"(?!(https?|file):)([^/@]*@)?[^/@:]+:")
-_PASSWORD = re.compile(r"^([^:/@]*(?:://[^:/@]*)?):(?!//).*@")
 
 
 class Source(Protocol):
@@ -78,7 +75,7 @@ def opened(repo: str | None) -> Iterator[Source]:
         try:
             yield _open(given, stack)
         except UserError as error:
-            if error.reason in {"UnsupportedRemote", "BadBranch", "BadObjectId", "BadPath"}:
+            if error.reason in {"UnsupportedRemote", "BadCredentials", "BadBranch", "BadObjectId", "BadPath"}:
                 raise WrongUse(str(error), error.reason) from error
             raise
 
@@ -88,10 +85,7 @@ def _open(given: str | None, stack: contextlib.ExitStack) -> Source:
     from reconciler.commands.folder import Folder
     from reconciler.commands.worktree import WorkTree
 
-    if given is not None and _is_foreign(given):
-        shown = _PASSWORD.sub(r"\1:***@", given)
-        raise WrongUse(f"{shown}: this release speaks to paths, file:// and http(s):// only")
-    if given is not None and "://" in given:
+    if given is not None and is_remote(given):
         return stack.enter_context(Bare.opened(given))
     folder = _root(Path.cwd()) if given is None else Path(given).expanduser()
     if not folder.is_dir():
@@ -102,14 +96,6 @@ def _open(given: str | None, stack: contextlib.ExitStack) -> Source:
         return stack.enter_context(Bare.opened(str(folder)))
     tree = WorkTree(folder.resolve()) if (folder / ".git").exists() else None
     return stack.enter_context(Folder.opened(folder.resolve(), tree))
-
-
-def _is_foreign(given: str) -> bool:
-    """Whether it is an address of a transport that is not spoken here: `ssh://…`, or `git@host:path`."""
-    scheme, separator, _ = given.partition("://")
-    if separator:
-        return scheme.lower() not in ("file", "http", "https")
-    return _SSH.match(given) is not None and not Path(given).exists()
 
 
 def _root(start: Path) -> Path:

@@ -2,7 +2,7 @@
 
 A remote is a folder, `file://`, `http://`, `https://`, `ssh://` or ssh's short form `user@host:path`. Credentials in
 a URL are taken out of it at once: they travel to git in its environment as a header, for as long as it talks to
-the remote, and appear in no argument list, file or message. Credentials in files: `reconciler.store.credentials`.
+the remote, and appear in no argument list, file or message. Credentials in files: `reconciler.store.opening`.
 """
 
 from __future__ import annotations

@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+from reconciler.credentials import Credentials
 from reconciler.store import names, objects
 from reconciler.store.address import parse
-from reconciler.store.credentials import Credentials, opening
 from reconciler.store.fetching import Fetcher
 from reconciler.store.mirror import TRACKING, Limits, Mirror
+from reconciler.store.opening import opening
 from reconciler.store.port import Commit, Draft, Entry, Outcome
 from reconciler.store.process import TIMED_OUT, Helper, read_exactly, read_line
 from schemas.errors import Fault

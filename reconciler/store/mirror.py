@@ -24,8 +24,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from reconciler.credentials import Credentials
 from reconciler.store.address import Address
-from reconciler.store.credentials import Credentials
 from reconciler.store.process import Git
 from schemas.errors import Fault, UserError
 

@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypeVar, cast
 
+from reconciler.credentials import Credentials
 from reconciler.store.address import Address, scrubbed
-from reconciler.store.credentials import Credentials, Opening, opening
+from reconciler.store.opening import Opening, opening
 from reconciler.store.refusals import NOT_STARTED
 from schemas.errors import Fault, UserError
 

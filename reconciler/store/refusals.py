@@ -6,7 +6,7 @@ C locale, so its words are those below; whatever is not among them is told as gi
 
 from __future__ import annotations
 
-from reconciler.store.credentials import REASON
+from reconciler.store.opening import REASON
 from schemas.errors import Fault
 
 NOT_STARTED = 125  # what coreutils say when a command could not be started; git itself never exits so
@@ -21,7 +21,7 @@ _PASSWORD = (
 # The first that is found counts: a changed host key is told by ssh in the words for an unknown one too.
 _MEANINGS = (
     (
-        "IDENTIFICATION HAS CHANGED",
+        "has changed and you have requested strict checking",
         _HOST_KEY,
         "the server's host key is another one than in known_hosts: either it was changed, or somebody stands in "
         "between; ask the server's owner before you replace the line in known_hosts",

@@ -5,22 +5,42 @@ A driver joins with a class that has the methods of `Rig` and its name in `RIGS`
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 from reconciler.clusters.embedded import EmbeddedCluster
 from reconciler.clusters.faults import ApiFails, DrainHangs, NodeCordoned, NodeDies
+from reconciler.clusters.kubernetes.api import Api, Json
+from reconciler.clusters.kubernetes.driver import KubernetesCluster
+from reconciler.clusters.kubernetes.informer import key_of
+from reconciler.clusters.kubernetes.names import NAMESPACE_SLICE, SLICE
 from reconciler.clusters.port import ClusterDriver
 from reconciler.clusters.world import Job
-from schemas.cluster import ClusterSpec
+from schemas.cluster import Admission, ClusterSpec, Exit, ProductShape
+from tests.support.kube import Plane, cpu_node, gpu_node
+from tests.support.kubelet import Kubelets
 
 SPEC = ClusterSpec.model_validate_json(
     """{"driver": "embedded", "pools": [
     {"name": "h100", "gpuShape": "H100-80GB", "gpusPerNode": 8, "memoryPerGpu": 80, "nodes": 3, "rdma": true},
     {"name": "l4", "gpuShape": "L4-24GB", "gpusPerNode": 1, "memoryPerGpu": 24, "nodes": ["small"]}]}"""
 )
+KUBERNETES_SPEC = SPEC.model_copy(
+    update={
+        "driver": "kubernetes",
+        "exit": Exit(force=False),
+        "admission": Admission(mode="none"),
+        "shapes": tuple(
+            ProductShape(
+                product=f"NVIDIA-{p.gpu_shape}", gpu_shape=p.gpu_shape, memory_per_gpu=p.memory_per_gpu
+            )
+            for p in SPEC.pools
+        ),
+    }
+)
+"""The same, as it looks in a real cluster. Pods that hang are waited for: the suite wants to see them do so."""
 
 
 class Rig(Protocol):
@@ -45,6 +65,9 @@ class Rig(Protocol):
 
     def hang(self, node: str, at: datetime, until: datetime) -> None:
         """Workloads of the node do not stop before `until`."""
+
+    def close(self) -> None:
+        """The test is over."""
 
 
 class EmbeddedRig:
@@ -72,5 +95,135 @@ class EmbeddedRig:
     def hang(self, node: str, at: datetime, until: datetime) -> None:
         self._cluster.inject(DrainHangs(node=node, at=at, until=until))
 
+    def close(self) -> None:
+        """Nothing is open."""
 
-RIGS: list[Callable[[Path], Rig]] = [EmbeddedRig]
+
+class KubernetesRig:
+    """A real control plane; its kubelets move when the suite's time does."""
+
+    def __init__(self, plane: Plane) -> None:
+        self._plane, self._kubelets = plane, Kubelets(plane.api)
+        self._now = datetime.min.replace(tzinfo=UTC)
+        self._cuts: list[tuple[datetime, datetime, bool]] = []
+        self._opened: list[KubernetesCluster] = []
+        self._labels: dict[str, str] = {}
+        for pool in KUBERNETES_SPEC.pools:
+            for name in pool.node_names():
+                labels = {"nvidia.com__gpu.memory": str(pool.memory_per_gpu * 1024)}
+                product = "NVIDIA-" + pool.gpu_shape
+                plane.api.create("/api/v1/nodes", gpu_node(name, pool.gpus_per_node, product, **labels))
+        plane.api.create("/api/v1/nodes", cpu_node("cpu-1"))
+        self.restart()
+
+    def restart(self) -> None:
+        api = self._plane.connect()
+        self._intercept(api)
+        cluster = KubernetesCluster("east", KUBERNETES_SPEC, api)
+        self._opened.append(cluster)
+        self.driver = cast(ClusterDriver, Settled(cluster, self._settle))
+
+    def close(self) -> None:
+        """No thread of a test outlives it."""
+        for cluster in self._opened:
+            cluster.close()
+
+    def submit(self, namespace: str, name: str, gpus: int, now: datetime) -> None:
+        found = self._plane.api.get(f"/api/v1/namespaces/{namespace}")
+        where = placed(found["metadata"]["labels"][NAMESPACE_SLICE]) if gpus else {}
+        body = stateful(name, namespace, gpus, **where)
+        self._plane.api.create(f"/apis/apps/v1/namespaces/{namespace}/statefulsets", body)
+
+    def cordon(self, node: str, at: datetime) -> None:
+        self._plane.api.merge(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": True}})
+
+    def kill(self, node: str, at: datetime) -> None:
+        self._kubelets.kill(node, at)
+
+    def cut(self, at: datetime, until: datetime, acted: bool) -> None:
+        self._cuts.append((at, until, acted))
+
+    def hang(self, node: str, at: datetime, until: datetime) -> None:
+        self._kubelets.hang(node, at, until)
+
+    def _settle(self, now: datetime) -> None:
+        self._now = now
+        self._kubelets.settle(now, self._caught_up)
+
+    def _caught_up(self) -> bool:
+        return caught_up(self._plane.api, self._opened)
+
+    def _intercept(self, api: Api) -> None:
+        """Calls fail in the suite's time: before they are sent, or after the server acted."""
+        client = api._client
+        through = client.call_api
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            cut = next((c for c in self._cuts if c[0] <= self._now < c[1]), None)
+            if cut is None:
+                return through(*args, **kwargs)
+            if cut[2]:
+                through(*args, **kwargs)
+            raise ConnectionResetError("cut by the test")
+
+        client.call_api = call  # type: ignore[method-assign]
+
+
+class Settled:
+    """A driver whose every call finds the cluster at rest at the call's own instant."""
+
+    def __init__(self, driver: KubernetesCluster, settle: Callable[[datetime], None]) -> None:
+        self._driver, self._settle = driver, settle
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._driver, name)
+
+        def settled(*args: Any) -> Any:
+            self._settle(args[-1])
+            return call(*args)
+
+        return settled
+
+
+def caught_up(api: Api, drivers: Iterable[KubernetesCluster]) -> bool:
+    """Every driver has seen what there is; a watch is always a moment behind."""
+    for path, attribute in (("/api/v1/nodes", "_nodes"), ("/api/v1/pods", "_pods")):
+        there = {key_of(item): int(item["metadata"]["resourceVersion"]) for item in api.items(path)}
+        for driver in drivers:
+            if driver._parts is not None and getattr(driver, attribute)._versions != there:
+                return False
+    return True
+
+
+def placed(slice_: str) -> Json:
+    """What admission gives to a GPU pod of a slice."""
+    return {
+        "nodeSelector": {SLICE: slice_},
+        "tolerations": [{"key": SLICE, "operator": "Equal", "value": slice_, "effect": "NoSchedule"}],
+    }
+
+
+def stateful(name: str, namespace: str, gpus: int, replicas: int = 1, **spec: object) -> Json:
+    """A workload whose pods come back under their names."""
+    limits = {"nvidia.com/gpu": str(gpus)} if gpus else {}
+    container = {"name": "main", "image": "example.com/train", "resources": {"limits": limits}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "replicas": replicas,
+            "serviceName": name,
+            "podManagementPolicy": "Parallel",
+            "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container], **spec}},
+        },
+    }
+
+
+RIGS = ("embedded", "kubernetes")
+
+
+def open_rig(name: str, folder: Path, plane: Callable[[], Plane]) -> Rig:
+    """The rig of that name; `plane` gives an empty control plane, or skips the test."""
+    return EmbeddedRig(folder) if name == "embedded" else KubernetesRig(plane())

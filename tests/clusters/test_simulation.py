@@ -8,10 +8,10 @@ import pytest
 
 from reconciler.clusters.embedded import EmbeddedCluster
 from reconciler.clusters.faults import CheckFails, DrainHangs, GpuFails, NodeCordoned, NodeDies
-from reconciler.clusters.open import open_cluster
-from reconciler.clusters.port import Busy, Done, LeaseRef, Stamp
+from reconciler.clusters.open import Ground, open_cluster
+from reconciler.clusters.port import Busy, Done, LeaseRef, SliceTerms, Stamp
 from reconciler.clusters.world import Job, Pace
-from schemas.cluster import ClusterSpec
+from schemas.cluster import Access, ClusterSpec
 from schemas.errors import Fault, UserError
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
@@ -31,7 +31,7 @@ def spec(nodes: int | list[str] = 2, driver: str = "embedded") -> ClusterSpec:
 def cluster(*faults, leased=(A,), state=None) -> EmbeddedCluster:
     """A cluster whose slice `vision` holds the nodes `leased`."""
     made = EmbeddedCluster("east", spec(), state, faults)
-    made.ensure_slice("vision", ("vision-train",), STAMP, NOW)
+    made.ensure_slice(SliceTerms("vision", ("vision-train",)), STAMP, NOW)
     for node in leased:
         made.add(node, LEASE, STAMP, NOW)
     return made
@@ -47,9 +47,9 @@ def phases(c: EmbeddedCluster, now: datetime) -> dict[str, str]:
 
 def results(c: EmbeddedCluster, stage="pre", node=A, now=NOW, lease=LEASE):
     """Name -> passed of a finished stage."""
-    busy = c.check(node, stage, lease, now)
+    busy = c.check(node, stage, lease, STAMP, now)
     assert isinstance(busy, Busy)
-    done = c.check(node, stage, lease, busy.until)
+    done = c.check(node, stage, lease, STAMP, busy.until)
     assert not isinstance(done, Busy)
     return done
 
@@ -155,7 +155,7 @@ def test_a_namespace_that_leaves_its_slice_loses_its_gpus():
     """C2, C6."""
     c = cluster()
     c.submit(job("train"), NOW)
-    c.ensure_slice("vision", ("other",), STAMP, NOW)
+    c.ensure_slice(SliceTerms("vision", ("other",)), STAMP, NOW)
     assert phases(c, NOW) == {"train": "Pending"}
 
 
@@ -220,14 +220,14 @@ def test_old_results_are_not_given_out():
     """F4: a request that comes back to a node after a while finds it checked as it is now."""
     c = cluster(CheckFails(node=A, check="NcclLatency", at=NOW, times=1))
     first = results(c)
-    assert c.check(A, "pre", LEASE, NOW + 10 * MINUTE) == first
+    assert c.check(A, "pre", LEASE, STAMP, NOW + 10 * MINUTE) == first
     assert all(r.passed for r in results(c, now=NOW + 30 * MINUTE))
 
 
 def test_checks_that_nobody_asked_about_for_long_begin_anew():
     c = cluster(leased=())
-    c.check(A, "pre", LEASE, NOW)
-    assert c.check(A, "pre", LEASE, NOW + HOUR) == Busy(
+    c.check(A, "pre", LEASE, STAMP, NOW)
+    assert c.check(A, "pre", LEASE, STAMP, NOW + HOUR) == Busy(
         NOW + HOUR + Pace().check, "pre checks of node h100-1 run"
     )
 
@@ -370,7 +370,15 @@ def test_a_file_that_is_no_state_is_named_and_left_alone(tmp_path, content):
 
 
 def test_the_driver_follows_from_the_manifest(tmp_path):
-    assert open_cluster("east", spec(), tmp_path).observe(NOW).nodes[A].ready
-    with pytest.raises(UserError) as caught:
-        open_cluster("west", spec(driver="kubernetes"), tmp_path)
-    assert caught.value.reason == "DriverMissing"
+    ground = Ground(tmp_path)
+    assert open_cluster("east", spec(), ground).observe(NOW).nodes[A].ready
+    for access, reason in (
+        (None, "ClusterAccessMissing"),  # no cluster runs us
+        (Access(secret="west"), "ClusterAccessMissing"),
+        (Access(kubeconfig="west"), "ClusterAccessMissing"),
+        (Access(pull=True), "DriverMissing"),
+    ):
+        west = spec(driver="kubernetes").model_copy(update={"access": access})
+        with pytest.raises(UserError) as caught:
+            open_cluster("west", west, ground)
+        assert caught.value.reason == reason

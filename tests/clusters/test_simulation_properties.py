@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from reconciler.clusters.embedded import EmbeddedCluster
 from reconciler.clusters.faults import DrainHangs, NodeCordoned, NodeDies
-from reconciler.clusters.port import ClusterView, LeaseRef, Stamp
+from reconciler.clusters.port import ClusterView, LeaseRef, SliceTerms, Stamp
 from reconciler.clusters.world import Job
 from schemas.cluster import ClusterSpec
 
@@ -85,7 +85,7 @@ def new(faults=(), state: Path | None = None) -> EmbeddedCluster:
     """A cluster with two slices whose namespaces are named as they are."""
     cluster = EmbeddedCluster("east", SPEC, state, faults)
     for slice_ in SLICES:
-        cluster.ensure_slice(slice_, (slice_,), Stamp(0, 0), NOW)
+        cluster.ensure_slice(SliceTerms(slice_, (slice_,)), Stamp(0, 0), NOW)
     return cluster
 
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from reconciler.clusters.embedded import EmbeddedCluster
-from reconciler.clusters.port import LeaseRef, Stamp
+from reconciler.clusters.port import LeaseRef, SliceTerms, Stamp
 from reconciler.clusters.world import Job
 from schemas.cluster import ClusterSpec
 
@@ -46,7 +46,7 @@ def test_a_process_killed_at_any_instant_leaves_a_whole_state(tmp_path, writes_b
 def test_drivers_that_share_a_state_lose_nothing(tmp_path):
     """Two controllers and a person at once, each with an object of its own."""
     state = tmp_path / "east.json"
-    EmbeddedCluster("east", SPEC, state).ensure_slice("red", ("red",), Stamp(1, 0), NOW)
+    EmbeddedCluster("east", SPEC, state).ensure_slice(SliceTerms("red", ("red",)), Stamp(1, 0), NOW)
     mine = [EmbeddedCluster("east", SPEC, state) for _ in range(3)]
 
     def submit(worker: int) -> None:

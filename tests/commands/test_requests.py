@@ -9,6 +9,7 @@ from typing import ClassVar
 import pytest
 
 from reconciler.commands import bare as bare_module
+from reconciler.credentials import Credentials
 from reconciler.store.git import GitStore
 from reconciler.store.port import Outcome
 from tests.commands.rig import (
@@ -287,8 +288,8 @@ class _Rival(GitStore):
             )
         return super().push(branch, new, expected)
 
-    def __init__(self, remote: str, mirror: Path) -> None:
-        super().__init__(remote, mirror)
+    def __init__(self, remote: str, mirror: Path, credentials: Credentials) -> None:
+        super().__init__(remote, mirror, credentials=credentials)
         self._mirror_remote = remote
 
 

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.credentials import Credentials
 from reconciler.store.git import GitStore
 from reconciler.store.memory import MemoryRemote, MemoryStore
 from reconciler.store.port import Store
-from tests.support import repos
+from tests.support import repos, servers
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class World:
     go_down: Callable[[], None]
 
 
-@pytest.fixture(params=["memory", "file", "http"])
+@pytest.fixture(params=["memory", "file", "http", "ssh"])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     with ExitStack() as stack:
         if request.param == "memory":
@@ -35,7 +36,22 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
         url = str(repo)
         if request.param == "http":
             url = stack.enter_context(repos.serve(repo.parent)) + "/repo.git"
-        yield _on_git(repo, url, tmp_path, stack)
+        credentials = None
+        if request.param == "ssh":
+            server: servers.Sshd = request.getfixturevalue("sshd")
+            url, credentials = (
+                f"{server.url}{repo}",
+                Credentials(None, ssh_key=server.key, known_hosts=server.known_hosts),
+            )
+        yield _on_git(repo, url, tmp_path, stack, credentials)
+
+
+@pytest.fixture(scope="session")
+def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Sshd]:
+    if servers.SSHD is None:
+        pytest.skip("sshd is not installed (openssh-server)")
+    with servers.sshd(tmp_path_factory.mktemp("sshd")) as running:
+        yield running
 
 
 def _in_memory() -> World:
@@ -50,11 +66,11 @@ def _in_memory() -> World:
     return World(lambda: MemoryStore(remote), remote.delete, forbid, go_down)
 
 
-def _on_git(repo: Path, url: str, folder: Path, stack: ExitStack) -> World:
+def _on_git(repo: Path, url: str, folder: Path, stack: ExitStack, credentials: Credentials | None) -> World:
     mirrors = iter(range(100))
 
     def store() -> Store:
-        opened = GitStore(url, folder / f"mirror-{next(mirrors)}")
+        opened = GitStore(url, folder / f"mirror-{next(mirrors)}", credentials=credentials)
         stack.callback(opened.close)
         return opened
 

@@ -7,9 +7,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from reconciler.clusters.port import Busy, Done, LeaseRef, Refused, Stamp, WorkloadView
+from reconciler.clusters.port import (
+    Busy,
+    ClusterView,
+    Done,
+    LeaseRef,
+    Refused,
+    SliceTerms,
+    Stamp,
+    WorkloadView,
+)
 from schemas.errors import Fault
-from tests.clusters.rig import RIGS, Rig
+from tests.clusters.rig import RIGS, Rig, open_rig
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
@@ -19,18 +28,25 @@ SPEECH = LeaseRef("gpr-00000002-bbbb", "speech/tune", "speech", NOW + HOUR)
 A = "h100-1"
 
 
-@pytest.fixture(params=RIGS, ids=lambda rig: rig.__name__)
+@pytest.fixture(params=RIGS)
 def rig(request, tmp_path):
     """A cluster with the namespaces of two slices and nothing leased."""
-    made = request.param(tmp_path)
-    made.driver.ensure_slice("vision", ("vision-train",), FIRST, NOW)
-    made.driver.ensure_slice("speech", ("speech-dev",), FIRST, NOW)
-    return made
+    made = open_rig(request.param, tmp_path, lambda: request.getfixturevalue("kube"))
+    made.driver.ensure_slice(SliceTerms("vision", ("vision-train",)), FIRST, NOW)
+    made.driver.ensure_slice(SliceTerms("speech", ("speech-dev",)), FIRST, NOW)
+    assert made.driver.ensure_fleet(FIRST, NOW) == Done()
+    yield made
+    made.close()
 
 
 def workload(rig: Rig, name: str, now: datetime) -> WorkloadView:
     """The workload of that name as it is."""
-    return next(w for w in rig.driver.observe(now).workloads if w.name == name)
+    return workloads(rig.driver.observe(now))[name]
+
+
+def workloads(view: ClusterView) -> dict[str, WorkloadView]:
+    """By the name that a person gave; a StatefulSet's only pod bears it with a number."""
+    return {w.name.removesuffix("-0"): w for w in view.workloads}
 
 
 def finish(call, now: datetime):
@@ -46,7 +62,7 @@ def finish(call, now: datetime):
 
 def check(rig: Rig, node: str, stage, lease: LeaseRef, now: datetime):
     """The results of a stage, waited for."""
-    return finish(lambda t: rig.driver.check(node, stage, lease, t), now)
+    return finish(lambda t: rig.driver.check(node, stage, lease, FIRST, t), now)
 
 
 # --- what is ---
@@ -74,15 +90,15 @@ def test_a_silent_node_is_not_ready(rig):
 
 def test_slices_are_seen_with_exactly_their_namespaces(rig):
     """C2: namespaces come, and go again."""
-    rig.driver.ensure_slice("vision", ("vision-train", "vision-dev"), FIRST, NOW)
+    rig.driver.ensure_slice(SliceTerms("vision", ("vision-train", "vision-dev")), FIRST, NOW)
     assert rig.driver.observe(NOW).slices["vision"] == ("vision-dev", "vision-train")
-    rig.driver.ensure_slice("vision", ("vision-dev",), FIRST, NOW)
+    rig.driver.ensure_slice(SliceTerms("vision", ("vision-dev",)), FIRST, NOW)
     assert rig.driver.observe(NOW).slices["vision"] == ("vision-dev",)
 
 
 def test_a_namespace_of_another_slice_is_not_taken_over(rig):
     """C1: a slice is a boundary."""
-    answer = rig.driver.ensure_slice("speech", ("vision-train",), SECOND_TERM, NOW)
+    answer = rig.driver.ensure_slice(SliceTerms("speech", ("vision-train",)), SECOND_TERM, NOW)
     assert isinstance(answer, Refused)
     assert answer.reason == "NamespaceTaken"
 
@@ -94,8 +110,9 @@ def test_a_slice_goes_only_when_it_holds_no_node(rig):
     assert isinstance(refused, Refused)
     assert refused.reason == "SliceHoldsNodes"
     rig.driver.remove(A, VISION.uid, FIRST, NOW)
-    assert rig.driver.remove_slice("vision", FIRST, NOW) == Done()
-    assert list(rig.driver.observe(NOW).slices) == ["speech"]
+    answer, at = finish(lambda t: rig.driver.remove_slice("vision", FIRST, t), NOW)
+    assert answer == Done()
+    assert list(rig.driver.observe(at).slices) == ["speech"]
 
 
 # --- handing over and taking back ---
@@ -137,13 +154,13 @@ def test_every_write_may_be_repeated(rig):
     """A controller that crashed repeats what it may have done."""
     d = rig.driver
     writes = [
-        lambda: d.ensure_slice("vision", ("vision-train",), FIRST, NOW),
+        lambda: d.ensure_slice(SliceTerms("vision", ("vision-train",)), FIRST, NOW),
         lambda: d.add(A, VISION, FIRST, NOW),
         lambda: d.isolate(A, "Xid79", FIRST, NOW),
         lambda: d.restore(A, FIRST, NOW),
         lambda: d.evict(A, VISION.uid, NOW, FIRST, NOW),
         lambda: d.remove(A, VISION.uid, FIRST, NOW),
-        lambda: d.remove_slice("vision", FIRST, NOW),
+        lambda: finish(lambda t: d.remove_slice("vision", FIRST, t), NOW)[0],
     ]
     for write in writes:
         assert write() == Done()
@@ -168,15 +185,17 @@ def test_a_lease_may_get_another_end(rig):
         pytest.param(lambda d, s: d.remove(A, VISION.uid, s, NOW), id="remove"),
         pytest.param(lambda d, s: d.isolate(A, "Xid79", s, NOW), id="isolate"),
         pytest.param(lambda d, s: d.restore(A, s, NOW), id="restore"),
-        pytest.param(lambda d, s: d.ensure_slice("vision", ("other",), s, NOW), id="ensure_slice"),
+        pytest.param(
+            lambda d, s: d.ensure_slice(SliceTerms("vision", ("other",)), s, NOW), id="ensure_slice"
+        ),
         pytest.param(lambda d, s: d.remove_slice("speech", s, NOW), id="remove_slice"),
     ],
 )
 def test_an_older_controller_changes_nothing(rig, write):
     """A paused leader wakes up after another one acted."""
     rig.driver.add(A, VISION, SECOND_TERM, NOW)
-    rig.driver.ensure_slice("vision", ("vision-train",), SECOND_TERM, NOW)
-    rig.driver.ensure_slice("speech", ("speech-dev",), SECOND_TERM, NOW)
+    rig.driver.ensure_slice(SliceTerms("vision", ("vision-train",)), SECOND_TERM, NOW)
+    rig.driver.ensure_slice(SliceTerms("speech", ("speech-dev",)), SECOND_TERM, NOW)
     before = rig.driver.observe(NOW)
     answer = write(rig.driver, Stamp(1, 99))
     assert isinstance(answer, Refused)
@@ -197,8 +216,8 @@ def test_removing_an_earlier_lease_leaves_the_present_one_alone(rig):
 
 
 def test_a_removed_slice_is_not_brought_back_by_an_older_controller(rig):
-    rig.driver.remove_slice("vision", SECOND_TERM, NOW)
-    assert isinstance(rig.driver.ensure_slice("vision", ("vision-train",), FIRST, NOW), Refused)
+    finish(lambda t: rig.driver.remove_slice("vision", SECOND_TERM, t), NOW)
+    assert isinstance(rig.driver.ensure_slice(SliceTerms("vision", ("vision-train",)), FIRST, NOW), Refused)
     assert "vision" not in rig.driver.observe(NOW).slices
 
 
@@ -235,7 +254,7 @@ def test_removal_sends_gpu_workloads_back_to_pending_and_leaves_cpu_ones(rig):
     assert answer == Done()
     view = rig.driver.observe(at)
     assert (view.nodes[A].lease, view.nodes[A].draining) == (None, False)
-    assert {w.name: w.phase for w in view.workloads} == {"train": "Pending", "web": "Running"}
+    assert {name: w.phase for name, w in workloads(view).items()} == {"train": "Pending", "web": "Running"}
 
 
 def test_eviction_has_gpus_free_at_the_instant_given(rig):
@@ -317,12 +336,12 @@ def test_finished_checks_are_not_run_again_for_the_same_lease(rig):
     results, at = check(rig, A, "pre", VISION, NOW)
     rig.kill(A, at + MINUTE)
     later = replace(VISION, end=VISION.end + MINUTE)
-    assert rig.driver.check(A, "pre", later, at + 10 * MINUTE) == results
+    assert rig.driver.check(A, "pre", later, FIRST, at + 10 * MINUTE) == results
 
 
 def test_another_lease_is_checked_anew(rig):
     _, at = check(rig, A, "pre", VISION, NOW)
-    assert isinstance(rig.driver.check(A, "pre", SPEECH, at), Busy)
+    assert isinstance(rig.driver.check(A, "pre", SPEECH, FIRST, at), Busy)
 
 
 def test_a_silent_node_fails_its_checks(rig):
@@ -333,7 +352,7 @@ def test_a_silent_node_fails_its_checks(rig):
 
 
 def test_a_node_that_is_gone_fails_at_once(rig):
-    results = rig.driver.check("nowhere", "pre", VISION, NOW)
+    results = rig.driver.check("nowhere", "pre", VISION, FIRST, NOW)
     assert not isinstance(results, Busy)
     assert not any(r.passed for r in results)
 
@@ -363,7 +382,7 @@ def test_an_api_that_does_not_answer_is_a_fault_with_its_reason(rig):
     for call in (
         lambda: rig.driver.observe(NOW),
         lambda: rig.driver.add(A, VISION, FIRST, NOW),
-        lambda: rig.driver.check(A, "pre", VISION, NOW),
+        lambda: rig.driver.check(A, "pre", VISION, FIRST, NOW),
     ):
         with pytest.raises(Fault) as caught:
             call()
@@ -388,7 +407,7 @@ def test_everything_survives_a_restart(rig):
     before = rig.driver.observe(at)
     rig.restart()
     assert rig.driver.observe(at) == before
-    assert rig.driver.check("h100-3", "pre", SPEECH, at) == results
+    assert rig.driver.check("h100-3", "pre", SPEECH, FIRST, at) == results
 
 
 def test_two_controllers_see_one_cluster(rig):

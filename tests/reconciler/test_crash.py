@@ -131,9 +131,9 @@ def test_every_life_takes_a_term_of_its_own(walked):
 class ActsFirst(Reconciler):
     """Carries a decision out before it is committed."""
 
-    def _observe(self, wanted: Wanted, now: datetime) -> Seen:
-        self.seen = super()._observe(wanted, now)
-        return self.seen
+    def _observe(self, wanted: Wanted, now: datetime) -> tuple[Wanted, Seen]:
+        wanted, self.seen = super()._observe(wanted, now)
+        return wanted, self.seen
 
     def _commit(
         self, decision: Decision, wanted: Wanted, events: tuple[Event, ...], *, reachable: bool
@@ -154,7 +154,7 @@ def test_planted_marks_that_are_not_persisted_are_noticed(tmp_path: Path, monkey
         return request_file(key, status.model_copy(update={"marks": ()}))
 
     def late_kills(number: int, kind: str) -> Iterator[str]:
-        if kind == "push" and 128 < number < 134:
+        if kind == "push" and 142 < number < 152:
             yield "after"
 
     monkeypatch.setattr(branch, "request_file", forgetful)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 
-from reconciler.clusters.port import ClusterView, LeaseRef, NodeView
+from reconciler.clusters.port import ClusterView, Difference, LeaseRef, NodeView
 from reconciler.diff import Action, Do, actions, drifted
-from reconciler.facts import Facts, Seen, Wanted
+from reconciler.facts import Facts, Outcomes, Seen, Wanted
 from reconciler.world import manifest_pools
-from schemas.cluster import Cluster
+from schemas.cluster import Checks, Cluster
 from schemas.gpr import RequestSpec
 from schemas.project import Project
 from schemas.slice import Slice
@@ -204,7 +205,55 @@ def test_the_spare_is_there_before_the_bad_node_leaves(
     assert done({"a/x": moved}, view(held), at(10)) == want
 
 
+def fleet(*found: Difference, resting: bool = False) -> Seen:
+    rest = frozenset({("east", ""), ("east", "a")}) if resting else frozenset[tuple[str, str]]()
+    return replace(view({}), differences={"east": found}, outcomes=Outcomes(resting=rest))
+
+
+@pytest.mark.parametrize(
+    ("seen", "want"),
+    [
+        pytest.param(fleet(), [], id="nothing differs"),
+        pytest.param(fleet(Difference("a", "Role a/egs", "missing")), ["ENSURE_SLICE a"], id="something of a slice"),
+        pytest.param(fleet(Difference("", "Node h100-1", "changed")), ["ENSURE_FLEET "], id="something of no slice"),
+        pytest.param(
+            fleet(Difference("", "Node h100-1", "changed"), Difference("a", "Role a/egs", "missing"), resting=True), [],
+            id="but not in a quarrel",
+        ),
+    ],
+)  # fmt: skip
+def test_what_differs_is_put_right(seen: Seen, want: list[str]) -> None:
+    assert done({}, seen, at(0)) == want
+    assert done({}, seen, at(0), "observe") == []
+
+
+@pytest.mark.parametrize(
+    ("begun", "notice", "nodes", "want"),
+    [
+        pytest.param(0, 10, 2, ["CHECK h100-1", "CHECK h100-2"], id="while it runs"),
+        pytest.param(0, 59.5, 2, ["EVICT h100-1", "EVICT h100-2"], id="not when its time is over"),
+        pytest.param(0, 10, 1, [], id="not on one node"),
+    ],
+)
+def test_nodes_of_a_running_request_are_measured(
+    begun: int, notice: float, nodes: int, want: list[str]
+) -> None:
+    """F6."""
+    names = tuple(f"h100-{i}" for i in range(1, nodes + 1))
+    running = {"a/x": request("a/x", Phase.PROVISIONED, names, begun)}
+    manifests = wanted()
+    checks = Checks(latency_interval=timedelta(minutes=5))
+    east = manifests.clusters["east"].model_copy(update={"checks": checks})
+    manifests = replace(manifests, clusters={"east": east})
+    found = actions(
+        manifests, Facts(at(notice), "c0", running), view(dict.fromkeys(names, "a/x")), at(notice), TOLERANCE
+    )
+    assert [f"{a.do.name} {a.node}" for a in found] == want
+    assert {a.stage for a in found if a.do is Do.CHECK} <= {"run"}
+
+
 def test_the_order_of_kinds_is_the_order_of_work() -> None:
     assert sorted(Do) == [
-        Do.REMOVE, Do.RESTORE, Do.ISOLATE, Do.EVICT, Do.ENSURE_SLICE, Do.CHECK, Do.ADD, Do.REMOVE_SLICE,
+        Do.REMOVE, Do.RESTORE, Do.ISOLATE, Do.EVICT, Do.ENSURE_FLEET, Do.ENSURE_SLICE, Do.CHECK, Do.ADD,
+        Do.REMOVE_SLICE,
     ]  # fmt: skip

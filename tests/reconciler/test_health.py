@@ -7,11 +7,12 @@ from datetime import timedelta
 import pytest
 
 from reconciler.clusters.port import ClusterView, NodeView
-from reconciler.facts import Seen
+from reconciler.facts import Facts, Seen
 from reconciler.health import judge_nodes
-from schemas.base import Metadata
+from reconciler.status import facts_from, render
 from schemas.cluster import Cluster, ClusterSpec
-from schemas.status import AgentReport, NodeRecord, NodeState
+from schemas.status import AgentReport, NodeMetadata, NodeRecord, NodeState
+from tests.reconciler.test_diff import wanted
 from tests.support.world import at, cluster, parsed
 
 NOW = at(100)
@@ -35,7 +36,7 @@ def seen(nodes: int, bad: int = 0, silent: int = 0, cordoned: int = 0) -> Seen:
 def report(node: str, *faults: int, healthy: bool = False) -> AgentReport:
     times = tuple(at(minute) for minute in faults)
     return AgentReport(
-        metadata=Metadata(name=node),
+        metadata=NodeMetadata(name=node),
         cluster="east",
         node=node,
         at=NOW,
@@ -71,6 +72,45 @@ def test_never_more_than_a_tenth_of_a_pool_is_isolated(nodes: int, bad: int, wan
 def test_silent_and_cordoned_nodes_do_not_count_towards_the_limit() -> None:
     records = judge_nodes({"east": spec(10)}, seen(10, bad=1, silent=3, cordoned=2), {}, frozenset(), NOW)
     assert states(records) == {NodeState.UNHEALTHY: 1, NodeState.CORDONED: 2, NodeState.LOST: 3}
+
+
+@pytest.mark.parametrize(
+    ("view", "want"),
+    [
+        pytest.param({}, "Ready", id="a sound node"),
+        pytest.param({"foreign": ("ml/a",)}, "Occupied ForeignPods: GPU pods of no slice run there: ml/a; it is free",
+                     id="a pod of nobody's slice"),
+        pytest.param({"foreign": tuple(f"ml/{i}" for i in range(5))},
+                     "Occupied ForeignPods: GPU pods of no slice run there: ml/0, ml/1, ml/2 and 2 more;",
+                     id="many pods"),
+        pytest.param({"unfit": "4 GPUs, not 8"}, "Unfit DoesNotFitPool: it is not what its pool says: 4 GPUs, not 8;",
+                     id="other GPUs than its pool says"),
+        pytest.param({"unfit": "4 GPUs, not 8", "cordoned": True}, "Cordoned Cordoned: somebody",
+                     id="a cordon is named first"),
+        pytest.param({"foreign": ("ml/a",), "ready": False}, "Lost NodeNotReady", id="a silent node is silent first"),
+    ],
+)  # fmt: skip
+def test_what_keeps_a_sound_node_from_serving(view: dict[str, object], want: str) -> None:
+    """A12, G2: neither counts towards the pool's isolation limit."""
+    node = NodeView(**{"name": "h100-1", "pool": "h100", "ready": True, **view})  # type: ignore[arg-type]
+    looked = Seen({"east": ClusterView(NOW, {"h100-1": node}, {})})
+    records = judge_nodes({"east": spec(1)}, looked, {}, frozenset(), NOW)
+    found = [f"{r.state} {r.reason}: {r.message}" for r in records.values()] or ["Ready"]
+    assert [text[: len(want)] for text in found] == [want]
+
+
+def test_a_node_may_have_any_name_that_kubernetes_allows() -> None:
+    name = "ip-10-0-0-1.eu-west-1.compute.internal"
+    pool = {"name": "h100", "gpuShape": "H100-80GB", "gpusPerNode": 8, "memoryPerGpu": 80, "nodes": [name]}
+    records = judge_nodes(
+        {"east": spec(1, pools=[pool])}, Seen({"east": ClusterView(NOW, {}, {})}), {}, frozenset(), NOW
+    )
+    facts = Facts(NOW, nodes=records)
+    files = {
+        path: data for path, data in render(facts, wanted(), (), ()).items() if path.startswith("nodes/")
+    }
+    assert list(files) == [f"nodes/east/{name}.yaml"]
+    assert facts_from(files, NOW, "").nodes == records
 
 
 def test_who_was_out_first_stays_out() -> None:
@@ -140,7 +180,7 @@ def test_quarantine_and_its_end(
     known = {}
     if before is not None:
         known[("east", "h100-1")] = NodeRecord(
-            metadata=Metadata(name="h100-1"), cluster="east", pool="h100", state=NodeState.QUARANTINED,
+            metadata=NodeMetadata(name="h100-1"), cluster="east", pool="h100", state=NodeState.QUARANTINED,
             reason=before, message="so", since=at(80),
         )  # fmt: skip
     words = [] if cleared is None else [{"node": "h100-1", "at": f"{at(cleared):%Y-%m-%dT%H:%M:%SZ}"}]

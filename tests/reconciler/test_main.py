@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -54,7 +56,7 @@ def test_a_repository_with_requests_has_to_be_adopted_first(tmp_path: Path) -> N
     assert status == 0, out
 
 
-def test_a_cluster_without_a_driver_stops_nobody_else(tmp_path: Path) -> None:
+def test_a_cluster_that_cannot_be_reached_stops_nobody_else(tmp_path: Path) -> None:
     """Principle 6: one bad cluster never stops the others."""
     files = {
         "project.yaml": project(),
@@ -66,7 +68,7 @@ def test_a_cluster_without_a_driver_stops_nobody_else(tmp_path: Path) -> None:
     repo = fleet(tmp_path, {path: text.encode() for path, text in files.items()})
     status, _, err = done(repo, tmp_path, "adopt")
     assert status == 0, err
-    assert "DriverMissing" in err
+    assert "reason=ClusterAccessMissing" in err
     assert "GPRProvisioning request=a/one cluster=east" in err
 
 
@@ -100,3 +102,64 @@ def test_run_ends_well_on_a_signal(tmp_path: Path, number: int) -> None:
     _, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     assert repos.tip(repo, "egs/status")
+
+
+def test_a_push_is_seen_at_once_when_the_forge_tells_of_it(tmp_path: Path) -> None:
+    """Issue §4: a webhook (HMAC) that wakes the loop; the next look by itself would be an hour away."""
+    files = {"project.yaml": project(), "clusters/east.yaml": cluster(), "slices/a/slice.yaml": slice_("a")}
+    repo = fleet(tmp_path, {path: text.encode() for path, text in files.items()})
+    secrets = tmp_path / "secrets"
+    secrets.write_text("a secret of ours\n")
+    words = ["run", "--repo", f"lab={repo}", "--state", str(tmp_path / "state"), "--poll", "3600"]
+    process = start([*words, "--listen", "127.0.0.1:0", "--hook-secrets", str(secrets)])
+    assert process.stderr is not None
+    port, filed = "", ""
+    for line in process.stderr:
+        port = port or "".join(re.findall(r"listening host=127.0.0.1 port=(\d+)", line))
+        if "ControllerTookOver" in line:
+            repos.commit(repo, {"slices/a/gprs/x.yaml": gpr("a", "x").encode()})
+            url = f"http://127.0.0.1:{port}/hooks/push/lab"
+            hook = urllib.request.Request(url, b"{}", {"X-Gitlab-Token": "a secret of ours"})
+            assert urllib.request.urlopen(hook, timeout=10).status == 202
+        if "GPRCreated request=a/x" in line:
+            filed = line
+            break
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        assert 'egs_leading{repo="lab"} 1.0' in answer.read().decode()
+    process.terminate()
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert filed
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        pytest.param(["--listen", "everywhere"], "WrongUse", id="an address that is none"),
+        pytest.param(["--listen", "192.0.2.1:80"], "ListenFailed", id="an address of another machine"),
+        pytest.param(["--hook-secrets", "no-such"], "WrongUse", id="secrets without a server"),
+        pytest.param(["--listen", ":0", "--hook-secrets", "no-such"], "HookSecretMissing", id="no such file"),
+        pytest.param(["--repo", "elsewhere/fleet.git"], "WrongUse", id="two repositories of one name"),
+    ],
+)
+def test_options_of_the_server_that_cannot_be_are_one_sentence(
+    tmp_path: Path, words: list[str], reason: str
+) -> None:
+    status, out, err = done(fleet(tmp_path, {"project.yaml": project().encode()}), tmp_path, "run", *words)
+    assert (status, out) == (2 if reason == "WrongUse" else 1, "")
+    assert f"({reason})" in err.splitlines()[-1]
+
+
+def test_with_several_repositories_each_line_of_the_log_names_the_repository(tmp_path: Path) -> None:
+    repo = fleet(tmp_path, {p: d for p, d in example_files().items() if "/gprs/" not in p})
+    words = ["run", "--repo", str(repo), "--repo", "gone=/no/such/place", "--state", str(tmp_path / "state")]
+    process = start(words)
+    assert process.stderr is not None
+    missing = {"WARNING gone_0 ", "INFO fleet_0 "}
+    for line in process.stderr:
+        missing = {text for text in missing if text not in line}
+        if not missing:
+            break
+    process.terminate()
+    process.communicate(timeout=60)
+    assert process.returncode == 0

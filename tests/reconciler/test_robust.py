@@ -10,7 +10,7 @@ import pytest
 import reconciler.desired
 from reconciler.apply import Answers
 from reconciler.clusters.embedded import EmbeddedCluster
-from reconciler.clusters.port import Refused, Stamp
+from reconciler.clusters.port import Refused, SliceTerms, Stamp
 from reconciler.compose import OpenClusters
 from reconciler.desired import Desired
 from reconciler.diff import Action, Do
@@ -124,7 +124,7 @@ def test_a_state_that_nobody_can_read_or_write_is_a_fault_and_the_cluster_comes_
     (tmp_path / "west.json.new").mkdir()
     with pytest.raises(Fault):
         EmbeddedCluster("west", document.spec, tmp_path / "west.json").ensure_slice(
-            "a", (), Stamp(1, 1), at(1)
+            SliceTerms("a", ()), Stamp(1, 1), at(1)
         )
 
 

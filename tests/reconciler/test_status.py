@@ -22,10 +22,9 @@ from reconciler.status import (
     request_path,
     request_status,
 )
-from schemas.base import Metadata
 from schemas.gpr import RequestSpec
 from schemas.problems import Problem
-from schemas.status import GPRStatus, NodeRecord, NodeState, Phase
+from schemas.status import GPRStatus, NodeMetadata, NodeRecord, NodeState, Phase
 from tests.reconciler.test_diff import wanted
 from tests.support.world import World, at, cluster
 
@@ -72,7 +71,7 @@ def test_no_file_passes_a_megabyte_and_no_folder_a_thousand_entries() -> None:
     requests = {f"a/r{i}": queued(i) for i in range(9000)}
     nodes = {
         ("east", f"h100-{i}"): NodeRecord(
-            metadata=Metadata(name=f"h100-{i}"),
+            metadata=NodeMetadata(name=f"h100-{i}"),
             cluster="east",
             pool="h100",
             state=NodeState.LOST,
@@ -144,7 +143,7 @@ def test_a_quarantine_is_the_last_to_be_left_out() -> None:
     states = [NodeState.LOST] * 2000 + [NodeState.QUARANTINED, NodeState.UNHEALTHY, NodeState.DIRTY]
     nodes = {
         ("east", f"h100-{i:05}"): NodeRecord(
-            metadata=Metadata(name=f"h100-{i:05}"), cluster="east", pool="h100", state=state, since=at(0)
+            metadata=NodeMetadata(name=f"h100-{i:05}"), cluster="east", pool="h100", state=state, since=at(0)
         )
         for i, state in enumerate(states)
     }

@@ -52,6 +52,7 @@ class Play:
             adopt=given.get("adopt", True),
             **{"poll": at(1) - START} | settings | given.get("settings", {}),
         )
+        self.do_fleet(given.get("fleets", {}))
         self.laws = Laws(self.world)
         self.runs, self.commits = True, 0
 
@@ -167,6 +168,13 @@ class Play:
             assert view.stamp is not None
             self._driver(name).remove(node, view.lease.uid, view.stamp, self.world.now)
 
+    def do_fleet(self, fleets: Mapping[str, int]) -> None:
+        """How many nodes a cluster really has, whose manifest finds them by a selector."""
+        for name, nodes in fleets.items():
+            document = build.parsed(f"clusters/{name}.yaml", build.cluster(name, nodes))
+            assert isinstance(document, Cluster)
+            self.world.fleets[name] = document.spec
+
     def do_remote(self, state: str) -> None:
         self.world.remote.down = state == "down"
 
@@ -215,6 +223,15 @@ class Play:
 
     def see_slices(self, want: object) -> list[str]:
         return sorted(self._driver("east").observe(self.world.now).slices)
+
+    def see_namespaces(self, want: object) -> list[str]:
+        slices = self._driver("east").observe(self.world.now).slices
+        return sorted(f"{name}/{namespace}" for name, found in slices.items() for namespace in found)
+
+    def see_notes(self, want: list[str]) -> list[str]:
+        """Those of the wanted notes, as `Reason subject`, that the cluster shows exactly once."""
+        notes = [f"{n.reason} {n.request or n.node or n.slice}" for n in self._driver("east").notes()]
+        return [line for line in want if notes.count(line) == 1]
 
     def see_told(self, want: list[str]) -> list[str]:
         """Those of the wanted events that were told, in this order, and nothing of them missing."""

@@ -40,6 +40,12 @@ OLD = replace(some_pool("west", "old", "A100-40GB", 4, 40), secondary_network=Tr
 POOLS = {pool.key: pool for pool in (BIG, SMALL, OLD)}
 
 
+def test_a_pool_that_finds_its_nodes_stays_a_candidate_while_it_has_too_few() -> None:
+    """G1: its size is no property of it; a start is planned when there are enough."""
+    pools = {pool.key: replace(pool, discovered=pool is SMALL) for pool in (BIG, SMALL)}
+    assert names(candidate_pools(spec(nodes=11), slice_(), pools)) == ["small"]
+
+
 def names(keys: tuple[tuple[str, str], ...]) -> list[str]:
     return [name for _, name in keys]
 

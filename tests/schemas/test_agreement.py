@@ -46,8 +46,27 @@ SPECS: dict[str, dict[str, Any]] = {
                 "pricePerGpuHour": 1,
                 "maxIsolated": 1,
             },
-            {"name": "b", "gpuShape": "B", "gpusPerNode": 1, "memoryPerGpu": 1, "nodes": ["b1", "b2"]},
+            {"name": "b", "gpuShape": "B", "gpusPerNode": 1, "memoryPerGpu": 1, "nodes": ["b1", "b2.c"]},
+            {"name": "c", "gpuShape": "C", "gpusPerNode": 1, "memoryPerGpu": 1, "selector": {"pool": "c"}},
         ],
+        "access": {"inCluster": False, "kubeconfig": "east", "context": "c", "secret": "e.f", "pull": True},
+        "shapes": [{"product": "NVIDIA-A100", "gpuShape": "A", "memoryPerGpu": 80}],
+        "checks": {
+            "image": "ghcr.io/example/checks:1",
+            "thresholds": [
+                {"gpuShape": "A", "maxNcclLatency": 40.5, "minNcclBandwidth": 400, "minRdmaBandwidth": 300}
+            ],
+            "storageClass": "fast",
+            "timeout": "5m",
+            "latencyInterval": "10m",
+            "maxLatency": 20,
+            "tolerate": ["example.com/gpu"],
+        },
+        "exit": {"force": True},
+        "admission": {"mode": "auto", "failurePolicy": "Ignore"},
+        "clientRate": {"qps": 50, "burst": 100},
+        "stale": "2m",
+        "paused": False,
         "maintenance": [
             {
                 "begin": "2026-11-21T08:00:00Z",
@@ -67,6 +86,7 @@ SPECS: dict[str, dict[str, Any]] = {
         "quota": {"gpus": 8},
         "limits": {"maxDuration": "7d", "maxPriority": 200, "maxNodes": 8, "gpuShapes": ["A"]},
         "weight": 1.5,
+        "paused": True,
     },
     "slices/vision/gprs/train.yaml": {
         "slice": "vision",

@@ -296,9 +296,6 @@ CASES = [
         {TRAIN: {"memoryPerGpu": 81920}}, "MemoryInMiB", TRAIN, ("spec", "memoryPerGpu"), id="memory as MiB"
     ),
     pytest.param(
-        {TRAIN: {"sharing": "mig:1g.10gb"}}, "NotYetInEffect", TRAIN, ("spec", "sharing"), id="shared GPUs"
-    ),
-    pytest.param(
         {TRAIN: {"idleTimeout": "30m"}},
         "NotYetInEffect",
         TRAIN,

@@ -87,6 +87,7 @@ NAMESPACED = [
     "/api/v1/namespaces/{}/serviceaccounts",
     "/api/v1/namespaces/{}/resourcequotas",
     "/apis/policy/v1beta1/namespaces/{}/poddisruptionbudgets",
+    "/apis/policy/v1/namespaces/{}/poddisruptionbudgets",
     "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
     "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
     "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
@@ -96,14 +97,14 @@ NAMESPACED = [
 
 
 @contextlib.contextmanager
-def control_plane() -> Iterator[Plane]:
-    """The one given, or one started for as long as it is needed."""
-    given, script = os.environ.get("EGS_TEST_KUBECONFIG"), os.environ.get("EGS_TEST_KUBE")
+def control_plane(variable: str = "EGS_TEST_KUBE", why: str = WHY) -> Iterator[Plane]:
+    """The one given, or one started by the script that `variable` names for as long as it is needed."""
+    given, script = os.environ.get("EGS_TEST_KUBECONFIG"), os.environ.get(variable)
     if given:
         yield Plane(Path(given))
         return
     if not script:
-        pytest.skip(WHY)
+        pytest.skip(why)
     with tempfile.TemporaryDirectory(prefix="egs-kube-", ignore_cleanup_errors=True) as folder:
         try:
             done = subprocess.run(
@@ -129,7 +130,7 @@ def eventually(look: Callable[[], T | None], what: str, within_s: float = 30) ->
 
 
 def gpu_node(name: str, gpus: int = 8, product: str = "NVIDIA-H100-80GB-HBM3", **labels: str) -> Json:
-    """A Ready GPU node as GPU feature discovery labels it. Label keys: `__` for `/`, `_` for `-` is not needed."""
+    """A Ready GPU node as GPU feature discovery labels it; in the names of further labels `__` stands for a slash."""
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -149,3 +150,12 @@ def gpu_node(name: str, gpus: int = 8, product: str = "NVIDIA-H100-80GB-HBM3", *
             "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
         },
     }
+
+
+def cpu_node(name: str) -> Json:
+    """A Ready node without a GPU."""
+    node = gpu_node(name)
+    node["metadata"]["labels"] = {"kubernetes.io/hostname": name}
+    for counted in (node["status"]["capacity"], node["status"]["allocatable"]):
+        del counted["nvidia.com/gpu"]
+    return node

@@ -120,6 +120,7 @@ class Laws:
             return slip.cause is Cause.CHECKS_FAILED
         record = facts.nodes.get((cluster, node))
         lost = record is not None and record != before.nodes.get((cluster, node))
+        lost = lost or _is_found(cluster, node, before) > _is_found(cluster, node, facts)
         return lost or _is_checked(node, facts) or facts.intent != before.intent
 
     # -- what clusters show ----------------------------------------------------------------------------------
@@ -203,6 +204,11 @@ def _slips_are_named(key: str, old: GPRStatus, new: GPRStatus) -> Iterator[str]:
         yield f"{key} moved from {was} to {now} and nothing says why"
     elif now != new.slips[-1].now:
         yield f"{key} moved to {now}, its slip says {new.slips[-1].now}"
+
+
+def _is_found(cluster: str, node: str, facts: Facts) -> bool:
+    """The cluster shows that node in a pool that looks for its nodes."""
+    return any(key[0] == cluster and node in nodes for key, nodes in facts.found.items())
 
 
 def _is_checked(node: str, facts: Facts) -> bool:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import base64
 import contextlib
 import os
+import ssl
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -106,30 +107,50 @@ def commit_tree(repo: Path, tree: str, branch: str) -> str:
 
 
 @contextlib.contextmanager
-def serve(folder: Path, login: str | None = None) -> Iterator[str]:
+def serve(
+    folder: Path,
+    login: str | None = None,
+    tls: ssl.SSLContext | None = None,
+    met: Callable[[str | None], int] | None = None,
+    location: str | None = None,
+) -> Iterator[str]:
     """Git's own HTTP server for the repositories in a folder; gives the URL that the folder stands for.
 
-    With `login` ("name:password") it answers nobody else.
+    With `login` ("name:password") it answers nobody else; `met` is told each request's Authorization and gives the
+    status of the answer, 200 to go on; whoever is let in is sent on to `location`.
     """
 
     class Handler(_GitHandler):
         root = folder
-        wanted = login and "Basic " + base64.b64encode(login.encode()).decode()
+        judge = staticmethod(met or _judge(login))
+        elsewhere = location
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield f"http{'' if tls is None else 's'}://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         server.server_close()
         thread.join()
 
 
+def basic(login: str) -> str:
+    """The header's value for "name:password"."""
+    return "Basic " + base64.b64encode(login.encode()).decode()
+
+
+def _judge(login: str | None) -> Callable[[str | None], int]:
+    return lambda header: 200 if login is None or header == basic(login) else 401
+
+
 class _GitHandler(BaseHTTPRequestHandler):
     root: Path
-    wanted: str | None
+    judge: Callable[[str | None], int]
+    elsewhere: str | None
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 
@@ -153,9 +174,16 @@ class _GitHandler(BaseHTTPRequestHandler):
         return bytes(body)
 
     def _answer(self, body: bytes) -> None:
-        if self.wanted not in (None, self.headers.get("Authorization")):
-            self.send_response(401)
+        status = self.judge(self.headers.get("Authorization"))
+        if status != 200:
+            self.send_response(status)
             self.send_header("WWW-Authenticate", 'Basic realm="git"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        if self.elsewhere is not None:
+            self.send_response(301)
+            self.send_header("Location", self.elsewhere + self.path)
             self.send_header("Content-Length", "0")
             self.end_headers()
             return

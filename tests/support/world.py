@@ -18,7 +18,7 @@ from reconciler.store.port import Draft, Outcome, Person
 from schemas.base import Document
 from schemas.cluster import ClusterSpec
 from schemas.reading import READER_VERSION, read_document
-from schemas.status import AgentReport, GPRStatus
+from schemas.status import AgentReport, GPRStatus, NodeMetadata
 
 START = datetime(2026, 11, 21, 8, tzinfo=UTC)
 BO = Person("Bo", "bo@example.com")
@@ -98,6 +98,7 @@ class World:
         self.people = MemoryStore(self.remote)
         self.now = START
         self.drivers: dict[str, EmbeddedCluster] = {}
+        self.fleets: dict[str, ClusterSpec] = {}  # what a cluster really has, where its manifest only looks for it
         self.state = state
         self.adopt = adopt
         given: dict[str, object] = {"pushes_per_minute": None} | settings
@@ -127,10 +128,9 @@ class World:
     def report(self, node: str, healthy: bool, cluster_name: str = "east", **more: object) -> None:
         """An agent says how its node is."""
         from reconciler.status import _document as rendered
-        from schemas.base import Metadata
 
         document = AgentReport(
-            metadata=Metadata(name=node),
+            metadata=NodeMetadata(name=node),
             cluster=cluster_name,
             node=node,
             at=self.now,
@@ -139,8 +139,8 @@ class World:
         )
         self.commit({"report.yaml": rendered(document).decode()}, f"egs/agents/{cluster_name}/{node}")
 
-    def start(self) -> Reconciler:
-        """A new controller process on the same repository and clusters."""
+    def start(self, may_lead: Callable[[], bool] | None = None) -> Reconciler:
+        """A new controller process on the same repository and clusters, elected or not."""
         self._count += 1
         return Reconciler(
             MemoryStore(self.remote),
@@ -149,10 +149,12 @@ class World:
             self.settings,
             f"controller-{self._count}",
             adopt=self.adopt,
+            may_lead=may_lead,
         )
 
     def _open(self, specs: Mapping[str, ClusterSpec]) -> Mapping[str, ClusterDriver]:
-        for name, spec in specs.items():
+        for name, manifest in specs.items():
+            spec = self.fleets.get(name, manifest)
             if name not in self.drivers:
                 path = None if self.state is None else self.state / f"{name}.json"
                 self.drivers[name] = EmbeddedCluster(name, spec, path)

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -242,7 +243,7 @@ class Api:
             response: BaseHTTPResponse = answer.response
             return response
 
-        return call
+        return partial(_twice, call) if method == "GET" else call
 
     def _patiently(self, call: Callable[[], BaseHTTPResponse]) -> BaseHTTPResponse:
         """A server that says it is busy did nothing; it is asked again after the pause that it names."""
@@ -287,6 +288,16 @@ class Api:
 
     def _unreachable(self, what: str) -> Fault:
         return Fault(f"the API server of cluster {self._cluster} {what}", "ClusterUnreachable")
+
+
+def _twice(call: Callable[[], BaseHTTPResponse]) -> BaseHTTPResponse:
+    """A connection that rested too long has been closed by the server; a read may simply be sent again."""
+    from urllib3.exceptions import ProtocolError  # takes half a second: only who has a cluster pays it
+
+    try:
+        return call()
+    except ProtocolError:
+        return call()
 
 
 def _retry_after(response: BaseHTTPResponse) -> float | None:

@@ -109,5 +109,5 @@ def _client(configuration: Configuration) -> ApiClient:
     from kubernetes import client  # takes half a second: only who has a cluster pays it
 
     configuration.retries = False  # only we know what may be repeated
-    configuration.connection_pool_maxsize = 16  # our threads and watches
+    configuration.connection_pool_maxsize = 64  # each watch holds one
     return client.ApiClient(configuration)

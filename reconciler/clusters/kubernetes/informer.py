@@ -1,6 +1,6 @@
 """What a cluster has, kept current by list and watch; each object is cut down at once to what is read of it.
 
-One thread an informer. A watch that breaks or expires is begun again where it was, and where the server has
+One thread an informer; `wake` is called on every change and must return at once. A watch that breaks or expires is begun again where it was, and where the server has
 forgotten that place everything is listed anew. Readers get an immutable mapping and never wait for the network.
 """
 
@@ -125,7 +125,6 @@ class Informer(Generic[T]):
                     self._drop(key)
             self._synced = True
             self._heard()
-        self._wake()
         return version
 
     def _follow(self, version: str) -> str:
@@ -145,8 +144,6 @@ class Informer(Generic[T]):
                     self.forget(key_of(item), int(version))
                 elif kind != "BOOKMARK":
                     self._take(item)
-                if kind != "BOOKMARK":
-                    self._wake()
         return version
 
     def _take(self, item: Json) -> None:
@@ -156,16 +153,20 @@ class Informer(Generic[T]):
             if self._versions.get(key, 0) > version:
                 return
             self._versions[key] = version
+            if kept == self._items.get(key):
+                return
             if kept is None:
-                self._items.pop(key, None)
-            elif self._items.get(key) != kept:
+                del self._items[key]
+            else:
                 self._items[key] = kept
             self._frozen = None
+        self._wake()
 
     def _drop(self, key: str) -> None:
         self._versions.pop(key, None)
-        self._items.pop(key, None)
-        self._frozen = None
+        if self._items.pop(key, None) is not None:
+            self._frozen = None
+            self._wake()
 
     def _heard(self) -> None:
         with self._changed:

@@ -1,10 +1,10 @@
-"""What opens a remote: a password or token for https, a key for ssh, both in files.
+"""Open a remote with what its credentials' files say now.
 
-Only the files' places are held here. A file is read when git talks to the remote, each time anew, so that a rotated
-Secret counts from the next call on, and what is in it is never kept:
+A file is read when git talks to the remote, each time anew, so that a rotated Secret counts from the next call on;
+what is in it is never kept:
 
 * a password goes from its file through a credential helper's pipe to git, for the remote's own host alone; it stands
-  in no argument list and in no environment. Over http, where everybody on the way could read it, it is not sent;
+  in no argument list and in no environment. Over http it is refused;
 * a key is read by ssh itself, in a closed world: no agent, no configuration, no other key, no question to anybody,
   and no server whose key is not in `known_hosts`.
 
@@ -18,17 +18,16 @@ import os
 import shlex
 import shutil
 import stat
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from reconciler.credentials import IN_FOLDER, VARIABLES, Credentials
 from reconciler.store.address import Address, longest_first
 from schemas.errors import UserError
 
 REASON = "BadCredentials"
 DEFAULT_USER = "git"  # forges that take tokens take any name beside them
-FOLDER = "EGS_GIT_CREDENTIALS"
 
 _MOST_BYTES = 1 << 20  # of any of the files; the largest, a bundle of authorities, has a quarter of that
 _HELPER = (
@@ -51,57 +50,6 @@ _SSH_OPTIONS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
-    """Files that open a remote; a file of `folder` counts when none is named of its own."""
-
-    folder: Path | None = None
-    username: Path | None = None
-    password: Path | None = None  # a token is one too
-    ca: Path | None = None
-    ssh_key: Path | None = None
-    known_hosts: Path | None = None
-
-    def file(self, name: str) -> Path | None:
-        """Where one of them is; None when nobody named one. A file that was named need not be there."""
-        own: Path | None = getattr(self, name)
-        if own is not None or self.folder is None:
-            return own
-        there = self.folder / IN_FOLDER[name]
-        return there if there.is_file() else None
-
-
-IN_FOLDER = {
-    "username": "username",
-    "password": "password",
-    "ca": "ca.crt",
-    "ssh_key": "ssh-privatekey",
-    "known_hosts": "known_hosts",
-}
-"""Names in the folder: those of Kubernetes' own types of Secrets, so that one is mounted as it is."""
-
-VARIABLES = {
-    "username": "EGS_GIT_USERNAME_FILE",
-    "password": "EGS_GIT_PASSWORD_FILE",
-    "ca": "EGS_GIT_CA_FILE",
-    "ssh_key": "EGS_GIT_SSH_KEY_FILE",
-    "known_hosts": "EGS_GIT_KNOWN_HOSTS_FILE",
-}
-
-
-def from_environment(environment: Mapping[str, str], folder: Path | None = None) -> Credentials:
-    """What the variables EGS_GIT_… name; `folder` counts more than its variable."""
-    given = folder or _path(environment.get(FOLDER))
-    named = {
-        field.name: _path(environment.get(VARIABLES.get(field.name, ""))) for field in fields(Credentials)
-    }
-    return replace(Credentials(**named), folder=None if given is None else given.expanduser().absolute())
-
-
-def _path(text: str | None) -> Path | None:
-    return Path(text).expanduser().absolute() if text else None
-
-
-@dataclass(frozen=True, slots=True)
 class Opening:
     """How one call of git gets in: arguments before the command, variables, and what no text may hold."""
 
@@ -115,13 +63,11 @@ class Opening:
 
 def opening(address: Address, credentials: Credentials) -> Opening:
     """Read the files now. UserError `BadCredentials` says which is missing or wrong, never what is in it."""
+    if address.protocol == "file":
+        return Opening()
     if credentials.folder is not None and not credentials.folder.is_dir():
         raise _bad(f"{credentials.folder} is no folder; name the folder that holds the credentials")
-    if address.protocol == "ssh":
-        return _ssh(credentials)
-    if address.protocol in ("http", "https"):
-        return _web(address, credentials)
-    return Opening()
+    return _ssh(credentials) if address.protocol == "ssh" else _web(address, credentials)
 
 
 # -- https -----------------------------------------------------------------------------------------------------
@@ -189,7 +135,7 @@ def _ssh(credentials: Credentials) -> Opening:
     key, hosts = credentials.file("ssh_key"), credentials.file("known_hosts")
     if key is None:
         raise _bad(
-            f"ssh needs a private key; put it into the credentials folder as {IN_FOLDER['ssh_key']}, "
+            f"ssh needs a private key; put it into the folder of credentials as {IN_FOLDER['ssh_key']}, "
             f"or name its file in {VARIABLES['ssh_key']}"
         )
     if hosts is None:
@@ -203,8 +149,9 @@ def _ssh(credentials: Credentials) -> Opening:
     program = shutil.which("ssh")
     if program is None:
         raise _bad("ssh is not installed; install OpenSSH's client")
-    words = [program, "-F", "/dev/null", "-i", _for_ssh(key)]
-    for option in (*_SSH_OPTIONS, f'UserKnownHostsFile="{_for_ssh(hosts)}"'):
+    files = (f'IdentityFile="{_for_ssh(key)}"', f'UserKnownHostsFile="{_for_ssh(hosts)}"')
+    words = [program, "-F", "/dev/null"]
+    for option in (*_SSH_OPTIONS, *files):
         words += ["-o", option]
     command = (("GIT_SSH_COMMAND", shlex.join(words)), ("GIT_SSH_VARIANT", "ssh"))
     return Opening(variables=command)

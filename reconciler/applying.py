@@ -1,0 +1,268 @@
+"""The apply half of the loop, run inside of one cluster: what is committed is carried out there and reported.
+
+It decides nothing. Actions follow from the status branch as it was fetched last and from the clock, by the same code
+as in the loop, and bear the stamp of that commit: never of an older one than it acted on before, and an older one of
+another process is refused by the cluster itself. So committed starts and strict ends happen on the second, also while
+the repository is away. Held by tests/reconciler/test_pull.py.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from reconciler.apply import STALE, Answers, CheckKey, Troubles, announce, apply, compare
+from reconciler.bulletin import Bulletin
+from reconciler.clusters.port import Busy, CheckResult, ClusterDriver, ClusterView, Difference
+from reconciler.clusters.pull import branch_of
+from reconciler.clusters.reported import RefusalKey, Report, digest_of
+from reconciler.committed import Committed, Decided
+from reconciler.diff import Action, Do, actions, drifted, lease_ref
+from reconciler.drift import Drift, Looked
+from reconciler.facts import Facts, LeaseKey, Outcomes, Seen, Wanted
+from reconciler.finding import found_in, with_found
+from reconciler.handover import handed_over
+from reconciler.loop import RETRY, Cycle
+from reconciler.noting import Noticeboard
+from reconciler.settings import Settings
+from reconciler.store.cache import DocumentCache
+from reconciler.store.port import Store
+from reconciler.terms import assigned, terms_in
+from reconciler.world import at
+from schemas.cluster import ClusterSpec
+from schemas.errors import EgsError, Fault, UserError
+
+log = logging.getLogger(__name__)
+
+SHOWN = timedelta(minutes=1)
+"""What was put right is still reported for so long, so that the centre hears of it between two of its looks."""
+
+
+@dataclass(slots=True)
+class _Known:
+    """What one process life knows of the cluster; lost in a crash and simply asked again."""
+
+    checks: dict[CheckKey, Busy | tuple[CheckResult, ...]] = field(default_factory=dict)
+    served: frozenset[LeaseKey] = frozenset()
+    view: ClusterView | None = None  # of the last look
+    mended: dict[Difference, datetime] = field(default_factory=dict)
+    done: frozenset[Action] = frozenset()
+    hurried: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """One cycle's answers and what it began from."""
+
+    decided: Decided
+    wanted: Wanted
+    seen: Seen
+    planned: tuple[Action, ...]
+    answers: Answers
+    looked: Looked
+
+
+class Applier:
+    """One cluster's hands. `cycle` may be called at any time and as often as one likes."""
+
+    def __init__(  # noqa: PLR0913 - its parts; what may be left out is given by name
+        self,
+        store: Store,
+        cache: DocumentCache,
+        cluster: str,
+        driver_of: Callable[[ClusterSpec], ClusterDriver],
+        settings: Settings,
+        writer: str,
+        *,
+        may_act: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`driver_of` opens the cluster from inside; `may_act` is the election's word, where there is one."""
+        self._store, self._cluster, self._settings = store, cluster, settings
+        self._driver_of, self._may_act = driver_of, may_act
+        self._committed = Committed(store, cache, settings, writer)
+        self._bulletin = Bulletin(store, cluster, settings, writer)
+        self._is_elected = False
+        self._driver: tuple[ClusterSpec, ClusterDriver] | None = None
+        self._troubles, self._drift, self._board = Troubles(), Drift(), Noticeboard()
+        self._known = _Known()
+
+    def cycle(self, now: datetime) -> Cycle:
+        """Fetch, read what is committed, look, carry out, report. Raises what a person has to mend first."""
+        reachable = self._fetch()
+        decided = self._committed.read(now)
+        if decided is None:
+            return Cycle(now, False, now + self._settings.poll, reachable=reachable)
+        driver, spec = self._open(decided.wanted)
+        if not self._elected() or not self._bulletin.takes(now, spec, reachable=reachable):
+            return Cycle(now, False, now + self._settings.poll, reachable=reachable)
+        view, trouble = self._look(driver, spec, now)
+        if view is None:
+            report = Report(now, self._settings.report_every, decided.stamp, trouble=trouble)
+            held = self._bulletin.publish(report, spec, now, reachable=reachable, busy=False)
+            wake = min(held, now + self._settings.poll)
+            return Cycle(now, True, wake, reachable=reachable)
+        done = self._carry_out(decided, driver, view, now)
+        self._tell(done, driver, now)
+        if done.answers.counts:
+            view = self._look(driver, spec, now)[0] or view
+        report = self._report(done, view, now)
+        held = self._bulletin.publish(report, spec, now, reachable=reachable, busy=bool(done.answers.until))
+        return self._ended(done, held, now, reachable=reachable)
+
+    def _elected(self) -> bool:
+        """The election's word; whoever is elected anew takes the branch from whoever was before."""
+        before, self._is_elected = self._is_elected, self._may_act()
+        if self._is_elected and not before:
+            self._bulletin.begin()
+        return self._is_elected
+
+    # -- what is committed -----------------------------------------------------------------------------------
+
+    def _fetch(self) -> bool:
+        settings = self._settings
+        try:
+            self._store.fetch([settings.main_branch, settings.status_branch, branch_of(self._cluster)])
+        except Fault as fault:
+            log.warning(
+                "repository not fetched reason=%s message=%s; committed starts and ends still happen",
+                fault.reason,
+                fault,
+            )
+            return False
+        return True
+
+    def _open(self, wanted: Wanted) -> tuple[ClusterDriver, ClusterSpec]:
+        spec = wanted.manifests.get(self._cluster)
+        if spec is None:
+            raise UserError(
+                f"main has no clusters/{self._cluster}.yaml; check --cluster, or add the manifest",
+                "UnknownCluster",
+            )
+        if spec.access is None or not spec.access.pull:
+            raise UserError(
+                f"clusters/{self._cluster}.yaml has no spec.access.pull: the controller itself drives the cluster; "
+                "set it to true, or stop this applier",
+                "NotPulled",
+            )
+        if self._driver is None or self._driver[0] != spec:
+            if self._driver is not None:
+                self._driver[1].close()
+            self._driver = None
+            self._driver = (spec, self._driver_of(spec.model_copy(update={"access": None})))
+        return self._driver[1], spec
+
+    # -- what is ---------------------------------------------------------------------------------------------
+
+    def _look(
+        self, driver: ClusterDriver, spec: ClusterSpec, now: datetime
+    ) -> tuple[ClusterView | None, str]:
+        """The view, or why there is none."""
+        try:
+            view = driver.observe(now)
+            if now - view.at > spec.stale:
+                raise Fault(f"its last news are of {view.at:%Y-%m-%dT%H:%M:%SZ}", STALE)
+        except (EgsError, OSError) as error:
+            self._troubles.met(self._cluster, "observe", error)
+            return None, str(error)
+        self._troubles.over(self._cluster, "observe")
+        return view, ""
+
+    def _seen(
+        self, wanted: Wanted, facts: Facts, driver: ClusterDriver, view: ClusterView, now: datetime
+    ) -> tuple[Seen, Looked]:
+        known, name = self._known, self._cluster
+        live = assigned(name, facts).values()
+        uids = {status.uid for status in live}
+        known.checks = {key: found for key, found in known.checks.items() if key[0] in uids}
+        known.served = handed_over(live, Seen({name: view}, {}, Outcomes({}, known.served)))
+        terms = {name: terms_in(name, wanted, facts)} if wanted.clusters[name].mode == "manage" else {}
+        looked = Looked(terms, compare({name: driver}, terms, self._troubles, now))
+        outcomes = Outcomes(known.checks, known.served, self._drift.resting(looked, now))
+        return Seen({name: view}, {}, outcomes, {}, looked.differences), looked
+
+    # -- what is done ----------------------------------------------------------------------------------------
+
+    def _carry_out(self, decided: Decided, driver: ClusterDriver, view: ClusterView, now: datetime) -> _Round:
+        """The actions of this cluster, as the loop would have them, under the stamp of what was committed."""
+        facts, name = at(decided.facts, now), self._cluster
+        wanted = with_found(decided.wanted, found_in(decided.wanted, {name: view}))
+        seen, looked = self._seen(wanted, facts, driver, view, now)
+        planned = actions(wanted, facts, seen, now, self._settings.start_tolerance)
+        answers = apply(planned, {name: driver}, self._troubles, decided.stamp, now)
+        self._known.checks |= answers.checks
+        return _Round(decided, wanted, seen, planned, answers, looked)
+
+    def _tell(self, done: _Round, driver: ClusterDriver, now: datetime) -> None:
+        """The committed events, to the people of this cluster; drift, to its log and the next report."""
+        known, answers = self._known, done.answers
+        before = {} if known.view is None else {self._cluster: known.view}
+        for action in drifted(done.planned, before):
+            assert action.lease is not None
+            detail = f"had lost its lease of {action.request}"
+            known.mended[Difference(action.lease.slice, f"Node {action.node}", "changed", detail)] = now
+        events = self._drift.after(done.looked, answers.begun, answers.done, now)
+        if events:
+            known.mended |= {d: now for found in done.looked.differences.values() for d in found}
+        known.mended = {d: since for d, since in known.mended.items() if now - since <= SHOWN}
+        for event in events:
+            log.warning("drift reason=%s message=%s", event.reason, event.message)
+        wanted, facts = done.wanted, done.decided.facts
+        self._board.post(self._committed.news(now), done.decided.stamp.term, wanted, facts)
+        waiting = self._board.waiting((self._cluster,))
+        self._board.told(announce({self._cluster: driver}, waiting, self._troubles, now))
+        known.view = done.seen.views[self._cluster]
+
+    def _report(self, done: _Round, view: ClusterView, now: datetime) -> Report:
+        live = assigned(self._cluster, done.decided.facts).values()
+        outcomes = Outcomes({}, self._known.served)
+        self._known.served = handed_over(live, Seen({self._cluster: view}, {}, outcomes))
+        mended = {action.slice for action in done.answers.done if action.do is Do.ENSURE_SLICE}
+        found = done.looked.differences.get(self._cluster, ())
+        stand = {difference for difference in found if difference.slice not in mended}
+        return Report(
+            at=now,
+            every=self._settings.report_every,
+            acted=done.decided.stamp,
+            view=replace(view, served=self._known.served),
+            checks=self._known.checks,
+            refusals={_refusal_key(action): no for action, no in done.answers.refused},
+            differences=tuple(sorted(stand | self._known.mended.keys(), key=_order)),
+            terms={t.name: digest_of(t) for t in done.looked.terms.get(self._cluster, ())},
+        )
+
+    def _ended(self, done: _Round, held: datetime, now: datetime, *, reachable: bool) -> Cycle:
+        known, facts = self._known, done.decided.facts
+        fresh = frozenset(done.answers.done)
+        acted = bool(fresh - known.done)
+        known.done = fresh
+        later = [*done.answers.until, *_instants(self._cluster, done.wanted, facts), held]
+        wake = min([now + self._settings.poll, *(instant for instant in later if instant > now)])
+        if acted:  # what was done may call for more at this very instant
+            wake = min(wake, now + RETRY) if known.hurried == now else now
+            known.hurried = now
+        counts = dict(done.answers.counts)
+        pushed = self._bulletin.pushed
+        # What is committed is the centre's to show: no facts.
+        return Cycle(now, True, wake, changed=acted, reachable=reachable, pushed=pushed, acted=counts)
+
+
+def _refusal_key(action: Action) -> RefusalKey:
+    uid = action.lease.uid if action.lease is not None else ""
+    return action.do.name, action.node or action.slice, uid
+
+
+def _order(found: Difference) -> tuple[str, str, str, str]:
+    return found.slice, found.object, found.found, found.detail
+
+
+def _instants(cluster: str, wanted: Wanted, facts: Facts) -> list[datetime]:
+    """Starts, notices and ends of this cluster's leases."""
+    found: list[datetime] = []
+    spec = wanted.clusters[cluster]
+    for key, status in assigned(cluster, facts).items():
+        lease, start = lease_ref(key, status), status.start_time or status.estimated_start_time
+        if lease is not None and start is not None:
+            found += [start, lease.end - spec.notice, lease.end]
+    return found

@@ -1,0 +1,353 @@
+"""A real cluster behind the port. Looks are served by informers; every write is one conditional call on fresh state.
+
+It puts parts together and decides little: what a node's marks mean is in `marks`, what belongs to a slice in
+`tenancy`, how pods leave in `exits`, what is checked in `checks`, how pods find their nodes in `policies`.
+
+Held by tests/contract/test_cluster_contract.py on a real API server, and tests/clusters/kubernetes for what is
+Kubernetes' own.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from reconciler.clusters.kubernetes import exits
+from reconciler.clusters.kubernetes.api import Api
+from reconciler.clusters.kubernetes.checks import Checks
+from reconciler.clusters.kubernetes.features import Features, discover
+from reconciler.clusters.kubernetes.informer import Informer
+from reconciler.clusters.kubernetes.inventory import Node, Pod, named_pools, pool_of, read_node, read_pod
+from reconciler.clusters.kubernetes.marks import Marks, differing, late, marks_of, untouched
+from reconciler.clusters.kubernetes.names import SYSTEM_NAMESPACE
+from reconciler.clusters.kubernetes.nodes import NODES, NodeWriter
+from reconciler.clusters.kubernetes.notes import announce
+from reconciler.clusters.kubernetes.placement import Placement, Site
+from reconciler.clusters.kubernetes.slices import Slices
+from reconciler.clusters.kubernetes.verdicts import Subject
+from reconciler.clusters.kubernetes.views import Known, PodsOfNodes, by_node, foreign, strays, view_of
+from reconciler.clusters.port import (
+    Answer,
+    Busy,
+    CheckResult,
+    ClusterView,
+    Difference,
+    Done,
+    LeaseRef,
+    Note,
+    Refused,
+    SliceTerms,
+    Stage,
+    Stamp,
+)
+from schemas.cluster import ClusterSpec
+from schemas.errors import Fault
+
+log = logging.getLogger(__name__)
+
+PODS = "/api/v1/pods"
+FIRST_SYNC_S = 60.0
+"""Longest wait for the first listing of everything; later looks never wait."""
+LEAVING = timedelta(seconds=5)
+"""How soon a node is looked at again whose pods are being deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Whose cluster it is, and where our own objects live in it."""
+
+    project: str = "default"
+    namespace: str = SYSTEM_NAMESPACE
+    instance: str = "egs"  # which process speaks in events
+    webhook: str = ""  # https://host:port where the API server finds ours, instead of its Service
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """Parts that depend on what the API server can do."""
+
+    features: Features
+    placement: Placement
+
+
+class KubernetesCluster:
+    """`reconciler.clusters.port.ClusterDriver` over one API server; `wake` is called whenever something changed."""
+
+    def __init__(
+        self,
+        name: str,
+        spec: ClusterSpec,
+        api: Api,
+        home: Home = Home(),
+        wake: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._name, self._spec, self._api, self._home = name, spec, api, home
+        self._named = named_pools(spec)
+        self._nodes = Informer(api, NODES, read_node, wake=wake)
+        self._pods = Informer(api, PODS, read_pod, wake=wake)
+        self._slices = Slices(api, home.project, home.namespace, wake)
+        self._writer = NodeWriter(api, self._nodes, home.project)
+        self._checks = Checks(api, spec, self._writer, home.namespace, wake)
+        self._wake = wake
+        self._parts: Begun | None = None
+        self._index: tuple[Mapping[str, Pod], PodsOfNodes] = ({}, {})
+
+    # --- what is ---
+
+    def observe(self, now: datetime) -> ClusterView:
+        """Everything, as the informers know it; a server that does not answer this very moment is out of reach."""
+        self._api.get("/version")
+        known = self._known()
+        self._refuse_stale()
+        return view_of(known, self._spec, self._named, now)
+
+    def differences(self, slices: tuple[SliceTerms, ...], now: datetime) -> tuple[Difference, ...]:
+        """Of nodes, slices and placement; those that belong to the cluster as a whole bear no slice."""
+        known = self._known()
+        found = [*self._slices.differences(slices, now)]
+        for node in self._managed(known):
+            fields = differing(node, self._wanted(node))
+            if fields:
+                found.append(Difference("", f"Node {node.name}", "changed", ", ".join(fields)))
+        found += [
+            Difference("", f"Node {node.name}", "extra", "our marks, and no pool of ours has it")
+            for node in self._left_over(known)
+        ]
+        found += [
+            Difference(
+                "", f"Pod {pod.key}", "extra", f"it uses GPUs of {pod.node}, which does not serve its slice"
+            )
+            for pod in strays(known, self._spec, self._named)
+        ]
+        found += [
+            Difference("", f"Pod {repair.pod}", "changed", "it was let in without its slice's toleration")
+            for repair in self._begun().placement.unplaced(known.pods, known.slices)
+        ]
+        found += self._checks.left_over(self._managed(known), now)
+        return (*found, *self._begun().placement.differences(now))
+
+    def _managed(self, known: Known) -> list[Node]:
+        """Nodes of our pools that no other project has."""
+        return [
+            node
+            for _, node in sorted(known.nodes.items())
+            if pool_of(node, self._spec, self._named) is not None
+            and marks_of(node).project in {"", self._home.project}
+        ]
+
+    def _left_over(self, known: Known) -> list[Node]:
+        """Nodes that left our pools, and hold nothing any more."""
+        return [
+            node
+            for _, node in sorted(known.nodes.items())
+            if pool_of(node, self._spec, self._named) is None
+            and marks_of(node).project == self._home.project
+            and marks_of(node).lease is None
+        ]
+
+    def _wanted(self, node: Node) -> Marks:
+        return replace(marks_of(node), project=self._home.project)
+
+    # --- the cluster as a whole, and slices ---
+
+    def ensure_fleet(self, stamp: Stamp, now: datetime) -> Answer:
+        """Placement works, nodes of the pools bear our marks and no others do, no pod is where it may not be."""
+        answer = self._begun().placement.ensure(stamp, now)
+        known = self._known()
+        for node in self._managed(known):
+            if differing(node, self._wanted(node)):
+                answer = self._first(answer, self._writer.change(node.name, stamp, lambda _, marks: marks))
+        for node in self._left_over(known):
+            answer = self._first(answer, self._writer.write(node.name, lambda n: _stripped(n, stamp)))
+        self._begun().placement.repair(known.pods, known.slices)
+        self._checks.sweep(self._managed(known), stamp, now)
+        exits.ask(
+            self._api, strays(known, self._spec, self._named), now, now, self._begun().features.eviction
+        )
+        return answer
+
+    @staticmethod
+    def _first(answer: Answer, then: Answer) -> Answer:
+        """One node in trouble stops no other; the first refusal is told."""
+        return then if isinstance(answer, Done) else answer
+
+    def ensure_slice(self, terms: SliceTerms, stamp: Stamp, now: datetime) -> Answer:
+        """Namespaces, rights, quota and network of the slice."""
+        self._known()
+        return self._slices.ensure(terms, stamp, now)
+
+    def remove_slice(self, slice_: str, stamp: Stamp, now: datetime) -> Answer:
+        """Refused (`SliceHoldsNodes`) while a node serves it."""
+        nodes = self._known().nodes.values()
+        holds = any((lease := marks_of(n).lease) is not None and lease.slice == slice_ for n in nodes)
+        return self._slices.remove(slice_, holds, stamp, now)
+
+    # --- nodes ---
+
+    def check(
+        self, node: str, stage: Stage, lease: LeaseRef, stamp: Stamp, now: datetime
+    ) -> Busy | Refused | tuple[CheckResult, ...]:
+        """By Jobs and by what the objects say; before a start the node is cut into the lease's MIG profile."""
+        found = self._known().nodes.get(node)
+        if found is not None and (refusal := late(f"node {node}", marks_of(found).stamp, stamp)) is not None:
+            return refusal
+        subject = None if found is None else self._subject(found, lease)
+        return self._checks.run(subject, stage, stamp, now)
+
+    def _subject(self, node: Node, lease: LeaseRef) -> Subject:
+        peers = tuple(peer.name for peer in self._serving(lease.uid) if peer.name != node.name)
+        pods = self._pods_by_node().get(node.name, ())
+        return Subject(node, pool_of(node, self._spec, self._named), lease, peers, pods)
+
+    def _serving(self, uid: str) -> list[Node]:
+        return [
+            node
+            for _, node in sorted(self._nodes.items().items())
+            if (lease := marks_of(node).lease) is not None and lease.uid == uid
+        ]
+
+    def add(self, node: str, lease: LeaseRef, stamp: Stamp, now: datetime) -> Answer:
+        """The slice's waiting GPU pods may land on it from now on."""
+        known = self._known()
+        owners = {ns: slice_ for slice_, spaces in known.slices.items() for ns in spaces}
+        pods = self._gpu_pods(node)
+
+        def decide(found: Node, marks: Marks) -> Marks | Refused:
+            held = marks.lease
+            if held is not None and held.uid != lease.uid:
+                return Refused("NodeHeld", f"node {node} serves {held.request}")
+            if held is None and not found.ready:
+                return Refused("NodeNotReady", f"node {node} is not Ready")
+            strangers = foreign(pods, owners, lease.slice)
+            if held is None and strangers:
+                return Refused("NodeInUse", f"GPUs of node {node} are used by {', '.join(strangers[:3])}")
+            return replace(marks, lease=lease, exit_by=None)
+
+        return self._writer.change(node, stamp, decide)
+
+    def evict(self, node: str, uid: str, by: datetime, stamp: Stamp, now: datetime) -> Answer:
+        """Cordoned, and its GPU pods asked to stop by `by`. Busy while a disruption budget keeps one."""
+        answer = self._writer.change(node, stamp, lambda _, marks: _leaving(marks, uid, by, now))
+        marks = self._marks(node)
+        if not isinstance(answer, Done) or marks.lease is None or marks.lease.uid != uid:
+            return answer
+        asked = exits.ask(self._api, self._gpu_pods(node), max(by, now), now, self._begun().features.eviction)
+        if asked.blocked:
+            return Busy(now + exits.RETRY, f"a disruption budget keeps {'; '.join(asked.blocked)}")
+        return Done()
+
+    def remove(self, node: str, uid: str, stamp: Stamp, now: datetime) -> Answer:
+        """Free when no GPU pod is left; a pod that outstays its time is deleted where the cluster's policy says so."""
+        notice = now + self._spec.notice if self._gpu_pods(node) else now
+        answer = self._writer.change(node, stamp, lambda _, marks: _leaving(marks, uid, notice, now))
+        if isinstance(answer, Refused):
+            return Done() if answer.reason == "NodeGone" else answer
+        marks = self._marks(node)
+        if marks.lease is None or marks.lease.uid != uid or marks.exit_by is None:
+            return Done()
+        pods = self._gpu_pods(node)
+        if pods:
+            return self._wait_for(node, pods, marks.exit_by, now)
+        return self._writer.change(node, stamp, lambda _, marks: _freed(marks, uid))
+
+    def _wait_for(self, node: str, pods: tuple[Pod, ...], by: datetime, now: datetime) -> Busy:
+        if now < by:
+            asked = exits.ask(self._api, pods, by, now, self._begun().features.eviction)
+            blocked = f"; a disruption budget keeps {'; '.join(asked.blocked)}" if asked.blocked else ""
+            return Busy(by, f"node {node} drains: {len(pods)} GPU pods have until then{blocked}")
+        names = ", ".join(pod.key for pod in pods[:3])
+        if self._spec.exit.force:
+            exits.force(self._api, pods)
+            return Busy(now + timedelta(seconds=1), f"node {node} drains: {names} deleted at the strict end")
+        exits.ask(self._api, pods, now, now, self._begun().features.eviction)
+        return Busy(now + LEAVING, f"node {node} drains: {names} should have stopped and did not")
+
+    def isolate(self, node: str, reason: str, stamp: Stamp, now: datetime) -> Answer:
+        """Cordoned by us; who had cordoned it before is remembered."""
+        return self._writer.change(node, stamp, lambda _, marks: replace(marks, isolated=reason))
+
+    def restore(self, node: str, stamp: Stamp, now: datetime) -> Answer:
+        """Uncordoned, unless it leaves or somebody else had cordoned it."""
+        return self._writer.change(node, stamp, lambda _, marks: replace(marks, isolated=None))
+
+    # --- people ---
+
+    def announce(self, notes: tuple[Note, ...], now: datetime) -> None:
+        """As events, where `kubectl get events` shows them."""
+        announce(self._api, notes, self._known().slices, self._home.instance)
+
+    def close(self) -> None:
+        """No more watches."""
+        for informer in self._informers():
+            informer.stop()
+        self._slices.stop()
+        self._checks.stop()
+
+    # --- inside ---
+
+    def _known(self) -> Known:
+        self._begun()
+        for informer in self._informers():
+            informer.wait_synced(FIRST_SYNC_S)
+        return Known(self._nodes.items(), self._pods.items(), self._slices.namespaces(), self._home.project)
+
+    def _begun(self) -> Begun:
+        """What can only be put together once the server has said what it is; then everything watches."""
+        if self._parts is None:
+            features, home = discover(self._api), self._home
+            site = Site(home.project, home.namespace, home.webhook)
+            placement = Placement(self._api, features, self._spec.admission, site, self._wake)
+            self._parts = Begun(features, placement)
+            for informer in self._informers():
+                informer.start()
+            self._slices.start()
+            self._checks.start()
+        return self._parts
+
+    def _informers(self) -> tuple[Informer[Any], ...]:
+        placement = () if self._parts is None else self._parts.placement.informers
+        return (self._nodes, self._pods, *placement)
+
+    def _refuse_stale(self) -> None:
+        silent_s = max(self._nodes.silent_s, self._pods.silent_s, self._slices.silent_s)
+        if silent_s > self._spec.stale.total_seconds():
+            raise Fault(
+                f"the API server of cluster {self._name} answers, but a watch has been silent for {silent_s:.0f} s",
+                "ClusterUnreachable",
+            )
+
+    def _marks(self, node: str) -> Marks:
+        found = self._nodes.items().get(node)
+        return Marks() if found is None else marks_of(found)
+
+    def _gpu_pods(self, node: str) -> tuple[Pod, ...]:
+        """Pods that have to leave before the node is free; one that lands later is a stray."""
+        return tuple(pod for pod in self._pods_by_node().get(node, ()) if pod.evictable)
+
+    def _pods_by_node(self) -> PodsOfNodes:
+        pods = self._pods.items()
+        if pods is not self._index[0]:
+            self._index = (pods, by_node(pods))
+        return self._index[1]
+
+
+def _freed(marks: Marks, uid: str) -> Marks:
+    if marks.lease is None or marks.lease.uid != uid:
+        return marks
+    return replace(marks, lease=None, exit_by=None)
+
+
+def _leaving(marks: Marks, uid: str, by: datetime, now: datetime) -> Marks:
+    """Told to leave by then; never later than it was told before."""
+    if marks.lease is None or marks.lease.uid != uid:
+        return marks
+    if marks.exit_by is not None:
+        by = min(by, max(marks.exit_by, now))
+    return replace(marks, exit_by=max(by, now))
+
+
+def _stripped(node: Node, stamp: Stamp) -> list[dict[str, object]] | Refused:
+    return late(f"node {node.name}", marks_of(node).stamp, stamp) or untouched(node)

@@ -1,0 +1,69 @@
+"""Have GPU pods leave a node: asked first and in time, then as the cluster's policy says.
+
+A pod is asked by an eviction, which respects disruption budgets and holds for that very pod alone (by uid). Its grace
+ends at the strict end: a job that writes a checkpoint on SIGTERM has all of the notice for it. Pods without GPUs are
+never touched. A pod whose controller is gone, or never was, does not come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from reconciler.clusters.kubernetes.api import Api, Json, Rejected
+from reconciler.clusters.kubernetes.inventory import Pod
+
+GONE = frozenset({404, 409})
+"""Answers to an eviction of a pod that ended, or was replaced by another of its name, in between."""
+BUDGET = frozenset({429, 500})
+"""Answers when a disruption budget forbids it now, or two budgets claim the pod."""
+RETRY = timedelta(seconds=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What became of one round of asking; `blocked` names pods that a budget keeps for now, and why."""
+
+    blocked: tuple[str, ...] = ()
+
+
+def ask(api: Api, pods: Iterable[Pod], by: datetime, now: datetime, version: str) -> Asked:
+    """Evict every pod that is not leaving yet, with all the time until `by`. `version`: policy/v1 or policy/v1beta1."""
+    blocked = []
+    for pod in pods:
+        if pod.ends is not None or not pod.evictable:
+            continue
+        try:
+            path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/eviction"
+            api.create(path, _eviction(pod, by, now, version), patient=False)
+        except Rejected as no:
+            if no.status in GONE:
+                continue
+            if no.status not in BUDGET:
+                raise
+            blocked.append(f"{pod.key}: {no.body.get('message') or no}")
+    return Asked(tuple(blocked))
+
+
+def force(api: Api, pods: Iterable[Pod]) -> None:
+    """The strict end: delete what is still there without grace. Budgets and finalizers' owners were asked before."""
+    for pod in pods:
+        if not pod.evictable:
+            continue
+        try:
+            api.delete(f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}", uid=pod.uid, grace_s=0)
+        except Rejected as no:
+            if no.status != 409:
+                raise
+
+
+def _eviction(pod: Pod, by: datetime, now: datetime, version: str) -> Json:
+    # A grace of 0 would take the pod out of the API at once and leave its processes to the kubelet.
+    grace_s = max(1, int((by - now).total_seconds()))
+    return {
+        "apiVersion": version,
+        "kind": "Eviction",
+        "metadata": {"name": pod.name, "namespace": pod.namespace},
+        "deleteOptions": {"gracePeriodSeconds": grace_s, "preconditions": {"uid": pod.uid}},
+    }

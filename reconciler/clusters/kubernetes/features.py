@@ -1,0 +1,66 @@
+"""What an API server can do, read once from its discovery documents; Kubernetes 1.20 to the newest.
+
+What is served decides, never the version that a server claims: vendors backport, administrators switch features off,
+and some builds bear no version at all. Beta versions of policies are not used: their servers have them off by default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from reconciler.clusters.kubernetes.api import Api, Json
+
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+DOCUMENTS = ("/version", "/api/v1", "/apis", ADMISSION)
+"""Paths of all that `features` reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """Which way each thing is done on one API server."""
+
+    version: str  # as the server calls itself, for people; may be empty
+    eviction: str  # apiVersion of an Eviction
+    disruption_budgets: str  # apiVersion of a PodDisruptionBudget
+    validating_policies: bool  # ValidatingAdmissionPolicy v1: 1.30 on
+    mutating_policies: bool  # MutatingAdmissionPolicy v1: 1.36 on
+    match_conditions: bool  # webhooks that are called for some objects only: 1.30 on
+    ephemeral_containers: bool  # pods/ephemeralcontainers takes whole pods: 1.22 on
+    events: bool  # events.k8s.io/v1
+
+
+def discover(api: Api) -> Features:
+    """Four calls; a server is asked again only when it may have been upgraded."""
+    return features({path: api.get(path) for path in DOCUMENTS})
+
+
+def features(documents: Mapping[str, Json]) -> Features:
+    """What the documents at `DOCUMENTS` say."""
+    groups = {group["name"]: _versions(group) for group in documents["/apis"].get("groups") or ()}
+    core = {found["name"]: found for found in documents["/api/v1"].get("resources") or ()}
+    admission = {found["name"] for found in documents[ADMISSION].get("resources") or ()}
+    validating = "validatingadmissionpolicies" in admission
+    policy = "policy/v1" if "v1" in groups.get("policy", ()) else "policy/v1beta1"
+    return Features(
+        version=str(documents["/version"].get("gitVersion") or ""),
+        eviction=_eviction(core.get("pods/eviction", {}), policy),
+        disruption_budgets=policy,
+        validating_policies=validating,
+        mutating_policies="mutatingadmissionpolicies" in admission,
+        # No document lists them; they became stable in the release that made these policies stable.
+        match_conditions=validating,
+        ephemeral_containers=core.get("pods/ephemeralcontainers", {}).get("kind") == "Pod",
+        events="v1" in groups.get("events.k8s.io", ()),
+    )
+
+
+def _eviction(resource: Json, budgets: str) -> str:
+    """The subresource names the group and version that it takes; 1.22 to 1.24 take both and name the newer."""
+    if "group" not in resource or "version" not in resource:
+        return budgets
+    return f"{resource['group']}/{resource['version']}"
+
+
+def _versions(group: Json) -> tuple[str, ...]:
+    return tuple(found["version"] for found in group.get("versions") or ())

@@ -1,0 +1,273 @@
+"""What is read of nodes and pods, and what a cluster looks like from it. Pure.
+
+GPU feature discovery, the device plugin and the MIG manager write labels; they are read here and nowhere else. A node
+belongs to a pool by its name or by the pool's selector; every other GPU node is unmanaged: shown, never touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from reconciler.clusters.kubernetes.api import Json
+from reconciler.clusters.kubernetes.names import (
+    GPU_RESOURCE,
+    MANAGED_BY,
+    MANAGER,
+    MIG_CONFIG,
+    MIG_RESOURCE_PREFIX,
+    MIG_STATE,
+    NODE_PREFIX,
+)
+from reconciler.clusters.port import GpuView, UnmanagedNode
+from schemas.cluster import ClusterSpec, Pool
+from schemas.units import parse_instant
+
+GFD = "nvidia.com/gpu."
+SHARED = "-SHARED"
+"""What the device plugin appends to the product of a GPU that several pods share."""
+FINISHED = frozenset({"Succeeded", "Failed"})
+PROBLEM_PREFIXES = ("kernel", "gpu", "nvidia", "xid", "nvlink")
+"""Conditions of these names report a fault when True (node problem detector, NVSentinel)."""
+HEALTHY_CONDITIONS = frozenset({"AcceleratedHardwareReady"})
+"""Conditions that report a fault when False, as Ready itself does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What is read of one node object; `version` is its resourceVersion."""
+
+    name: str
+    uid: str
+    version: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]  # ours only
+    annotated: bool  # it has any annotation at all: a patch must know
+    taints: tuple[Json, ...]
+    cordoned: bool  # spec.unschedulable
+    conditions: Mapping[str, str]  # type -> status
+    allocatable: Mapping[
+        str, int
+    ]  # of everything that is counted in GPUs, slices of GPUs, or network devices
+    capacity: Mapping[str, int]
+
+    @property
+    def ready(self) -> bool:
+        """Its kubelet says so, and says so recently enough for the node controller."""
+        return self.conditions.get("Ready") == "True"
+
+    @property
+    def product(self) -> str:
+        """As GPU feature discovery names it, without what sharing appends; empty: no GPU is known."""
+        return self.labels.get(GFD + "product", "").removesuffix(SHARED)
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that it has: counted by discovery, else by the device plugin."""
+        counted = self.labels.get(GFD + "count", "")
+        return int(counted) if counted.isdigit() else self.capacity.get(GPU_RESOURCE, 0)
+
+    @property
+    def has_gpus(self) -> bool:
+        """Discovery or the device plugin has found a GPU there."""
+        return bool(self.product) or any(_is_gpu(name) for name in self.capacity)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Conditions by which others say that something is wrong with it."""
+        return tuple(sorted(name for name, status in self.conditions.items() if _is_problem(name, status)))
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """What is read of one pod."""
+
+    namespace: str
+    name: str
+    uid: str
+    version: str
+    node: str | None
+    gpus: int
+    phase: str
+    ends: datetime | None  # its deletion's deadline; None: nobody asked it to stop
+    owner: str  # kind of its controller; empty: a bare pod
+    ours: bool  # one of our checks
+    tolerations: tuple[Json, ...] = field(default=())  # of GPU pods only
+    mirror: bool = False  # the kubelet's own
+
+    @property
+    def key(self) -> str:
+        """namespace/name."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def uses_gpus(self) -> bool:
+        """It holds GPUs of its node."""
+        return self.gpus > 0 and self.node is not None and self.phase not in FINISHED
+
+    @property
+    def evictable(self) -> bool:
+        """A DaemonSet's pod comes back at once, a mirror pod is not the API's to end, one of our checks ends itself."""
+        return (
+            self.uses_gpus and self.owner not in {"DaemonSet", "Node"} and not self.mirror and not self.ours
+        )
+
+
+def read_node(item: Json) -> Node:
+    """A node object, cut down."""
+    meta, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
+    annotations = meta.get("annotations") or {}
+    return Node(
+        name=meta["name"],
+        uid=meta["uid"],
+        version=meta["resourceVersion"],
+        labels=meta.get("labels") or {},
+        annotations={k: v for k, v in annotations.items() if k.startswith(NODE_PREFIX)},
+        annotated=bool(annotations),
+        taints=tuple(spec.get("taints") or ()),
+        cordoned=bool(spec.get("unschedulable")),
+        conditions={c["type"]: c["status"] for c in status.get("conditions") or ()},
+        allocatable=_counted(status.get("allocatable")),
+        capacity=_counted(status.get("capacity")),
+    )
+
+
+def read_pod(item: Json) -> Pod | None:
+    """A pod, cut down; None for one that is of no interest to anybody here: finished."""
+    meta, spec, status = item["metadata"], item["spec"], item.get("status") or {}
+    phase = status.get("phase", "Pending")
+    gpus = gpus_of(spec)
+    if phase in FINISHED and not gpus:
+        return None
+    owner = next((o["kind"] for o in meta.get("ownerReferences") or () if o.get("controller")), "")
+    ends = meta.get("deletionTimestamp")
+    return Pod(
+        namespace=meta["namespace"],
+        name=meta["name"],
+        uid=meta["uid"],
+        version=meta["resourceVersion"],
+        node=spec.get("nodeName"),
+        gpus=gpus,
+        phase=phase,
+        ends=None if ends is None else parse_instant(ends),
+        owner=owner,
+        ours=(meta.get("labels") or {}).get(MANAGED_BY) == MANAGER,
+        tolerations=tuple(spec.get("tolerations") or ()) if gpus else (),
+        mirror="kubernetes.io/config.mirror" in (meta.get("annotations") or {}),
+    )
+
+
+def gpus_of(spec: Json) -> int:
+    """GPUs, or slices of GPUs, that a pod asks for: its containers together, or its largest init container."""
+    together = sum(_asked(c) for c in spec.get("containers") or ())
+    return max([together, *(_asked(c) for c in spec.get("initContainers") or ())])
+
+
+def _asked(container: Json) -> int:
+    resources = container.get("resources") or {}
+    # Of an extended resource a request may be left out, and then equals the limit.
+    asked = (resources.get("limits") or {}) | (resources.get("requests") or {})
+    return sum(_number(value) for name, value in asked.items() if _is_gpu(name))
+
+
+def named_pools(spec: ClusterSpec) -> dict[str, Pool]:
+    """Pools by the names of their nodes, where a manifest names them; the first by its order."""
+    return {name: pool for pool in reversed(spec.pools) for name in pool.node_names()}
+
+
+def pool_of(node: Node, spec: ClusterSpec, named: Mapping[str, Pool]) -> Pool | None:
+    """The pool that the node belongs to, by its name (`named_pools`), else by a selector."""
+    return named.get(node.name) or next((pool for pool in spec.pools if _selected(node, pool)), None)
+
+
+def _selected(node: Node, pool: Pool) -> bool:
+    chosen = pool.selector or {}
+    return bool(chosen) and all(node.labels.get(key) == value for key, value in chosen.items())
+
+
+def misfit(node: Node, pool: Pool, spec: ClusterSpec) -> str:
+    """Why the node is not what its pool promises; empty: it is."""
+    if not node.has_gpus:
+        return (
+            f"node {node.name} shows no GPU; its device plugin or GPU feature discovery is missing or broken"
+        )
+    shape = _shape(node, spec)
+    if shape is not None and shape != pool.gpu_shape:
+        return f"node {node.name} has {node.product}, which is {shape}, and pool {pool.name} has {pool.gpu_shape}"
+    if node.gpus and node.gpus < pool.gpus_per_node:
+        return f"node {node.name} has {node.gpus} GPUs, and pool {pool.name} promises {pool.gpus_per_node}"
+    instance = instance_of(node)
+    if pool.instance_type and instance and instance != pool.instance_type:
+        return f"node {node.name} is a {instance}, and pool {pool.name} has {pool.instance_type}"
+    return ""
+
+
+def gpus_view(node: Node, pool: Pool | None, spec: ClusterSpec) -> tuple[GpuView, ...]:
+    """Its GPUs. The API knows no serial numbers of theirs: an agent does."""
+    memory = node.labels.get(GFD + "memory", "")
+    mib = int(memory) if memory.isdigit() else (pool.memory_per_gpu * 1024 if pool is not None else 0)
+    product = _shape(node, spec) or node.product or (pool.gpu_shape if pool is not None else "")
+    return tuple(GpuView(f"{node.name}/{i}", i, product, mib) for i in range(node.gpus))
+
+
+def attributes(node: Node) -> dict[str, str]:
+    """What people ask about a node beside its GPUs: G2."""
+    labels = node.labels
+    network = {n: str(c) for n, c in node.allocatable.items() if not _is_gpu(n)}
+    found = {
+        "product": node.product,
+        "architecture": labels.get(GFD + "family", ""),
+        "machine": labels.get(GFD + "machine", ""),
+        "instanceType": instance_of(node),
+        "zone": labels.get("topology.kubernetes.io/zone", ""),
+        "fabricDomain": labels.get(GFD + "clique", ""),
+        "sharing": labels.get(GFD + "sharing-strategy", ""),
+        "mig": labels.get(MIG_CONFIG, ""),
+        "migState": labels.get(MIG_STATE, ""),
+        "driver": labels.get("nvidia.com/cuda.driver-version.full", ""),
+        "taints": ", ".join(sorted(t["key"] for t in node.taints if not t["key"].startswith(NODE_PREFIX))),
+        "problems": ", ".join(node.problems),
+        **network,
+    }
+    return {name: value for name, value in sorted(found.items()) if value}
+
+
+def unmanaged(nodes: Iterable[Node]) -> tuple[UnmanagedNode, ...]:
+    """GPU nodes of no pool, for people to see."""
+    return tuple(UnmanagedNode(n.name, n.product, n.gpus) for n in nodes if n.has_gpus)
+
+
+def instance_of(node: Node) -> str:
+    """The provider's machine type."""
+    labels = node.labels
+    return labels.get("node.kubernetes.io/instance-type", labels.get("beta.kubernetes.io/instance-type", ""))
+
+
+def _shape(node: Node, spec: ClusterSpec) -> str | None:
+    """The manifest's name for its product; None: the manifest does not say."""
+    return next((s.gpu_shape for s in spec.shapes if s.product == node.product), None)
+
+
+def _is_gpu(resource: str) -> bool:
+    return resource == GPU_RESOURCE or resource.startswith(MIG_RESOURCE_PREFIX)
+
+
+def _is_problem(name: str, status: str) -> bool:
+    if name in HEALTHY_CONDITIONS:
+        return status == "False"
+    return status == "True" and name.lower().startswith(PROBLEM_PREFIXES)
+
+
+def _counted(resources: Mapping[str, str] | None) -> dict[str, int]:
+    """Extended resources: those with a domain that is not Kubernetes' own."""
+    named = {n: v for n, v in (resources or {}).items() if "/" in n and not n.startswith("hugepages")}
+    return {name: _number(value) for name, value in named.items()}
+
+
+def _number(quantity: object) -> int:
+    """A count of whole things; what is none counts as one thing asked for, never as nothing."""
+    text = str(quantity)
+    if text.isdigit():
+        return int(text)
+    return int(text[:-1]) * 1000 if text[:-1].isdigit() and text.endswith("k") else 1

@@ -1,0 +1,137 @@
+"""What the controller may do in a cluster: the least that works. Data for the chart and for `egs install`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Verbs on one resource. `names`: of these objects only. `system`: in the system namespace only."""
+
+    group: str
+    resource: str
+    verbs: tuple[str, ...]
+    why: str
+    names: tuple[str, ...] = ()
+    system: bool = False
+
+
+_RBAC = "rbac.authorization.k8s.io"
+_OWNED = ("get", "list", "watch", "create", "patch", "delete")
+
+RULES: tuple[Rule, ...] = (
+    # Slices: namespaces, walls, quota, rights. Secrets are not among it, nor tokens: those are the members' own.
+    Rule(
+        "",
+        "namespaces",
+        ("get", "list", "watch", "create", "patch", "delete"),
+        "slices' namespaces, made or adopted",
+    ),
+    Rule("networking.k8s.io", "networkpolicies", (*_OWNED, "update"), "walls between slices"),
+    Rule("", "resourcequotas", _OWNED, "a slice's most GPUs"),
+    Rule("", "serviceaccounts", _OWNED, "one for each member; with it go all tokens of that member"),
+    Rule(_RBAC, "rolebindings", _OWNED, "who a slice's members are"),
+    Rule(
+        _RBAC,
+        "roles",
+        (*_OWNED, "bind", "escalate"),
+        "each member's right to tokens of their own ServiceAccount, which the controller does not have itself",
+    ),
+    Rule(_RBAC, "clusterroles", ("list", "watch"), "whether the members' role is as it should be"),
+    Rule(
+        _RBAC,
+        "clusterroles",
+        ("create", "patch", "bind", "escalate"),
+        "the members' one role, and no other",
+        names=("egs-slice-member",),
+    ),
+    Rule(
+        "",
+        "configmaps",
+        ("get", "list", "watch", "create", "update"),
+        "what was made for each slice, and by whose word",
+        system=True,
+    ),
+    # Checks: one Job a node and stage, its volume, and what it said. Their pods are watched with all others.
+    Rule(
+        "batch",
+        "jobs",
+        ("get", "list", "watch", "create", "delete"),
+        "checks of a node before a start, between running nodes, after an end",
+        system=True,
+    ),
+    Rule(
+        "",
+        "persistentvolumeclaims",
+        ("create",),
+        "the volume that a check writes to and reads from",
+        system=True,
+    ),
+    Rule(
+        "", "pods/log", ("get",), "what a check said where its termination message says nothing", system=True
+    ),
+    Rule("storage.k8s.io", "storageclasses", ("list", "watch"), "which class a check's volume can have"),
+    Rule("events.k8s.io", "events", ("create",), "what people of a slice should see in their cluster too"),
+    # Placement: what has the API server judge pods of slices, and pods that it let in unjudged.
+    *(
+        Rule(
+            "admissionregistration.k8s.io",
+            resource,
+            ("get", "list", "watch", "create", "update", "delete"),
+            "pods of slices get their nodes and no others",
+        )
+        for resource in (
+            "mutatingadmissionpolicies",
+            "mutatingadmissionpolicybindings",
+            "validatingadmissionpolicies",
+            "validatingadmissionpolicybindings",
+            "mutatingwebhookconfigurations",
+            "validatingwebhookconfigurations",
+        )
+    ),
+    Rule(
+        "",
+        "secrets",
+        ("get",),
+        "who vouches for the webhook",
+        names=("egs-admission",),
+        system=True,
+    ),
+    Rule("", "pods", ("patch",), "the toleration of a GPU pod that came in while the webhook was down"),
+)
+
+ADMISSION_RULES: tuple[Rule, ...] = (
+    Rule("", "namespaces", ("get", "list", "watch"), "which namespace is whose slice's"),
+    Rule("", "secrets", ("create",), "the certificate that all replicas show", system=True),
+    Rule(
+        "",
+        "secrets",
+        ("get", "update"),
+        "the same, and its renewal",
+        names=("egs-admission",),
+        system=True,
+    ),
+)
+"""Of the admission webhook, which runs as an account of its own."""
+
+DOOR_RULES: tuple[Rule, ...] = (
+    Rule("egs.dev", "gprs", ("get", "list", "watch"), "what is asked for, and whether it is really gone"),
+    Rule("egs.dev", "gprs/status", ("patch",), "what became of it"),
+    Rule("", "namespaces", ("list", "watch"), "which namespace is whose slice's"),
+    *(
+        Rule(
+            "admissionregistration.k8s.io",
+            resource,
+            ("get",),
+            "whether anybody could have written another's name as the author",
+            names=("egs-request-authors",),
+        )
+        for resource in (
+            "mutatingadmissionpolicies",
+            "mutatingadmissionpolicybindings",
+            "mutatingwebhookconfigurations",
+        )
+    ),
+)
+"""Of the door of custom resources (`egs-reconciler door`), which runs as an account of its own."""

@@ -1,0 +1,178 @@
+"""Namespaces of slices: ours by a mark on them, made by us or adopted; and what keeps one that should be gone.
+
+Marks are written on top of the version that was read. A namespace that was there before us bears `egs.dev/adopted`,
+one that we made the label `app.kubernetes.io/managed-by: egs`, and only such a one is ever deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from reconciler.clusters.kubernetes.api import Api, Json, Rejected
+from reconciler.clusters.kubernetes.informer import Informer
+from reconciler.clusters.kubernetes.marks import write_stamp
+from reconciler.clusters.kubernetes.names import (
+    ADOPTED,
+    KEEP,
+    MANAGED_BY,
+    MANAGER,
+    NAMESPACE_SLICE,
+    OBJECT_STAMP,
+    OWNER,
+)
+from reconciler.clusters.kubernetes.tenancy import labels
+from reconciler.clusters.port import Refused, Stamp
+
+NAMESPACES = "/api/v1/namespaces"
+_SYSTEM = frozenset({"default", "gpu-operator", "nvidia-gpu-operator"})
+_SYSTEM_PREFIXES = ("kube-", "openshift-", "egs-")
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """A namespace as it is."""
+
+    name: str
+    uid: str
+    version: str
+    slice: str  # empty: it is marked as nobody's
+    project: str
+    is_made: bool  # by us
+    is_kept: bool  # a person wants it to outlive its slice
+    is_leaving: bool
+    stuck: tuple[str, ...] = ()  # while it is leaving: what the server still waits for
+
+    @property
+    def why_leaving(self) -> str:
+        """One sentence for people."""
+        what = "; ".join(self.stuck) or "its content is being deleted"
+        return f"namespace {self.name} is Terminating: {what}"[:600]
+
+
+def read_space(item: Json) -> Space:
+    """A namespace as the server has it."""
+    meta, status = item["metadata"], item.get("status") or {}
+    own, notes = meta.get("labels") or {}, meta.get("annotations") or {}
+    found = [c for c in status.get("conditions") or () if c.get("status") == "True" and c.get("message")]
+    finalizers = meta.get("finalizers") or ()
+    stuck = [f"{c['type']}: {c['message']}" for c in found]
+    stuck += [f"finalizer {name} on the namespace itself" for name in finalizers]
+    is_leaving = "deletionTimestamp" in meta
+    return Space(
+        name=meta["name"],
+        uid=meta["uid"],
+        version=str(meta["resourceVersion"]),
+        slice=own.get(NAMESPACE_SLICE, ""),
+        project=own.get(OWNER, ""),
+        is_made=own.get(MANAGED_BY) == MANAGER and ADOPTED not in notes,
+        is_kept=KEEP in notes,
+        is_leaving=is_leaving,
+        stuck=tuple(stuck) if is_leaving else (),
+    )
+
+
+def is_protected(name: str, system: str) -> bool:
+    """No slice may have it: its members would have rights over what the cluster, or we, live on."""
+    return name == system or name in _SYSTEM or name.startswith(_SYSTEM_PREFIXES)
+
+
+def taken(namespace: str, slice_: str, project: str) -> Refused:
+    """It belongs to that slice; `project` is named where it is another one."""
+    whose = f" of project {project!r}" if project else ""
+    return Refused("NamespaceTaken", f"namespace {namespace} belongs to slice {slice_}{whose}")
+
+
+class Spaces:
+    """Every namespace of the cluster, and the only writer of their marks in this process."""
+
+    def __init__(self, api: Api, project: str, wake: Callable[[], None]) -> None:
+        self._api, self._project = api, project
+        self.informer = Informer(api, NAMESPACES, read_space, wake=wake)
+
+    def find(self, name: str) -> Space | None:
+        """As last known."""
+        return self.informer.items().get(name)
+
+    def of(self, slice_: str) -> list[str]:
+        """Namespaces that bear the slice's mark."""
+        return self.by_slice().get(slice_, [])
+
+    def by_slice(self) -> dict[str, list[str]]:
+        """Marked namespaces of every slice of this project, those that are leaving too."""
+        found: dict[str, list[str]] = {}
+        for name, space in sorted(self.informer.items().items()):
+            if space.slice and space.project == self._project:
+                found.setdefault(space.slice, []).append(name)
+        return found
+
+    def is_marked(self, space: Space, slice_: str) -> bool:
+        """It is that slice's."""
+        return space.slice == slice_ and space.project == self._project
+
+    def taken(self, space: Space, slice_: str) -> Refused | None:
+        """Why it cannot be that slice's."""
+        if not space.slice or self.is_marked(space, slice_):
+            return None
+        return taken(space.name, space.slice, "" if space.project == self._project else space.project)
+
+    def mark(self, name: str, slice_: str, stamp: Stamp) -> Refused | None:
+        """The namespace is there and the slice's.
+
+        Raises `Rejected` with 409 when it changed meanwhile: the next call finds it as it is then.
+        """
+        space = self.find(name) or self._read(name)
+        if space is None:
+            meta = {
+                "name": name,
+                "labels": labels(slice_, self._project),
+                "annotations": {OBJECT_STAMP: write_stamp(stamp)},
+            }
+            self.informer.learn(
+                self._api.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
+            )
+            return None
+        if (refusal := self.taken(space, slice_)) is not None:
+            return refusal
+        if not self.is_marked(space, slice_):
+            own = {NAMESPACE_SLICE: slice_, OWNER: self._project}
+            notes = {OBJECT_STAMP: write_stamp(stamp)} | ({} if space.is_made else {ADOPTED: "true"})
+            self._merge(space, own, notes)
+        return None
+
+    def unmark(self, name: str) -> None:
+        """It is nobody's; whatever else is on it or in it stays."""
+        space = self.find(name)
+        if space is None or space.project != self._project or space.is_leaving:
+            return
+        own: dict[str, str | None] = {NAMESPACE_SLICE: None, OWNER: None}
+        if space.is_made:
+            own[MANAGED_BY] = None
+        self._merge(space, own, {OBJECT_STAMP: None, ADOPTED: None})
+
+    def delete(self, name: str) -> None:
+        """It leaves, with all that is in it."""
+        space = self.find(name)
+        if space is not None and not space.is_leaving:
+            self._api.delete(f"{NAMESPACES}/{name}", uid=space.uid)
+        self._read(name)
+
+    def _merge(self, space: Space, own: dict[str, str] | dict[str, str | None], notes: object) -> None:
+        meta = {"resourceVersion": space.version, "labels": own, "annotations": notes}
+        try:
+            done = self._api.merge(f"{NAMESPACES}/{space.name}", {"metadata": meta})
+        except Rejected as no:
+            if no.status == 409:
+                self._read(space.name)
+            raise
+        self.informer.learn(done)
+
+    def _read(self, name: str) -> Space | None:
+        found = self._api.find(f"{NAMESPACES}/{name}")
+        if found is not None:
+            self.informer.learn(found)
+            return read_space(found)
+        known = self.find(name)
+        if known is not None:
+            self.informer.forget(name, int(known.version))
+        return None

@@ -1,0 +1,114 @@
+"""What a cluster looks like to the reconciler, from what its informers know. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from reconciler.clusters.kubernetes import inventory
+from reconciler.clusters.kubernetes.inventory import Node, Pod
+from reconciler.clusters.kubernetes.marks import cordoned_by_others, marks_of
+from reconciler.clusters.port import ClusterView, NodeView, WorkloadView
+from schemas.cluster import ClusterSpec, Pool
+
+PodsOfNodes = Mapping[str, tuple[Pod, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Everything that the informers have at one instant."""
+
+    nodes: Mapping[str, Node]
+    pods: Mapping[str, Pod]
+    slices: Mapping[str, tuple[str, ...]]  # slice -> its namespaces
+    project: str
+
+
+def by_node(pods: Mapping[str, Pod]) -> PodsOfNodes:
+    """Pods that hold GPUs, by their node."""
+    found: dict[str, list[Pod]] = defaultdict(list)
+    for _, pod in sorted(pods.items()):
+        if pod.uses_gpus and pod.node is not None:
+            found[pod.node].append(pod)
+    return {node: tuple(here) for node, here in found.items()}
+
+
+def view_of(known: Known, spec: ClusterSpec, named: Mapping[str, Pool], at: datetime) -> ClusterView:
+    """The whole; a node of ours that left its pool is shown as long as it bears a lease."""
+    owners = {ns: slice_ for slice_, spaces in known.slices.items() for ns in spaces}
+    pods = by_node(known.pods)
+    views, rest = {}, []
+    for name, node in sorted(known.nodes.items()):
+        pool = inventory.pool_of(node, spec, named)
+        marks = marks_of(node)
+        elsewhere = marks.project not in {"", known.project}
+        if not elsewhere and (pool is not None or marks.lease is not None):
+            views[name] = _node(node, pool, spec, pods.get(name, ()), owners)
+        elif pool is None and not elsewhere:
+            rest.append(node)
+    return ClusterView(
+        at, views, dict(sorted(known.slices.items())), _workloads(known, owners), inventory.unmanaged(rest)
+    )
+
+
+def _node(
+    node: Node, pool: Pool | None, spec: ClusterSpec, pods: tuple[Pod, ...], owners: Mapping[str, str]
+) -> NodeView:
+    marks = marks_of(node)
+    return NodeView(
+        name=node.name,
+        pool="" if pool is None else pool.name,
+        ready=node.ready,
+        cordoned=cordoned_by_others(node, marks),
+        isolated=marks.isolated is not None,
+        lease=marks.lease,
+        stamp=marks.stamp,
+        # Until every pod has been asked, somebody still has to ask.
+        draining=marks.exit_by is not None and not any(p.evictable and p.ends is None for p in pods),
+        gpus=inventory.gpus_view(node, pool, spec),
+        attributes=inventory.attributes(node),
+        foreign=foreign(pods, owners, marks.lease.slice if marks.lease is not None else None),
+        unfit="" if pool is None else inventory.misfit(node, pool, spec),
+    )
+
+
+def foreign(pods: Iterable[Pod], owners: Mapping[str, str], slice_: str | None) -> tuple[str, ...]:
+    """Pods that hold GPUs of a node and are not of the slice that it serves."""
+    return tuple(p.key for p in pods if p.evictable and (slice_ is None or owners.get(p.namespace) != slice_))
+
+
+def strays(known: Known, spec: ClusterSpec, named: Mapping[str, Pool]) -> tuple[Pod, ...]:
+    """Slices' pods that hold GPUs of a managed node which does not serve their slice, and were not asked to leave.
+
+    A scheduler may bind a pod to a node that it chose before it saw our taint. Pods of nobody's slice are not ours.
+    """
+    owners = {ns: slice_ for slice_, spaces in known.slices.items() for ns in spaces}
+    found = []
+    for name, pods in sorted(by_node(known.pods).items()):
+        node = known.nodes.get(name)
+        if node is None or inventory.pool_of(node, spec, named) is None:
+            continue
+        lease = marks_of(node).lease
+        for pod in pods:
+            slice_ = owners.get(pod.namespace)
+            wrong = slice_ is not None and (lease is None or lease.slice != slice_)
+            if wrong and pod.evictable and pod.ends is None:
+                found.append(pod)
+    return tuple(found)
+
+
+def _workloads(known: Known, owners: Mapping[str, str]) -> tuple[WorkloadView, ...]:
+    return tuple(
+        WorkloadView(pod.name, pod.namespace, owners[pod.namespace], pod.gpus, _phase(pod), pod.node)
+        for _, pod in sorted(known.pods.items())
+        if pod.namespace in owners
+    )
+
+
+def _phase(pod: Pod) -> Literal["Pending", "Running", "Succeeded"]:
+    if pod.phase in inventory.FINISHED:
+        return "Succeeded"
+    return "Pending" if pod.node is None or pod.phase == "Pending" else "Running"

@@ -1,0 +1,51 @@
+"""How what is installed is called and marked. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from reconciler.clusters.kubernetes.names import MANAGED_BY, MANAGER, SYSTEM_NAMESPACE
+
+Json = dict[str, Any]
+
+RBAC = "rbac.authorization.k8s.io"
+NAME = "app.kubernetes.io/name"
+INSTANCE = "app.kubernetes.io/instance"
+COMPONENT = "app.kubernetes.io/component"
+PART_OF = "app.kubernetes.io/part-of"
+APP = "egs"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an installation goes, and what its cluster serves."""
+
+    version: str  # of the image where the values name none
+    name: str = APP
+    budgets: str = "policy/v1"  # apiVersion of a PodDisruptionBudget
+
+    @property
+    def namespace(self) -> str:
+        """The one where drivers keep their own objects."""
+        return SYSTEM_NAMESPACE
+
+    def named(self, part: str) -> str:
+        """Name of every object of a part."""
+        return f"{self.name}-{part}"
+
+
+def picked(place: Place, part: str) -> dict[str, str]:
+    """Labels that tell the pods of a part."""
+    return {NAME: APP, INSTANCE: place.name, COMPONENT: part}
+
+
+def labels(place: Place, part: str) -> dict[str, str]:
+    """Of every object of a part."""
+    return picked(place, part) | {PART_OF: APP, MANAGED_BY: MANAGER}
+
+
+def about(place: Place, part: str, *, namespaced: bool = True) -> Json:
+    """Metadata of an object of a part."""
+    where = {"namespace": place.namespace} if namespaced else {}
+    return {"name": place.named(part), **where, "labels": labels(place, part)}

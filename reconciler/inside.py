@@ -1,0 +1,97 @@
+"""The process inside of a cluster that carries out what the controller commits: `egs-reconciler apply`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from uuid import uuid4
+
+from reconciler.applying import Applier
+from reconciler.clock import Clock
+from reconciler.clusters.open import Ground, open_cluster
+from reconciler.clusters.port import ClusterDriver
+from reconciler.metrics import Metrics
+from reconciler.probes import Health, alive, ready
+from reconciler.settings import Settings
+from reconciler.store.cache import DocumentCache
+from reconciler.store.git import GitStore
+from reconciler.waking import Waking
+from schemas.cluster import Access, ClusterSpec
+from schemas.reading import READER_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The cluster that this process is the hands of."""
+
+    cluster: str
+    kubeconfig: Path | None = None  # None: the cluster that the process runs in
+
+
+class Inside:
+    """One applier, its loop and its health."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        where: Where,
+        clock: Clock,
+        metrics: Metrics,
+        may_act: Callable[[], bool] | None = None,
+    ) -> None:
+        metrics.expect(where.cluster)
+        settings.state.mkdir(parents=True, exist_ok=True)
+        store = GitStore(settings.repo, settings.state / "mirror.git", credentials=settings.credentials)
+        cache = DocumentCache(settings.state / "documents.sqlite", READER_VERSION)
+        applier = Applier(
+            store,
+            cache,
+            where.cluster,
+            partial(self._driver, settings.state / "clusters", where),
+            settings,
+            f"applier-{uuid4().hex[:12]}",
+            may_act=may_act or (lambda: True),
+        )
+        self._clock = clock
+        self._loop = Waking(applier, clock, tried=partial(metrics.attempted, where.cluster), fatal=())
+        self.loops: Mapping[str, Waking] = {where.cluster: self._loop}
+
+    def _driver(self, state: Path, where: Where, spec: ClusterSpec) -> ClusterDriver:
+        """The cluster's own driver; whatever changes there wakes the loop."""
+        ground = Ground(state, wake=lambda: self._loop.wake())
+        if where.kubeconfig is not None:
+            from reconciler.clusters.kubernetes.connect import Keys
+
+            ground = Ground(state, Keys(where.kubeconfig.parent), wake=lambda: self._loop.wake())
+            spec = spec.model_copy(update={"access": Access(kubeconfig=where.kubeconfig.name)})
+        return open_cluster(where.cluster, spec, ground)
+
+    def start(self) -> None:
+        """Begin; returns at once."""
+        self._loop.start()
+
+    def end(self) -> None:
+        """Begin nothing new; may be called by a signal."""
+        self._loop.ended.set()
+
+    def wait(self) -> None:
+        """Until it was told to end."""
+        self._loop.ended.wait()
+
+    def stop(self) -> None:
+        """End after the cycle that is running."""
+        self._loop.stop()
+
+    def wake(self) -> None:
+        """Look at once."""
+        self._loop.wake()
+
+    def alive(self) -> Health:
+        """Whether the loop turns."""
+        return alive({name: loop.progress for name, loop in self.loops.items()}, self._clock.now())
+
+    def ready(self) -> Health:
+        """Whether the repository was read."""
+        return ready({name: loop.progress for name, loop in self.loops.items()})

@@ -1,0 +1,178 @@
+"""A cluster whose pods are judged, for the tests of placement."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from reconciler.clock import SystemClock
+from reconciler.clusters.kubernetes.admission import PATHS, AdmissionService
+from reconciler.clusters.kubernetes.api import Api, Json, Rejected
+from reconciler.clusters.kubernetes.connect import from_text
+from reconciler.clusters.kubernetes.features import ADMISSION, Features
+from reconciler.clusters.kubernetes.names import SLICE, SYSTEM_NAMESPACE
+from reconciler.clusters.kubernetes.placement import Placement, Site
+from reconciler.clusters.kubernetes.policies import KINDS
+from reconciler.clusters.kubernetes.review import placing
+from reconciler.clusters.port import Done, Stamp
+from schemas.cluster import Admission
+from tests.clusters.kubernetes.judged import (
+    gpu_pod,
+    namespace,
+    patched,
+    pod,
+)
+from tests.support.kube import FAST, eventually
+
+NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
+STAMP = Stamp(3, 7)
+PODS = "/api/v1/namespaces/vision-train/pods"
+NEW = os.environ.get("EGS_TEST_KUBECONFIG_NEW")
+newest = pytest.mark.skipif(
+    not NEW, reason="needs an API server of 1.36 or newer: set EGS_TEST_KUBECONFIG_NEW to its kubeconfig"
+)
+
+
+@dataclass
+class Judged:
+    """A cluster whose pods are judged."""
+
+    api: Api
+    placement: Placement
+    service: AdmissionService
+    patches: bool  # this server can be answered with a patch
+
+    def trial(self, item: Json) -> Json:
+        """A pod that is judged and not kept."""
+        return trial(self.api, item if self.patches else given_nodes(item))
+
+    def verdict(self, item: Json) -> str:
+        """The refusal's text; empty: it would be let in."""
+        try:
+            self.trial(item)
+        except Rejected as no:
+            return str(no)
+        return ""
+
+
+def given_nodes(item: Json) -> Json:
+    """What becomes of a pod once the webhook's patch was taken."""
+    return patched(item, placing(item, "vision"))
+
+
+def site(port: int) -> Site:
+    """Where our webhook is in these tests."""
+    return Site("default", SYSTEM_NAMESPACE, f"https://127.0.0.1:{port}")
+
+
+def started(
+    api: Api,
+    features: Features,
+    port: int,
+    admission: Admission = Admission(),  # noqa: B008 - frozen
+) -> Placement:
+    """With everything known that is there."""
+    found = Placement(api, features, admission, site(port))
+    for informer in found.informers:
+        informer.start()
+        informer.wait_synced(10)
+    return found
+
+
+@contextmanager
+def judged(api: Api, features: Features, admission: Admission, *, patches: bool = False) -> Iterator[Judged]:
+    """A slice's namespace, our webhook, and the objects that send pods there or to policies."""
+    for made in ({"metadata": {"name": SYSTEM_NAMESPACE}}, namespace()):
+        eventually(lambda made=made: create(api, "/api/v1/namespaces", made), "the namespace")
+    service = AdmissionService(api, SYSTEM_NAMESPACE, "127.0.0.1:0", SystemClock(), "127.0.0.1")
+    service.start()
+    placement = started(api, features, service.port, admission)
+    try:
+        assert placement.ensure(STAMP, NOW) == Done()
+        refused(api)
+        if patches:
+            eventually(lambda: SLICE in placed(api), "a pod that is given its nodes")
+        yield Judged(api, placement, service, patches)
+    finally:
+        service.stop()
+        for informer in placement.informers:
+            informer.stop()
+
+
+def create(api: Api, path: str, item: Json) -> Json | None:
+    """None while the server is not ready for it, or something of that name is on its way out."""
+    try:
+        return api.create(path, item)
+    except Rejected as no:
+        if no.status not in {403, 409, 500}:
+            raise
+        found = api.find(f"{path}/{item['metadata']['name']}")
+        return found if found and found.get("status", {}).get("phase") == "Active" else None
+
+
+def trial(api: Api, item: Json) -> Json:
+    """A pod that is judged and not kept."""
+    return api.create(f"{PODS}?dryRun=All&x=", item)
+
+
+def verdict(api: Api, item: Json) -> str:
+    """The refusal's text; empty: it would be let in."""
+    try:
+        trial(api, item)
+    except Rejected as no:
+        return str(no)
+    return ""
+
+
+def refused(api: Api) -> None:
+    """Return once the server has learnt to refuse."""
+    told = ""
+
+    def look() -> bool:
+        nonlocal told
+        told = verdict(api, pod(nodeName="n"))
+        return "NodeNameSet" in told
+
+    try:
+        eventually(look, "a refusal")
+    except AssertionError as error:
+        raise AssertionError(f"{error}; it says: {told!r}") from error
+
+
+def placed(api: Api) -> Json:
+    """The node selector of a GPU pod that is made now; empty as long as it is refused."""
+    with suppress(Rejected):
+        selector: Json = trial(api, gpu_pod())["spec"].get("nodeSelector") or {}
+        return selector
+    return {}
+
+
+def emptied_new() -> Api:
+    """The newer API server, without anything of ours; nothing removes namespaces there, so they stay."""
+    api = from_text("east", Path(NEW or "").read_text(), None, FAST)
+    for plural in reversed(tuple(KINDS.values())):
+        for item in list(
+            api.items(f"{ADMISSION}/{plural}", labelSelector="app.kubernetes.io/managed-by=egs")
+        ):
+            api.delete(f"{ADMISSION}/{plural}/{item['metadata']['name']}")
+    for item in list(api.items(PODS)):
+        api.delete(f"{PODS}/{item['metadata']['name']}", grace_s=0)
+    with suppress(Rejected):
+        api.create("/api/v1/namespaces", {"metadata": {"name": SYSTEM_NAMESPACE}})
+    with suppress(Rejected):
+        api.create("/api/v1/namespaces", namespace())
+    return api
+
+
+@contextmanager
+def without_patches() -> Iterator[None]:
+    """A webhook that changes nothing, for servers that fall at a patch."""
+    with pytest.MonkeyPatch.context() as during:
+        during.setitem(PATHS, "/mutate", lambda _question, _slice: {"allowed": True})
+        yield

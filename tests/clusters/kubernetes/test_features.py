@@ -1,0 +1,70 @@
+"""Each API server is driven the way it can (issue: API 1.20 to the newest; discover once, choose per feature).
+
+The documents of 1.20 and 1.36 are recordings of real servers; those of 1.25 and 1.30 are reduced to what is read.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from reconciler.clusters.kubernetes.features import Features, discover, features
+
+OLDEST = Features(
+    version="v0.0.0-master+faecb196815e2",
+    eviction="policy/v1beta1",
+    disruption_budgets="policy/v1beta1",
+    validating_policies=False,
+    mutating_policies=False,
+    match_conditions=False,
+    ephemeral_containers=False,
+    events=True,
+)
+MIDDLE = replace(
+    OLDEST,
+    version="v1.25.0",
+    eviction="policy/v1",
+    disruption_budgets="policy/v1",
+    ephemeral_containers=True,
+)
+NEWER = replace(MIDDLE, version="v1.30.0", validating_policies=True, match_conditions=True)
+NEWEST = replace(NEWER, version="v0.0.0-master+$Format:%H$", mutating_policies=True)
+
+
+def recorded(release: str) -> dict[str, dict[str, object]]:
+    """Discovery documents by path."""
+    documents: dict[str, dict[str, object]] = json.loads(
+        (Path(__file__).parent / "discovery" / f"{release}.json").read_text(encoding="utf-8")
+    )
+    return documents
+
+
+@pytest.mark.parametrize(
+    ("release", "want"),
+    [
+        pytest.param("1.20", OLDEST, id="1.20 evicts by policy v1beta1 and has webhooks only"),
+        pytest.param("1.25", MIDDLE, id="1.25 evicts by policy v1 and has webhooks only"),
+        pytest.param(
+            "1.30", NEWER, id="1.30 validates by policies, and webhooks see only what concerns them"
+        ),
+        pytest.param("1.36", NEWEST, id="1.36 changes pods by policies too"),
+    ],
+)
+def test_features(release: str, want: Features) -> None:
+    assert features(recorded(release)) == want
+
+
+def test_a_server_that_names_no_version_for_evictions_takes_that_of_its_budgets() -> None:
+    documents = recorded("1.25")
+    documents["/api/v1"]["resources"] = []
+    assert features(documents).eviction == "policy/v1"
+
+
+def test_a_real_server_is_discovered(kube) -> None:
+    """Its own word for its version differs from build to build."""
+    found = discover(kube.api)
+    assert found.events
+    assert found.eviction == found.disruption_budgets

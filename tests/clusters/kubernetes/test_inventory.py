@@ -1,0 +1,178 @@
+"""What is read of nodes and pods: G1, G2, A12 (unmanaged nodes are listed and left alone), D17 (sharing, RDMA)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from reconciler.clusters.kubernetes import inventory
+from reconciler.clusters.kubernetes.inventory import gpus_of, named_pools, pool_of, read_node, read_pod
+from reconciler.clusters.kubernetes.views import Known, strays, view_of
+from schemas.cluster import ClusterSpec
+from tests.support.kube import cpu_node, gpu_node
+
+AT = datetime(2026, 11, 21, 8, tzinfo=UTC)
+SPEC = ClusterSpec.model_validate_json(
+    """{"driver": "kubernetes", "shapes": [
+      {"product": "NVIDIA-H100-80GB-HBM3", "gpuShape": "H100-80GB", "memoryPerGpu": 80},
+      {"product": "NVIDIA-A100-SXM4-40GB", "gpuShape": "A100-40GB", "memoryPerGpu": 40}],
+    "pools": [
+      {"name": "named", "gpuShape": "H100-80GB", "gpusPerNode": 8, "memoryPerGpu": 80, "nodes": ["a", "b"]},
+      {"name": "found", "gpuShape": "A100-40GB", "gpusPerNode": 4, "memoryPerGpu": 40,
+       "selector": {"team": "ml"}, "instanceType": "p4d"}]}"""
+)
+NAMED = named_pools(SPEC)
+
+
+def node(name="a", **kwargs):
+    """A node as the server gives it."""
+    return read_node(as_served(gpu_node(name, **kwargs)))
+
+
+def as_served(item):
+    """With what the server adds to an object."""
+    item["metadata"] |= {"uid": f"uid-{item['metadata']['name']}", "resourceVersion": "7"}
+    return item
+
+
+def pod(name, namespace="vision", node="a", gpus=8, phase="Running", **meta):
+    """A pod as the server gives it."""
+    container = {"resources": {"limits": {"nvidia.com/gpu": str(gpus)} if gpus else {}}}
+    return read_pod(
+        as_served(
+            {
+                "metadata": {"name": name, "namespace": namespace, **meta},
+                "spec": {"nodeName": node, "containers": [container]},
+                "status": {"phase": phase},
+            }
+        )
+    )
+
+
+def view(nodes, pods=(), slices=None):
+    """What the reconciler sees of them."""
+    known = Known({n.name: n for n in nodes}, {p.key: p for p in pods}, slices or {}, "default")
+    return view_of(known, SPEC, NAMED, AT)
+
+
+@pytest.mark.parametrize(
+    ("found", "pool"),
+    [
+        pytest.param(node("a"), "named", id="by its name"),
+        pytest.param(node("x", team="ml"), "found", id="by its labels"),
+        pytest.param(node("a", team="ml"), "named", id="its name comes first"),
+        pytest.param(node("x"), None, id="by neither: unmanaged"),
+    ],
+)
+def test_a_node_belongs_to_a_pool(found, pool):
+    got = pool_of(found, SPEC, NAMED)
+    assert (got and got.name) == pool
+
+
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [
+        pytest.param(node(), "", id="what the pool promises"),
+        pytest.param(
+            node(product="NVIDIA-H100-80GB-HBM3-SHARED"), "", id="sharing changes the product's name"
+        ),
+        pytest.param(node(product="NVIDIA-Unheard-Of"), "", id="a product that the manifest does not map"),
+        pytest.param(node(product="NVIDIA-A100-SXM4-40GB"), "which is A100-40GB", id="another GPU"),
+        pytest.param(node(gpus=4), "promises 8", id="fewer GPUs: one fell off the bus"),
+        pytest.param(read_node(as_served(cpu_node("a"))), "shows no GPU", id="no device plugin"),
+    ],
+)
+def test_a_node_that_is_not_what_its_pool_says_is_told(found, why):
+    assert why in inventory.misfit(found, NAMED["a"], SPEC)
+    assert bool(why) == bool(view([found]).nodes["a"].unfit)
+
+
+def test_other_gpu_nodes_are_listed_and_no_more():
+    """A12: brownfield."""
+    got = view([node("a"), node("x", gpus=2), read_node(as_served(cpu_node("cpu")))])
+    assert (list(got.nodes), [(u.name, u.gpus) for u in got.unmanaged]) == (["a"], [("x", 2)])
+
+
+def test_what_people_ask_about_a_node_is_shown():
+    """G2: network, fabric, zone, sharing, and what others say is wrong with it."""
+    item = as_served(
+        gpu_node(
+            "a",
+            **{
+                "topology.kubernetes.io__zone": "z1",
+                "nvidia.com__gpu.clique": "fabric-1.0",
+                "node.kubernetes.io__instance-type": "p5.48xlarge",
+                "nvidia.com__gpu.sharing-strategy": "none",
+            },
+        )
+    )
+    item["status"]["allocatable"]["rdma/hca"] = "8"
+    item["status"]["conditions"] += [
+        {"type": "GpuMemWatch", "status": "True"},
+        {"type": "AcceleratedHardwareReady", "status": "False"},
+        {"type": "DiskPressure", "status": "False"},
+    ]
+    got = view([read_node(item)]).nodes["a"].attributes
+    assert got == {
+        "product": "NVIDIA-H100-80GB-HBM3",
+        "zone": "z1",
+        "fabricDomain": "fabric-1.0",
+        "instanceType": "p5.48xlarge",
+        "sharing": "none",
+        "rdma/hca": "8",
+        "problems": "AcceleratedHardwareReady, GpuMemWatch",
+    }
+
+
+@pytest.mark.parametrize(
+    ("found", "foreign"),
+    [
+        pytest.param(pod("train"), ("vision/train",), id="a GPU pod of nobody's slice"),
+        pytest.param(pod("web", gpus=0), (), id="a CPU pod"),
+        pytest.param(pod("done", phase="Succeeded"), (), id="a finished pod"),
+        pytest.param(pod("wait", node=None), (), id="a pod that has no node"),
+        pytest.param(
+            pod("plugin", ownerReferences=[{"kind": "DaemonSet", "controller": True}]),
+            (),
+            id="a DaemonSet's pod",
+        ),
+        pytest.param(
+            pod("check", labels={"app.kubernetes.io/managed-by": "egs"}), (), id="one of our checks"
+        ),
+    ],
+)
+def test_a_node_with_foreign_gpu_pods_is_not_free(found, foreign):
+    got = view([node()], [found] if found else []).nodes["a"]
+    assert (got.foreign, got.usable) == (foreign, not foreign)
+
+
+def test_a_slices_pod_on_a_node_that_is_not_its_own_is_a_stray():
+    """C6: the scheduler chose the node before it saw our taint."""
+    known = Known(
+        {"a": node()},
+        {"vision/train": pod("train"), "other/theirs": pod("theirs", "other")},
+        {"vision": ("vision",)},
+        "default",
+    )
+    assert [p.key for p in strays(known, SPEC, NAMED)] == ["vision/train"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "gpus"),
+    [
+        pytest.param(
+            [{"limits": {"nvidia.com/gpu": "2"}}, {"limits": {"nvidia.com/gpu": 1}}], 3, id="together"
+        ),
+        pytest.param([{"limits": {"nvidia.com/mig-1g.10gb": "2"}}], 2, id="slices of a GPU count too"),
+        pytest.param([{"limits": {"cpu": "2"}}], 0, id="none"),
+        pytest.param([{}], 0, id="no resources at all"),
+    ],
+)
+def test_gpus_of_a_pod(spec, gpus):
+    assert gpus_of({"containers": [{"resources": r} for r in spec]}) == gpus
+
+
+def test_an_init_container_may_ask_for_more():
+    init = [{"resources": {"limits": {"nvidia.com/gpu": "4"}}}]
+    assert gpus_of({"containers": [{}], "initContainers": init}) == 4

@@ -1,0 +1,87 @@
+"""Sets of values that are installed in the tests: the least, everything, and what is special about each part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Json = dict[str, Any]
+
+REPO = {"repositories": ["git@forge.example.com:team/fleet.git"]}
+PULL = {**REPO, "role": "cluster", "cluster": "east"}
+EVERY_PART = {"door": {"enabled": True}, "admission": {"enabled": True}, "agents": {"enabled": True}}
+CASES: dict[str, Json] = {
+    "a controller alone": REPO,
+    "a controller of two repositories": {
+        "repositories": ["one=https://forge.example.com/one.git", "two=https://forge.example.com/two.git"],
+        "controller": {
+            "drivesThisCluster": False,
+            "kubeconfigs": "clusters",
+            "clusterSecrets": ["west", "north"],
+        },
+    },
+    "a controller with all that can be said": {
+        **REPO,
+        **EVERY_PART,
+        "cluster": "east",
+        "git": {"secret": "fleet-git"},
+        "env": {"HTTPS_PROXY": "http://proxy.example.com:3128", "EGS_STATE": "/var/lib/egs"},
+        "image": {
+            "repository": "registry.example.com:5000/egs",
+            "tag": "1.2",
+            "pullPolicy": "Always",
+            "pullSecrets": ["registry"],
+        },
+        "controller": {
+            "replicas": 3,
+            "hookSecrets": "hooks",
+            "kubeconfigs": "clusters",
+            "poll": 60,
+            "nodeSelector": {"pool": "system"},
+            "tolerations": [
+                {"key": "system", "operator": "Exists"},
+                {"key": "a", "value": "b", "effect": "NoExecute"},
+            ],
+            "priorityClass": "system-cluster-critical",
+            "resources": {"requests": {"cpu": "", "memory": "1Gi"}, "limits": {"cpu": "2", "memory": ""}},
+        },
+        "networkPolicies": {"egressPorts": [443, 8443]},
+    },
+    "one replica needs no budget": {**REPO, "controller": {"replicas": 1}},
+    "an image by its digest": {**REPO, "image": {"tag": "1.2", "digest": f"sha256:{'a' * 64}"}},
+    "no network policies": {**REPO, "networkPolicies": {"enabled": False}},
+    "only names may be asked": {**REPO, "networkPolicies": {"egressPorts": []}},
+    "pull mode": PULL,
+    "pull mode with every part and two replicas": {**PULL, **EVERY_PART, "apply": {"replicas": 2}},
+    "a named repository in pull mode": {
+        **PULL,
+        "repositories": ["fleet=ssh://git@forge.example.com/fleet.git"],
+    },
+    "an address with an equals sign": {**PULL, "repositories": ["https://forge.example.com/a=b.git"]},
+    "agents without a runtime class": {
+        **REPO,
+        "cluster": "east",
+        "agents": {"enabled": True, "runtimeClass": "", "tolerations": [{"key": "x", "operator": "Exists"}]},
+    },
+    "a door that commits": {**REPO, "cluster": "east", "door": {"enabled": True, "via": "commit"}},
+}
+
+REFUSED: dict[str, tuple[Json, str]] = {
+    "no repository": ({}, "repositories is empty"),
+    "pull mode without a cluster": ({**REPO, "role": "cluster"}, "cluster is empty; role cluster needs"),
+    "a door without a cluster": ({**REPO, "door": {"enabled": True}}, "cluster is empty; door needs"),
+    "agents of two repositories": (
+        {"repositories": ["a=/a", "b=/b"], "cluster": "east", "agents": {"enabled": True}},
+        "repositories has more than one; agents serves one",
+    ),
+}
+"""With the words that the chart and `egs install` both say."""
+
+MISSPELT: dict[str, Json] = {
+    "an unknown value": {**REPO, "controler": {}},
+    "an unknown value further down": {**REPO, "controller": {"replica": 2}},
+    "a number as text": {**REPO, "controller": {"replicas": "2"}},
+    "a role that is none": {**REPO, "role": "agent"},
+    "a digest that is none": {**REPO, "image": {"digest": "abc"}},
+    "a port that is none": {**REPO, "networkPolicies": {"egressPorts": [70000]}},
+    "a name that no cluster has": {**REPO, "cluster": "East Coast"},
+}
