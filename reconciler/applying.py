@@ -218,7 +218,9 @@ class Applier:
         live = assigned(self._cluster, done.decided.facts).values()
         outcomes = Outcomes({}, self._known.served)
         self._known.served = handed_over(live, Seen({self._cluster: view}, {}, outcomes))
-        mended = {action.slice for action in done.answers.done if action.do is Do.ENSURE_SLICE}
+        mended = {
+            action.slice for action in done.answers.done if action.do in {Do.ENSURE_SLICE, Do.ENSURE_FLEET}
+        }
         found = done.looked.differences.get(self._cluster, ())
         stand = {difference for difference in found if difference.slice not in mended}
         return Report(

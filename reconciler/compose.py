@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from uuid import uuid4
 
 from reconciler.clusters.open import Ground, open_cluster
@@ -27,7 +26,7 @@ log = logging.getLogger(__name__)
 class OpenClusters:
     """A driver for every cluster in force, opened anew when its manifest changes."""
 
-    state: Path
+    ground: Ground
     reports: ReportBranches | None = None  # of clusters that only their own appliers reach
     _open: dict[str, tuple[ClusterSpec, ClusterDriver]] = field(default_factory=dict)
     _told: dict[str, str] = field(default_factory=dict)  # why a cluster is not driven, as the log has it
@@ -35,7 +34,7 @@ class OpenClusters:
     def __call__(self, specs: Mapping[str, ClusterSpec]) -> Mapping[str, ClusterDriver]:
         """Drivers by cluster."""
         for name in [name for name in self._open if name not in specs]:
-            del self._open[name]
+            self._close(name)
         for name, spec in specs.items():
             if name not in self._open or self._open[name][0] != spec:
                 self._try(name, spec)
@@ -43,7 +42,7 @@ class OpenClusters:
 
     def _try(self, name: str, spec: ClusterSpec) -> None:
         """A cluster that cannot be driven counts as out of reach, stops nobody else and is tried again."""
-        self._open.pop(name, None)
+        self._close(name)
         try:
             self._open[name] = (spec, self._driver(name, spec))
         except (EgsError, OSError) as error:
@@ -54,21 +53,41 @@ class OpenClusters:
         else:
             self._told.pop(name, None)
 
+    def _close(self, name: str) -> None:
+        if name in self._open:
+            self._open.pop(name)[1].close()
+
     def _driver(self, name: str, spec: ClusterSpec) -> ClusterDriver:
         if spec.access is not None and spec.access.pull and self.reports is not None:
             return PullCluster(name, spec, partial(self.reports.read, name))
-        return open_cluster(name, spec, Ground(self.state))
+        return open_cluster(name, spec, self.ground)
+
+
+def ground_of(settings: Settings, wake: Callable[[], None]) -> Ground:
+    """What these settings say of clusters; `wake` is called whenever something changed in one."""
+    from reconciler.clusters.kubernetes.connect import Keys  # commands that drive no cluster start without it
+    from reconciler.clusters.kubernetes.driver import Home
+
+    keys = Keys(settings.kubeconfigs, settings.namespace)
+    return Ground(settings.state / "clusters", keys, Home(settings.project, settings.namespace), wake)
 
 
 def controller(
-    settings: Settings, *, adopt: bool = False, may_lead: Callable[[], bool] | None = None
+    settings: Settings,
+    *,
+    adopt: bool = False,
+    may_lead: Callable[[], bool] | None = None,
+    wake: Callable[[], None] = lambda: None,
 ) -> Reconciler:
-    """A controller over a real repository, with its state in `settings.state`; see `Reconciler` for the rest."""
+    """A controller over a real repository, with its state in `settings.state`; see `Reconciler` for the rest.
+
+    `wake` is called whenever a cluster changed, from any thread.
+    """
     settings.state.mkdir(parents=True, exist_ok=True)
     store = GitStore(settings.repo, settings.state / "mirror.git", credentials=settings.credentials)
     cache = DocumentCache(settings.state / "documents.sqlite", READER_VERSION)
     reports = ReportBranches(store)
-    clusters = OpenClusters(settings.state / "clusters", reports)
+    clusters = OpenClusters(ground_of(settings, wake), reports)
     writer = f"controller-{uuid4().hex[:12]}"
     return Reconciler(
         store, cache, clusters, settings, writer, adopt=adopt, may_lead=may_lead, settled=reports.settled

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
 from reconciler.applying import Applier
 from reconciler.clock import Clock
-from reconciler.clusters.open import Ground, open_cluster
+from reconciler.clusters.open import open_cluster
 from reconciler.clusters.port import ClusterDriver
+from reconciler.compose import ground_of
 from reconciler.metrics import Metrics
 from reconciler.probes import Health, alive, ready
 from reconciler.settings import Settings
@@ -49,7 +50,7 @@ class Inside:
             store,
             cache,
             where.cluster,
-            partial(self._driver, settings.state / "clusters", where),
+            partial(self._driver, settings, where),
             settings,
             f"applier-{uuid4().hex[:12]}",
             may_act=may_act or (lambda: True),
@@ -58,13 +59,13 @@ class Inside:
         self._loop = Waking(applier, clock, tried=partial(metrics.attempted, where.cluster), fatal=())
         self.loops: Mapping[str, Waking] = {where.cluster: self._loop}
 
-    def _driver(self, state: Path, where: Where, spec: ClusterSpec) -> ClusterDriver:
+    def _driver(self, settings: Settings, where: Where, spec: ClusterSpec) -> ClusterDriver:
         """The cluster's own driver; whatever changes there wakes the loop."""
-        ground = Ground(state, wake=lambda: self._loop.wake())
+        ground = ground_of(settings, self.wake)
         if where.kubeconfig is not None:
-            from reconciler.clusters.kubernetes.connect import Keys
+            from reconciler.clusters.kubernetes.connect import Keys  # who runs inside needs none
 
-            ground = Ground(state, Keys(where.kubeconfig.parent), wake=lambda: self._loop.wake())
+            ground = replace(ground, keys=Keys(where.kubeconfig.parent))
             spec = spec.model_copy(update={"access": Access(kubeconfig=where.kubeconfig.name)})
         return open_cluster(where.cluster, spec, ground)
 

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from reconciler.clock import SystemClock
+from reconciler.clusters.kubernetes.names import SYSTEM_NAMESPACE
 from reconciler.compose import controller
 from reconciler.credentials import from_environment
 from reconciler.electing import candidate, taking_part
@@ -101,6 +102,33 @@ ElectKubeconfig = Annotated[
     ),
 ]
 
+Project = Annotated[
+    str,
+    typer.Option(
+        "--project",
+        envvar="EGS_PROJECT",
+        help="Whose nodes and namespaces they are, where projects share clusters. Default: default; of several "
+        "repositories, each one's name.",
+        show_default=False,
+    ),
+]
+Kubeconfigs = Annotated[
+    Path | None,
+    typer.Option(
+        "--kubeconfigs",
+        envvar="EGS_KUBECONFIGS",
+        help="Folder with the kubeconfigs that Cluster manifests name.",
+        show_default=False,
+    ),
+]
+Namespace = Annotated[
+    str,
+    typer.Option(
+        "--namespace", envvar="EGS_NAMESPACE", help="Namespace in every cluster for what belongs to no slice."
+    ),
+]
+
+DEFAULT_PROJECT = "default"
 DEFAULT_STATE = Path("~/.local/state/egs-reconciler")
 
 
@@ -110,6 +138,21 @@ LOG = "%(asctime)s %(levelname)s {}%(name)s %(message)s"
 """A line of the log. Where several repositories are tended it names the thread, which has the repository's name."""
 MOST_CYCLES = 20
 """Cycles of one `once` at most; each goes on only while the one before has left something to do at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Driving:
+    """How real clusters are driven."""
+
+    project: str = ""  # empty: nobody said
+    kubeconfigs: Path | None = None
+    namespace: str = SYSTEM_NAMESPACE
+
+    def of(self, settings: Settings, name: str) -> Settings:
+        """Settings with it; `name` is the project where nobody named one."""
+        return replace(
+            settings, project=self.project or name, kubeconfigs=self.kubeconfigs, namespace=self.namespace
+        )
 
 
 def _settings(repo: str, state: Path, poll: int = 30, budget: int | None = None) -> Settings:
@@ -153,10 +196,16 @@ def run(  # noqa: PLR0913 - one for each option
     hook_secrets: HookSecrets = None,
     elect: Elect = "",
     elect_kubeconfig: ElectKubeconfig = None,
+    project: Project = "",
+    kubeconfigs: Kubeconfigs = None,
+    namespace: Namespace = SYSTEM_NAMESPACE,
 ) -> None:
     """Plan and act until SIGTERM or Ctrl-C, for one repository or several."""
     election = candidate(elect, elect_kubeconfig)
-    clock, settings = SystemClock(), _each(repo, state, poll, pushes_per_minute)
+    clock, settings = (
+        SystemClock(),
+        _each(repo, state, (poll, pushes_per_minute), Driving(project, kubeconfigs, namespace)),
+    )
     metrics = Metrics(clock)
     tending = Tending(settings, clock, metrics, None if election is None else election.leads)
     server = _server(listen, hook_secrets, tending, metrics)
@@ -189,11 +238,16 @@ def apply(  # noqa: PLR0913 - one for each option
     hook_secrets: HookSecrets = None,
     elect: Elect = "",
     elect_kubeconfig: ElectKubeconfig = None,
+    project: Project = "",
+    namespace: Namespace = SYSTEM_NAMESPACE,
 ) -> None:
     """Inside of a cluster with access.pull: carry out what is committed, and report, until SIGTERM or Ctrl-C."""
     election = candidate(elect, elect_kubeconfig)
     own = replace(
-        _settings(repo, state, poll, pushes_per_minute), report_every=timedelta(seconds=report_every)
+        Driving(project, None, namespace).of(
+            _settings(repo, state, poll, pushes_per_minute), DEFAULT_PROJECT
+        ),
+        report_every=timedelta(seconds=report_every),
     )
     clock = SystemClock()
     metrics = Metrics(clock)
@@ -217,12 +271,25 @@ def _until_told(work: Tending | Inside, server: Server | None) -> None:
     work.stop()
 
 
-def _each(repo: Sequence[str], state: Path, poll: int, budget: int | None) -> dict[str, Settings]:
+def _each(
+    repo: Sequence[str], state: Path, pace: tuple[int, int | None], driving: Driving
+) -> dict[str, Settings]:
     addresses = named(repo)
+    if len(addresses) > 1 and driving.project:
+        raise UserError(
+            "--project is for one repository; of several each one's name is its project", "WrongUse"
+        )
     if len(addresses) > 1:
         for handler in logging.getLogger().handlers:
             handler.setFormatter(logging.Formatter(LOG.format("%(threadName)s ")))
-    return apart({name: _settings(address, state, poll, budget) for name, address in addresses.items()})
+    return apart(
+        {
+            name: driving.of(
+                _settings(address, state, *pace), name if len(addresses) > 1 else DEFAULT_PROJECT
+            )
+            for name, address in addresses.items()
+        }
+    )
 
 
 def _server(listen: str, secrets: Path | None, tending: Tending | Inside, metrics: Metrics) -> Server | None:
@@ -249,9 +316,16 @@ def _check_secrets(file: Path, listen: str) -> None:
 
 
 @app.command(epilog="Example: egs-reconciler once --repo ./fleet.git")
-def once(repo: Repo, state: State = DEFAULT_STATE) -> None:
+def once(
+    repo: Repo,
+    state: State = DEFAULT_STATE,
+    project: Project = "",
+    kubeconfigs: Kubeconfigs = None,
+    namespace: Namespace = SYSTEM_NAMESPACE,
+) -> None:
     """Look, plan, commit, act, until there is nothing left to do at this instant. Exit 1: somebody else leads."""
-    cycle, told = _settle(controller(_settings(repo, state)))
+    driving = Driving(project, kubeconfigs, namespace)
+    cycle, told = _settle(controller(driving.of(_settings(repo, state), DEFAULT_PROJECT)))
     if not cycle.leading:
         typer.echo("another controller leads; nothing was done", err=True)
         raise typer.Exit(1)
@@ -259,9 +333,16 @@ def once(repo: Repo, state: State = DEFAULT_STATE) -> None:
 
 
 @app.command(epilog="Example: egs-reconciler adopt --repo ./fleet.git")
-def adopt(repo: Repo, state: State = DEFAULT_STATE) -> None:
+def adopt(
+    repo: Repo,
+    state: State = DEFAULT_STATE,
+    project: Project = "",
+    kubeconfigs: Kubeconfigs = None,
+    namespace: Namespace = SYSTEM_NAMESPACE,
+) -> None:
     """Take a repository over whose requests have no status yet: every request is filed now."""
-    cycle, _ = _settle(controller(_settings(repo, state), adopt=True))
+    driving = Driving(project, kubeconfigs, namespace)
+    cycle, _ = _settle(controller(driving.of(_settings(repo, state), DEFAULT_PROJECT), adopt=True))
     count = len(cycle.facts.requests) if cycle.facts else 0
     typer.echo(f"adopted {count} request{'' if count == 1 else 's'}")
 

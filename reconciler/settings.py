@@ -51,3 +51,12 @@ class Settings:
 
     report_every: timedelta = timedelta(minutes=5)
     """How often an applier inside of a cluster reports when nothing changes; each report is a push."""
+
+    project: str = "default"
+    """Whose nodes and namespaces they are, as clusters that several projects share have it in their marks."""
+
+    kubeconfigs: Path | None = None
+    """Folder of the kubeconfigs that Cluster manifests name; None: no cluster is reached by a file."""
+
+    namespace: str = "egs-system"
+    """Namespace in every cluster, also the controller's own, for what belongs to no slice."""

@@ -161,7 +161,8 @@ class PullCluster:
         """Done when it was looked at under these terms and nothing of it differed."""
         there = terms.name in self._view(now).slices
         whole = there and self._has(terms) and not self._differs(terms.name)
-        return self._answer(whole, ("ENSURE_SLICE", terms.name, ""), now)
+        key = ("ENSURE_SLICE", terms.name, "")
+        return self._answer(whole, key, now, known=there and self._has(terms))
 
     def remove_slice(self, slice_: str, stamp: Stamp, now: datetime) -> Answer:
         """Done when nothing shows it any more."""
@@ -170,7 +171,7 @@ class PullCluster:
     def ensure_fleet(self, stamp: Stamp, now: datetime) -> Answer:
         """Done when nothing outside of slices differs."""
         self._view(now)
-        return self._answer(not self._differs(""), ("ENSURE_FLEET", "", ""), now)
+        return self._answer(not self._differs(""), ("ENSURE_FLEET", "", ""), now, known=True)
 
     def check(
         self, node: str, stage: Stage, lease: LeaseRef, stamp: Stamp, now: datetime
@@ -232,13 +233,15 @@ class PullCluster:
         assert self._report is not None
         return self._report.terms.get(terms.name) == digest_of(terms)
 
-    def _answer(self, done: bool, key: RefusalKey, now: datetime) -> Answer:
+    def _answer(self, done: bool, key: RefusalKey, now: datetime, *, known: bool = False) -> Answer:
+        """`known`: the applier has reported it itself, and takes its time; no news are owed for it."""
         assert self._report is not None
         if done:
             return Done()
         if (refused := self._report.refusals.get(key)) is not None:
             return refused
-        self._asked = self._asked or now
+        if not known:
+            self._asked = self._asked or now
         return Busy(now + LOOK, f"cluster {self._name} has not reported it yet")
 
     def _view(self, now: datetime) -> ClusterView:

@@ -42,7 +42,7 @@ from schemas.errors import Fault, UserError
 
 Json = dict[str, Any]
 
-PATIENCE_S = 120.0
+PATIENCE_S = 20.0
 """Longest wait for pods to end and for namespaces to go; after it the command says what is left."""
 PAUSE_S = 0.2
 TRIES = 5

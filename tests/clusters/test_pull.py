@@ -166,6 +166,16 @@ def test_who_is_asked_and_says_nothing_is_out_of_reach_within_stale():
         found.observe(NOW + STALE + SECOND)
 
 
+def test_drift_that_the_applier_leaves_for_a_while_owes_no_news():
+    """Whoever undoes a repair again and again meets pauses of up to an hour."""
+    found = cluster(said(node(), differences=(Difference("a", "Role x", "changed"),)))
+    assert found.ensure_slice(TERMS, STAMP, NOW) == WAITS
+    found.observe(NOW + STALE + SECOND)
+    assert isinstance(found.ensure_slice(replace(TERMS, members=()), STAMP, NOW + STALE), Busy)
+    with pytest.raises(Fault):
+        found.observe(NOW + 2 * STALE + SECOND)
+
+
 def test_any_news_since_it_was_asked_keep_it_in_reach():
     reports = [said(node())]
     found = PullCluster("east", SPEC, lambda: reports[-1])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -81,7 +80,7 @@ class World:
 
 
 @pytest.fixture
-def world(kube: Plane) -> Iterator[World]:
+def world(kube: Plane) -> World:
     """Two GPU nodes that bear other people's marks, and namespaces in which people work."""
     theirs = gpu_node("gpu-1")
     theirs["spec"] = {"taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]}
@@ -100,11 +99,14 @@ def world(kube: Plane) -> Iterator[World]:
         eventually(
             lambda name=name: kube.api.find(f"/api/v1/namespaces/{name}/serviceaccounts/default"), name
         )  # type: ignore[misc]
-    yield World(kube, Place("0.1.0", budgets=budgets_of(kube.api)))
+    return World(kube, Place("0.1.0", budgets=budgets_of(kube.api)))
 
 
 def as_before(kube: Plane, before: dict[str, object]) -> None:
-    eventually(lambda: everything(kube.api).keys() == before.keys(), "everything to be as before")
+    def moved() -> list[str]:
+        return sorted(everything(kube.api).keys() ^ before.keys())
+
+    eventually(lambda: not moved(), f"everything to be as before; {moved()}")
     now = everything(kube.api)
     assert {path: now[path] for path in now if now[path] != before[path]} == {}
 

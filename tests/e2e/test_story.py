@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.clusters.kubernetes.api import Rejected
 from reconciler.clusters.kubernetes.names import SLICE
 from schemas.status import Phase
 from tests.e2e.fleet import fleet

@@ -10,6 +10,7 @@ import pytest
 import reconciler.desired
 from reconciler.apply import Answers
 from reconciler.clusters.embedded import EmbeddedCluster
+from reconciler.clusters.open import Ground
 from reconciler.clusters.port import Refused, SliceTerms, Stamp
 from reconciler.compose import OpenClusters
 from reconciler.desired import Desired
@@ -115,7 +116,7 @@ def test_one_cluster_in_trouble_stops_no_other(tmp_path, error):
 def test_a_state_that_nobody_can_read_or_write_is_a_fault_and_the_cluster_comes_back(tmp_path):
     document = parsed("clusters/west.yaml", cluster("west"))
     (tmp_path / "west.json").write_text("{")
-    opened = OpenClusters(tmp_path)
+    opened = OpenClusters(Ground(tmp_path))
     driver = opened({"west": document.spec})["west"]
     with pytest.raises(Fault):
         driver.observe(at(0))

@@ -166,7 +166,7 @@ class PulledWitnessed(PulledWorld):
     def apply(self, cluster: str, store: Store | None = None) -> Applier:
         """Its store is watched."""
         watched = WatchedStore(MemoryStore(self.remote), self.points)  # type: ignore[arg-type]
-        return super().apply(cluster, store or watched)  # type: ignore[arg-type]
+        return super().apply(cluster, store or watched)
 
     def inside(self, cluster: str, spec: ClusterSpec) -> ClusterDriver:
         """Its writes are watched, and the cluster writes its own history down."""
@@ -176,7 +176,7 @@ class PulledWitnessed(PulledWorld):
             self.drivers[cluster]._state = RecordedState(
                 None, lambda: self.remote.tips.get(BRANCH), self.holds.append
             )
-        return WatchedCluster(driver, self.points)  # type: ignore[arg-type, return-value]
+        return WatchedCluster(driver, self.points)  # type: ignore[arg-type]
 
     def wake_of(self, applier: Applier) -> datetime:
         """One cycle; a process that is killed in it is followed by another one."""

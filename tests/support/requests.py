@@ -1,7 +1,7 @@
 """GPR objects on a real API server: the custom resource, slices' namespaces, and admission that names authors.
 
-`EGS_TEST_KUBE_CUSTOM` is a script as `EGS_TEST_KUBE` is (see `tests.support.kube`), whose API server serves custom
-resources and admission policies that change objects: `tests/support/apiserver/kube` is one. It is a variable of its
+`EGS_TEST_KUBE_NEW` is a script as `EGS_TEST_KUBE` is (see `tests.support.kube`), whose API server serves custom
+resources and admission policies that change objects: `tests/support/controlplane/kube` is one. It is a variable of its
 own because the oldest API servers cannot, and tests of the rest should see one of those.
 """
 
@@ -25,8 +25,8 @@ from schemas.errors import UserError
 from tests.support.kube import Plane, eventually
 
 Json = dict[str, Any]
-CUSTOM = "EGS_TEST_KUBE_CUSTOM"
-WHY = f"needs an API server with custom resources: set {CUSTOM} to tests/support/apiserver/kube, after `kube build`"
+CUSTOM = "EGS_TEST_KUBE_NEW"
+WHY = f"needs an API server with custom resources: set {CUSTOM} to tests/support/controlplane/kube, after `kube build`"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 GPRS = "/apis/egs.dev/v1alpha1"
 

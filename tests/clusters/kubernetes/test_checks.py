@@ -10,6 +10,7 @@ import json
 import pytest
 
 from reconciler.clusters.kubernetes.names import SLICE
+from reconciler.clusters.kubernetes.nodes import NODES
 from reconciler.clusters.port import Busy, Refused
 from tests.clusters.kubernetes.checking import (
     CLAIMS,
@@ -199,10 +200,13 @@ def test_a_record_that_another_controller_changed_is_read_again(bench):
 def test_one_job_measures_all_on_that_node_alone(bench):
     """F4: it waits for nobody else's node, holds its GPUs, and has no token."""
     bench.add(node("h100-2"))
+    taint = {"key": SLICE, "effect": "NoSchedule"}
+    bench.plane.api.merge(f"{NODES}/h100-1", {"spec": {"taints": [taint]}})
     assert isinstance(bench.ask(), Busy)
     assert isinstance(bench.ask(NOW + SECOND), Busy)
     pod = bench.bound()
     assert pod["spec"]["nodeName"] == "h100-1"
+    assert '"values": ["h100-1"]' in json.dumps(pod["spec"]["affinity"]), "and not by chance"
     container = pod["spec"]["containers"][0]
     environment = {e["name"]: e.get("value", "") for e in container["env"]}
     assert environment["EGS_CHECKS"] == ",".join(PRE)

@@ -127,5 +127,5 @@ def test_the_oldest_server_takes_the_definition_too(kube):
         found = kube.api.get(path).get("status", {}).get("conditions", ())
         return {c["type"]: c["status"] for c in found}
 
-    eventually(lambda: conditions().get("Established") == "True", "it is established")
+    eventually(lambda: conditions().get("Established") == "True", "it is established", 90)
     assert "NonStructuralSchema" not in conditions()

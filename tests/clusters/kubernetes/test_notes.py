@@ -97,9 +97,11 @@ def test_a_namespace_that_is_gone_or_goes_stops_no_other_note(spaces):
     slices = {"gone": ("nowhere",), "going": ("vision-dev",), **SLICES}
     notes = [replace(STARTED, key=s, request=f"{s}/x", slice=s) for s in ("gone", "going", "vision")]
     eventually(lambda: _terminating(spaces, "vision-dev"), "a namespace in Terminating")
-    announce(spaces.api, notes, slices)
-    assert len(events(spaces)) == 1
-    spaces.api.patch(f"{path}/stuck", [{"op": "remove", "path": "/metadata/finalizers"}])
+    try:
+        announce(spaces.api, notes, slices)
+        assert len(events(spaces)) == 1
+    finally:
+        spaces.api.patch(f"{path}/stuck", [{"op": "remove", "path": "/metadata/finalizers"}])
 
 
 def test_what_the_server_refuses_is_raised_after_all_others_were_told(spaces):

@@ -1,4 +1,4 @@
-"""An applier inside of a real API server: what the centre commits is done there, and comes back as a report (A2, A14)."""
+"""An applier in a real cluster: what the centre commits is done there, and comes back as a report (A2, A14)."""
 
 from __future__ import annotations
 
