@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support.kube import Plane, control_plane
+from tests.support.kube import NEW, WHY_NEW, Plane, control_plane
 
 settings.register_profile(
     "egs",
@@ -35,3 +35,17 @@ def kube(plane: Plane) -> Plane:
     """That control plane, empty."""
     plane.wipe()
     return plane
+
+
+@pytest.fixture(scope="session")
+def new_plane() -> Iterator[Plane]:
+    """Another one, of a Kubernetes that serves what the oldest does not; see `tests.support.kube`."""
+    with control_plane(NEW, WHY_NEW) as running:
+        yield running
+
+
+@pytest.fixture
+def new_kube(new_plane: Plane) -> Plane:
+    """That control plane, empty."""
+    new_plane.wipe()
+    return new_plane

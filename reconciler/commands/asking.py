@@ -1,10 +1,11 @@
-"""Commands that ask and change nothing: validate, plan, wait, why. Only their words; the work is imported late.
+"""Commands that ask and change nothing: validate, plan, wait, why, diff. Only their words; the work is imported late.
 
 `egs --help` has to be there at once, so nothing heavy is imported before a command runs.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,6 +20,7 @@ def register(app: typer.Typer) -> None:
     app.command("plan", short_help="Show the schedule.")(plan)
     app.command("wait", short_help="Quote a start before filing.")(wait)
     app.command("why", short_help="Say what a request waits for.")(why)
+    app.command("diff", short_help="Show what would change in clusters.")(diff)
 
 
 def validate(
@@ -173,3 +175,60 @@ def why(request: Request, repo: Repo = None, now: Now = None, output: Output = F
     from reconciler.commands.reasons import show_reasons
 
     show_reasons(repo, now, request, output)
+
+
+def diff(  # noqa: PLR0913 - each is an option of the command
+    cluster: Annotated[
+        list[str] | None,
+        typer.Option(metavar="C", help="Only this cluster; may be repeated.", show_default=False),
+    ] = None,
+    kubeconfigs: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            envvar="EGS_KUBECONFIGS",
+            help="Folder with the kubeconfigs that Cluster manifests name.",
+            show_default=False,
+        ),
+    ] = None,
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Your own kubeconfig of the one cluster.", show_default=False),
+    ] = None,
+    context: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Context of that kubeconfig.", show_default=False)
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="A controller's folder, for simulated clusters.", show_default=False
+        ),
+    ] = None,
+    project: Annotated[
+        str | None,
+        typer.Option(metavar="P", help="The controller's --project. Default: default.", show_default=False),
+    ] = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N", help="The controller's --namespace. Default: egs-system.", show_default=False
+        ),
+    ] = None,
+    repo: Repo = None,
+    now: Now = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Show what a controller would change in the clusters right now, and why. Nothing is written anywhere.
+
+    \b
+    Examples:
+      egs diff --kubeconfigs ~/.kube/fleet
+      egs diff --cluster east --kubeconfig ~/.kube/east -o json
+
+    Exit 0: nothing differs; 1: something does; 3: a cluster could not be looked at.
+    """
+    from reconciler.commands.differing import show_differences
+    from reconciler.commands.reaching import Ways, home_of
+
+    ways = Ways(kubeconfigs, kubeconfig, context, state, home_of(project, namespace))
+    raise typer.Exit(show_differences(repo, now, cluster or (), ways, output))

@@ -126,7 +126,8 @@ def describe_node(repo: str | None, now: str | None, name: str, form: Form) -> N
         raise WrongUse(f"{name} names no node; write CLUSTER/NODE, for example east/h100-1")
     with opened(repo) as source:
         state = read_state(source, clock(now, source))
-        found = [row for row in tables.nodes(state) if (row["cluster"], row["name"]) == (cluster, node)]
+        rows = tables.nodes(state) + tables.unmanaged_nodes(state)
+        found = [row for row in rows if (row["cluster"], row["name"]) == (cluster, node)]
         if not found:
             raise NotFound(
                 "node", name, (f"{key[0]}/{n}" for key, p in state.wanted.pools.items() for n in p.nodes)

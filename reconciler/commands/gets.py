@@ -137,22 +137,23 @@ def get_clusters(repo: str | None, now: str | None, form: Form) -> None:
 
 
 def get_nodes(repo: str | None, now: str | None, cluster: str | None, pool: str | None, form: Form) -> None:
-    """Nodes."""
+    """Nodes; those of no pool at the end."""
     state = _state(repo, now)
     if cluster is not None and cluster not in state.wanted.clusters:
         raise NotFound("cluster", cluster, state.wanted.clusters)
     pools = {key[1] for key in state.wanted.pools if cluster in (None, key[0])}
     if pool is not None and pool not in pools:
         raise NotFound("pool", pool, pools)
+    unmanaged = tables.unmanaged_nodes(state, cluster) if pool is None else []
     _answer(
-        tables.nodes(state, cluster, pool),
+        tables.nodes(state, cluster, pool) + unmanaged,
         form,
         ("NODE", "POOL", "STATE", "REASON", "LEASE", "UNTIL", "NEXT"),
         lambda row: (
             f"{row['cluster']}/{row['name']}",
             row["pool"],
             row["state"],
-            row["reason"],
+            row["message"] if row["state"] == tables.UNMANAGED else row["reason"],
             row["lease"],
             _until(row),
             _next(row),

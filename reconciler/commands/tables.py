@@ -19,6 +19,8 @@ from schemas.status import HOLDING, WAITING, GPRStatus, NodeState, Phase
 from schemas.units import format_duration, instant
 
 Rows = list[dict[str, Any]]
+UNMANAGED = "Unmanaged"
+"""In place of the state of a node that is not ours to judge."""
 
 
 def gprs(state: State, slice_: str | None = None, phase: str | None = None) -> Rows:
@@ -152,6 +154,27 @@ def node_row(
         "lease": None if lease is None else lease.key,
         "schedule": calendars.get(node, []),
     }
+
+
+def unmanaged_nodes(state: State, cluster: str | None = None) -> Rows:
+    """GPU nodes that clusters show and no pool has, as they were seen last; nobody plans with them."""
+    pooled = {(key[0], name) for key, pool in state.wanted.pools.items() for name in pool.nodes}
+    return [
+        {
+            "cluster": name,
+            "pool": None,
+            "name": node.name,
+            "state": UNMANAGED,
+            "reason": None,
+            "message": f"{node.gpus} x {node.product}, in no pool",
+            "since": None,
+            "lease": None,
+            "schedule": [],
+        }
+        for name, found in sorted(state.facts.unmanaged.items())
+        for node in found
+        if cluster in (None, name) and name in state.wanted.clusters and (name, node.name) not in pooled
+    ]
 
 
 def _state(state: State, node: NodeKey) -> NodeState:

@@ -157,6 +157,8 @@ def _environment(run: Program, values: Values) -> list[Json]:
     own = {"PYTHONSAFEPATH": "1", "EGS_STATE": STATE}
     if values.git.secret:
         own["EGS_GIT_CREDENTIALS"] = f"{SECRETS}/git"
+    if values.project:
+        own["EGS_PROJECT"] = values.project
     given = own | dict(values.env)
     return [{"name": name, "value": given[name]} for name in sorted(given)] + list(run.env)
 

@@ -42,7 +42,7 @@ from schemas.errors import Fault, UserError
 
 Json = dict[str, Any]
 
-PATIENCE_S = 20.0
+PATIENCE_S = 120.0
 """Longest wait for pods to end and for namespaces to go; after it the command says what is left."""
 PAUSE_S = 0.2
 TRIES = 5
@@ -119,8 +119,9 @@ def _stopped(api: Api, place: Place) -> Iterator[str]:
     base = KINDS["Deployment"].path(place.namespace)
     selector = f"{NAME}={APP},{INSTANCE}={place.name},{COMPONENT} in ({', '.join(_WRITERS)})"
     for item in list(api.items(base, labelSelector=selector)):
-        api.merge(f"{base}/{item['metadata']['name']}", {"spec": {"replicas": 0}})
-        yield f"stopped {item['metadata']['name']}"
+        if item["spec"]["replicas"]:
+            api.merge(f"{base}/{item['metadata']['name']}", {"spec": {"replicas": 0}})
+            yield f"stopped {item['metadata']['name']}"
     pods = f"/api/v1/namespaces/{place.namespace}/pods"
     _until(lambda: not list(api.items(pods, labelSelector=selector)), f"the pods of {place.name} to end")
 
@@ -192,6 +193,9 @@ def _slices_gone(api: Api, place: Place, project: str, clock: Clock) -> Iterator
             yield f"removed slice {name}"
     finally:
         slices.stop()
+    claims = f"/api/v1/namespaces/{place.namespace}/configmaps"
+    for item in list(api.items(claims, labelSelector=f"{_OURS},{NAMESPACE_SLICE},{OWNER}={project}")):
+        api.delete(f"{claims}/{item['metadata']['name']}", uid=item["metadata"]["uid"])
 
 
 def _is_gone(slices: Slices, name: str, stamp: Stamp, clock: Clock) -> bool:

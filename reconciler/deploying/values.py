@@ -178,6 +178,9 @@ class Values(Model):
         tuple[Annotated[str, Field(min_length=1)], ...],
         Field(description="Addresses, or NAME=ADDRESS; more than one only for a controller alone."),
     ] = ()
+    project: Annotated[
+        Name | Literal[""], Field(description="Whose nodes they are, where projects share clusters.")
+    ] = ""
     cluster: Annotated[
         Name | Literal[""], Field(description="Name of this cluster's document, where a part needs it.")
     ] = ""

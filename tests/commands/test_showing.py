@@ -102,6 +102,28 @@ def test_nodes_have_state_lease_and_schedule(busy: Path) -> None:
     assert sorted(likely) == ["b/hard"] * 3 + ["b/soft"] * 3
 
 
+def test_gpu_nodes_of_no_pool_are_shown_at_the_end_until_a_pool_has_them(tmp_path: Path) -> None:
+    """A12: as the inventory on the status branch has them."""
+    repo = repository(tmp_path / "r.git", fleet())
+    Control(repo, tmp_path / "state").run(minutes(0))
+    path = "clusters/east/inventory.yaml"
+    outside = (
+        "unmanaged:\n- {name: h100-5, product: NVIDIA-H100, gpus: 8}\n- {name: old, product: V100, gpus: 4}\n"
+    )
+    commit(repo, {path: git(repo, "show", f"egs/status:{path}") + f"\n{outside}"}, "egs/status")
+    assert [row["name"] for row in _get(repo, "nodes")[4:]] == ["h100-5", "old"]  # type: ignore[index]
+    assert _get(repo, "nodes", "--cluster", "east")[-1] == {  # type: ignore[index]
+        "cluster": "east", "pool": None, "name": "old", "state": "Unmanaged", "reason": None,
+        "message": "4 x V100, in no pool", "since": None, "lease": None, "schedule": [],
+    }  # fmt: skip
+    assert len(_get(repo, "nodes", "--pool", "h100")) == 4  # type: ignore[arg-type]
+    assert "4 x V100, in no pool" in egs("get", "nodes", "--repo", repo).out
+    assert "Unmanaged" in egs("describe", "node", "east/old", "--repo", repo).out
+    commit(repo, {"clusters/east.yaml": cluster(nodes=5)})
+    found = {row["name"]: row["state"] for row in _get(repo, "nodes")}  # type: ignore[attr-defined]
+    assert (found["h100-5"], found["old"], len(found)) == ("Ready", "Unmanaged", 6)
+
+
 def test_maintenance_is_in_the_schedule(tmp_path: Path) -> None:
     """G3."""
     window = {"begin": "2026-11-22T08:00:00Z", "end": "2026-11-22T10:00:00Z", "nodes": ["h100-1"]}

@@ -22,6 +22,7 @@ CASES: dict[str, Json] = {
     "a controller with all that can be said": {
         **REPO,
         **EVERY_PART,
+        "project": "research",
         "cluster": "east",
         "git": {"secret": "fleet-git"},
         "env": {"HTTPS_PROXY": "http://proxy.example.com:3128", "EGS_STATE": "/var/lib/egs"},

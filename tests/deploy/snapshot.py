@@ -16,6 +16,10 @@ PASSING = {
 }
 """Those that come and go by themselves, and that are shadows of others."""
 NOISE = ("resourceVersion", "managedFields", "generation")
+GIVEN = {("configmaps", "kube-root-ca.crt"), ("serviceaccounts", "default")}
+"""What every namespace is given by the controller manager, in its own time."""
+TTL = "node.alpha.kubernetes.io/ttl"
+"""Annotation that it gives to nodes."""
 
 
 def everything(api: Api) -> dict[str, Json]:
@@ -31,6 +35,9 @@ def everything(api: Api) -> dict[str, Json]:
                 continue
             for item in api.items(f"{base}/{kind['name']}"):
                 meta = item["metadata"]
+                tokens = item.get("type") == "kubernetes.io/service-account-token"
+                if tokens or (kind["name"], meta["name"]) in GIVEN:
+                    continue
                 place = f"/namespaces/{meta['namespace']}" if "namespace" in meta else ""
                 found[f"{base}{place}/{kind['name']}/{meta['name']}"] = _quiet(item)
     return found
@@ -43,7 +50,8 @@ def _groups(api: Api) -> list[str]:
 
 def _quiet(item: Json) -> Json:
     meta: dict[str, Any] = {key: value for key, value in item["metadata"].items() if key not in NOISE}
+    meta["annotations"] = {key: value for key, value in meta.get("annotations", {}).items() if key != TTL}
     # An empty map is no map.
     meta = {key: value for key, value in meta.items() if value not in ({}, [])}
-    rest = {key: value for key, value in item.items() if key not in {"metadata", "status"}}
+    rest = {key: value for key, value in item.items() if key not in {"metadata", "status", "secrets"}}
     return {**rest, "metadata": meta}

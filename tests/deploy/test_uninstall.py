@@ -23,7 +23,7 @@ from reconciler.deploying.uninstall import look, uninstall
 from reconciler.deploying.values import read
 from schemas.cluster import Admission, ClusterSpec
 from schemas.errors import UserError
-from tests.deploy.cases import CASES
+from tests.deploy.cases import CASES, Json
 from tests.deploy.helm import CHART, NAMESPACE, Helm
 from tests.deploy.snapshot import everything
 from tests.support.kube import Plane, cpu_node, eventually, gpu_node
@@ -31,7 +31,13 @@ from tests.support.kube import Plane, cpu_node, eventually, gpu_node
 NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
 STAMP = Stamp(3, 7)
 LEASE = LeaseRef("uid-1", "vision/train", "vision", NOW + timedelta(hours=1))
-FULL = read(CASES["a controller with all that can be said"])
+NOWHERE = {"nodeSelector": {"pool": "system"}}
+"""No kubelet is here to end pods that are on a node."""
+GIVEN = {
+    **CASES["a controller with all that can be said"],
+    **{part: {"enabled": True, **NOWHERE} for part in ("door", "admission", "agents")},
+}
+FULL = read(GIVEN)
 
 
 def spec(*nodes: str) -> ClusterSpec:
@@ -99,10 +105,16 @@ def world(kube: Plane) -> World:
         eventually(
             lambda name=name: kube.api.find(f"/api/v1/namespaces/{name}/serviceaccounts/default"), name
         )  # type: ignore[misc]
+    eventually(lambda: not [n for n in kube.api.items("/api/v1/nodes") if _is_new(n)], "nodes to be at rest")
     return World(kube, Place("0.1.0", budgets=budgets_of(kube.api)))
 
 
-def as_before(kube: Plane, before: dict[str, object]) -> None:
+def _is_new(node: Json) -> bool:
+    """It still bears the taint with which every node begins."""
+    return any(taint["key"] == "node.kubernetes.io/not-ready" for taint in node["spec"].get("taints") or ())
+
+
+def as_before(kube: Plane, before: dict[str, Json]) -> None:
     def moved() -> list[str]:
         return sorted(everything(kube.api).keys() ^ before.keys())
 
@@ -123,7 +135,7 @@ def test_nothing_is_left_and_what_others_had_is_as_it_was(world: World) -> None:
     assert {"removed slice vision", "took our marks off node gpu-3", "removed namespace egs-system"} <= set(
         done
     )
-    as_before(world.kube, before)  # type: ignore[arg-type]
+    as_before(world.kube, before)
     assert world.uninstall("default") == []
 
 
@@ -146,7 +158,7 @@ def test_by_force_nodes_come_back_as_they_were(world: World) -> None:
     cut = {"annotations": {MIG_BEFORE: "all-disabled"}, "labels": {MIG_CONFIG: "all-1g.10gb"}}
     world.kube.api.merge("/api/v1/nodes/gpu-1", {"metadata": cut})
     world.uninstall("default", force=True)
-    as_before(world.kube, before)  # type: ignore[arg-type]
+    as_before(world.kube, before)
 
 
 def test_another_project_keeps_all_that_is_its_own(world: World) -> None:
@@ -155,7 +167,7 @@ def test_another_project_keeps_all_that_is_its_own(world: World) -> None:
     between = everything(world.kube.api)
     world.run("two", "nlp", "gpu-2")
     world.uninstall("two")
-    as_before(world.kube, between)  # type: ignore[arg-type]
+    as_before(world.kube, between)
 
 
 def test_which_project_is_meant_must_be_said_where_there_are_several(world: World) -> None:
@@ -178,7 +190,7 @@ def test_it_may_be_cut_off_anywhere_and_begun_again(world: World) -> None:
         going.close()
         steps += 1
         assert steps < 100
-    as_before(world.kube, before)  # type: ignore[arg-type]
+    as_before(world.kube, before)
 
 
 def test_helm_s_objects_are_stopped_and_left_for_helm(
@@ -191,11 +203,11 @@ def test_helm_s_objects_are_stopped_and_left_for_helm(
     eventually(lambda: api.find(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default"), "the namespace")
     before = everything(api)
     where = ("-n", NAMESPACE, "--kubeconfig", str(world.kube.kubeconfig))
-    helm.run("install", "egs", str(CHART), *where, "-f", helm.values(CASES["a door that commits"]))
+    helm.run("install", "egs", str(CHART), *where, "-f", helm.values(GIVEN))
     world.run("default", "vision", "gpu-1", "gpu-2")
     take_out((), "egs", Own(str(world.kube.kubeconfig)), is_sure=True, force=False)
     assert "helm uninstall -n egs-system egs" in capsys.readouterr().err
     stopped = api.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/egs-controller")
     assert stopped["spec"]["replicas"] == 0
     helm.run("uninstall", "egs", *where)
-    as_before(world.kube, before)  # type: ignore[arg-type]
+    as_before(world.kube, before)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import pytest
 
+from reconciler.clusters.kubernetes.api import Rejected
+from reconciler.clusters.kubernetes.features import discover
 from reconciler.clusters.kubernetes.names import SLICE
 from schemas.status import Phase
 from tests.e2e.fleet import fleet
@@ -16,26 +18,27 @@ from tests.support.world import cluster, project, slice_
 EAST, WEST = ("e1", "e2", "e3"), ("w1",)
 
 
-@pytest.fixture(scope="module")
-def second_plane():
-    """The other cluster."""
-    with control_plane() as running:
-        yield running
+@pytest.fixture(scope="module", params=["EGS_TEST_KUBE", "EGS_TEST_KUBE_NEW"], ids=["old", "new"])
+def planes(request):
+    """Two control planes of one version: an old one, or one whose API server places pods by policies."""
+    with control_plane(request.param) as east, control_plane(request.param) as west:
+        yield {"east": east, "west": west}
 
 
 @pytest.fixture
-def world(kube, second_plane, tmp_path):
+def world(planes, tmp_path):
     """Cluster east with three nodes, west with one; slice vision in both, speech in west."""
-    second_plane.wipe()
     pool = {"name": "h100", "gpuShape": "H100-80GB", "gpusPerNode": 8, "memoryPerGpu": 80}
     files = {"project.yaml": project()}
     nodes = {"east": EAST, "west": WEST}
     for name, names in nodes.items():
-        spec = {"driver": "kubernetes", "pools": [{**pool, "nodes": list(names)}], "admission": {"mode": "none"}}
-        files[f"clusters/{name}.yaml"] = cluster(name, **spec)
+        # The old server would need our webhook for it; without, people place their pods themselves.
+        places = discover(planes[name].api).mutating_policies
+        more = {"pools": [{**pool, "nodes": list(names)}], "admission": {"mode": "auto" if places else "none"}}
+        files[f"clusters/{name}.yaml"] = cluster(name, driver="kubernetes", **more)
     for name, where in (("vision", ("east", "west")), ("speech", ("west",))):
         files[f"slices/{name}/slice.yaml"] = slice_(name, where)
-    with fleet(tmp_path, {"east": kube, "west": second_plane}, nodes, files) as made:
+    with fleet(tmp_path, planes, nodes, files) as made:
         yield made
 
 
@@ -50,6 +53,12 @@ def test_a_day(world):
     east.settle(world.now)
     west.settle(world.now)
     assert east.pods("vision") == {"train-0": None, "train-1": None, "web-0": "cpu-1"}
+
+    # Where the server places pods, the ways around are closed.
+    for around in ({"nodeName": "e1"}, {"tolerations": [{"operator": "Exists"}]}) if east.places else ():
+        spec = {**around, "containers": [{"name": "x", "image": "example.com/x"}]}
+        with pytest.raises(Rejected, match="spec.nodeName" if "nodeName" in around else "toleration"):
+            east.api.create("/api/v1/namespaces/vision/pods", {"metadata": {"name": "sneaky"}, "spec": spec})
 
     # Requests start: waiting pods run by themselves, on the slice's nodes and nowhere else.
     world.file("vision/first", nodes=2, duration="1h")

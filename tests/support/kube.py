@@ -1,8 +1,13 @@
 """A real control plane for tests: API server, controller manager and scheduler, but no kubelet.
 
 `EGS_TEST_KUBE` is a script with `up DIR` (starts one, prints its kubeconfig's path) and `wipe DIR`; or
-`EGS_TEST_KUBECONFIG` is the kubeconfig of a cluster that tests may do anything to. Without either the tests that need
-one are skipped, and say so. One control plane serves all tests of one pytest process; each test finds it empty.
+`EGS_TEST_KUBECONFIG` is the kubeconfig of a cluster that tests may do anything to. It may be as old as the oldest that is
+supported, and most tests see that one (fixtures `plane` and `kube`). `EGS_TEST_KUBE_NEW` is a script of the same kind whose
+API server is of 1.36 or newer: it serves custom resources and admission policies that change objects (fixtures
+`new_plane` and `new_kube`); `tests/support/controlplane/kube` is one, after `kube build`.
+
+Without them the tests that need one are skipped, and say so. One control plane of each kind serves all tests of one
+pytest process; each test finds it empty.
 """
 
 from __future__ import annotations
@@ -24,6 +29,8 @@ from reconciler.clusters.kubernetes.connect import from_text
 T = TypeVar("T")
 
 WHY = "needs a Kubernetes control plane: set EGS_TEST_KUBE (a script that starts one) or EGS_TEST_KUBECONFIG"
+NEW = "EGS_TEST_KUBE_NEW"
+WHY_NEW = f"needs a control plane of 1.36 or newer: set {NEW} to tests/support/controlplane/kube, after `kube build`"
 FAST = Rate(qps=2000, burst=4000)
 KEPT = {"default", "kube-system", "kube-public", "kube-node-lease"}
 UP_S = 90
@@ -43,14 +50,10 @@ class Plane:
     def wipe(self) -> None:
         """Back to what it was when it started: no node, no namespace, no object of a test."""
         api = self.api
-        for path in (
-            "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
-            "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
-            "/api/v1/nodes",
-            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-        ):
-            for item in list(api.items(path)):
-                api.delete(f"{path}/{item['metadata']['name']}")
+        for path in EVERYWHERE:
+            with contextlib.suppress(Rejected):  # an old server has no policies
+                for item in list(api.items(path)):
+                    api.delete(f"{path}/{item['metadata']['name']}")
         for item in list(api.items("/api/v1/namespaces")):
             self._wipe_namespace(item["metadata"]["name"])
         for path in ("clusterroles", "clusterrolebindings"):
@@ -59,7 +62,7 @@ class Plane:
                 api.delete(f"{base}/{item['metadata']['name']}")
 
     def _wipe_namespace(self, name: str) -> None:
-        for path in NAMESPACED if name not in KEPT else NAMESPACED[:1]:
+        for path in NAMESPACED if name not in KEPT else WORK:
             base = path.format(name)
             with contextlib.suppress(Rejected):
                 self.api.delete(base, grace_s=0)
@@ -73,6 +76,18 @@ class Plane:
                 self.api.replace(f"/api/v1/namespaces/{name}/finalize", found)
 
 
+_ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+EVERYWHERE = [
+    f"{_ADMISSION}/mutatingwebhookconfigurations",
+    f"{_ADMISSION}/validatingwebhookconfigurations",
+    f"{_ADMISSION}/mutatingadmissionpolicybindings",
+    f"{_ADMISSION}/mutatingadmissionpolicies",
+    f"{_ADMISSION}/validatingadmissionpolicybindings",
+    f"{_ADMISSION}/validatingadmissionpolicies",
+    "/api/v1/nodes",
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+]
+"""Collections outside of namespaces, what judges others first."""
 NAMESPACED = [
     "/apis/events.k8s.io/v1/namespaces/{}/events",
     "/apis/apps/v1/namespaces/{}/deployments",
@@ -94,12 +109,15 @@ NAMESPACED = [
     "/apis/coordination.k8s.io/v1/namespaces/{}/leases",
 ]
 """Collections of a namespace, those that make others first."""
+WORK = NAMESPACED[:7]
+"""Those of them that a test may fill in a namespace that stays."""
 
 
 @contextlib.contextmanager
 def control_plane(variable: str = "EGS_TEST_KUBE", why: str = WHY) -> Iterator[Plane]:
     """The one given, or one started by the script that `variable` names for as long as it is needed."""
-    given, script = os.environ.get("EGS_TEST_KUBECONFIG"), os.environ.get(variable)
+    given = os.environ.get("EGS_TEST_KUBECONFIG") if variable == "EGS_TEST_KUBE" else None
+    script = os.environ.get(variable)
     if given:
         yield Plane(Path(given))
         return

@@ -274,6 +274,7 @@ containers:
     env:
       {{- $env := dict "PYTHONSAFEPATH" "1" "EGS_STATE" "/var/lib/egs" }}
       {{- if $values.git.secret }}{{ $_ := set $env "EGS_GIT_CREDENTIALS" "/etc/egs/git" }}{{ end }}
+      {{- with $values.project }}{{ $_ := set $env "EGS_PROJECT" . }}{{ end }}
       {{- range $name, $value := $values.env }}{{ $_ := set $env $name $value }}{{ end }}
       {{- range $name, $value := $env }}
       - name: {{ $name }}

@@ -1,8 +1,8 @@
-"""Our admission webhook: an HTTPS server that API servers ask about pods of slices.
+"""Our admission webhook: an HTTPS server that API servers ask about pods of slices, and about GPR objects.
 
-It only carries: what becomes of a pod is decided in `review`. A question that is none gets 400 and a sentence; a
-question that cannot be answered now gets 500, and the API server does what its failure policy says. Nothing that is
-asked is kept or logged.
+It only carries: what becomes of a pod is decided in `review`, whose a GPR object is in `authors`. A question that is
+none gets 400 and a sentence; a question that cannot be answered now gets 500, and the API server does what its failure
+policy says. Nothing that is asked is kept or logged.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import logging
 import ssl
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -22,11 +22,13 @@ from typing import Any
 
 from reconciler.clock import Clock
 from reconciler.clusters.kubernetes.api import Api, Json
+from reconciler.clusters.kubernetes.authors import authored
 from reconciler.clusters.kubernetes.certificates import Certificate, shared
 from reconciler.clusters.kubernetes.informer import Informer
 from reconciler.clusters.kubernetes.names import NAMESPACE_SLICE
-from reconciler.clusters.kubernetes.policies import FailurePolicy, rules
+from reconciler.clusters.kubernetes.policies import AUTHORS_PATH, FailurePolicy, rules
 from reconciler.clusters.kubernetes.review import placing, refusals, subject
+from schemas.crds import GROUP, PLURAL, VERSION
 from schemas.errors import Fault, UserError
 
 log = logging.getLogger(__name__)
@@ -45,21 +47,22 @@ SERVICE = "egs-admission"
 
 
 class NotAReviewError(UserError):
-    """What was posted is no question about a pod."""
+    """What was posted is no question that is answered here."""
 
     reason = "NotAReview"
 
 
 def mutated(question: Json, slice_: str) -> Json:
     """A GPU pod gets its slice's nodes; every other one stays as it is."""
-    patch = placing(question["object"], slice_)
-    if not patch:
-        return {"allowed": True}
-    return {
-        "allowed": True,
-        "patchType": "JSONPatch",
-        "patch": base64.b64encode(json.dumps(patch).encode()).decode(),
-    }
+    return _patched(placing(question["object"], slice_))
+
+
+def signed(question: Json) -> Json:
+    """A GPR object bears the name of whoever sends it, in whatever namespace."""
+    try:
+        return _patched(authored(question))
+    except UserError as forged:
+        return _denied(f"{forged.reason}: {forged}")
 
 
 def validated(question: Json, slice_: str, failure_policy: FailurePolicy) -> Json:
@@ -68,7 +71,17 @@ def validated(question: Json, slice_: str, failure_policy: FailurePolicy) -> Jso
     broken = refusals(subject(question["object"], slice_, before), rules(failure_policy))
     if not broken:
         return {"allowed": True}
-    text = "; ".join(str(rule) for rule in broken)
+    return _denied("; ".join(str(rule) for rule in broken))
+
+
+def _patched(patch: Sequence[Json]) -> Json:
+    if not patch:
+        return {"allowed": True}
+    encoded = base64.b64encode(json.dumps(list(patch)).encode()).decode()
+    return {"allowed": True, "patchType": "JSONPatch", "patch": encoded}
+
+
+def _denied(text: str) -> Json:
     return {"allowed": False, "status": {"code": 403, "reason": "Forbidden", "message": text}}
 
 
@@ -77,22 +90,33 @@ PATHS: dict[str, Answered] = {
     "/validate": lambda question, slice_: validated(question, slice_, "Ignore"),
     "/validate-strictly": lambda question, slice_: validated(question, slice_, "Fail"),
 }
+"""What is answered about pods of slices."""
+SERVED = (*PATHS, AUTHORS_PATH)
+PODS: Json = {"group": "", "version": "v1", "resource": "pods"}
+REQUESTS: Json = {"group": GROUP, "version": VERSION, "resource": PLURAL}
 
 
 def answer(path: str, body: bytes, slice_of: SliceOf) -> Json:
     """An AdmissionReview with its response; raises NotAReviewError, or what `slice_of` raises."""
-    question = _question(body)
-    slice_ = slice_of(question["namespace"])
+    about = REQUESTS if path == AUTHORS_PATH else PODS
+    question = _question(body, about)
     try:
-        # A namespace that left its slice between the API server's look and ours is nobody's.
-        found = {"allowed": True} if slice_ is None else PATHS[path](question, slice_)
+        found = signed(question) if path == AUTHORS_PATH else _judged(path, question, slice_of)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise NotAReviewError("the object under review is no pod; send what an API server sends") from error
+        raise NotAReviewError(
+            f"the object under review is none of {about['resource']}; send what an API server sends"
+        ) from error
     response = {"uid": question["uid"], **found}
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
 
 
-def _question(body: bytes) -> Json:
+def _judged(path: str, question: Json, slice_of: SliceOf) -> Json:
+    slice_ = slice_of(question["namespace"])
+    # A namespace that left its slice between the API server's look and ours is nobody's.
+    return {"allowed": True} if slice_ is None else PATHS[path](question, slice_)
+
+
+def _question(body: bytes, about: Json) -> Json:
     try:
         review: Any = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -104,10 +128,11 @@ def _question(body: bytes) -> Json:
         )
     fields = {"uid": str, "namespace": str, "operation": str, "object": dict}
     wrong = [name for name, kind in fields.items() if not isinstance(question.get(name), kind)]
-    if wrong or (question.get("resource") or {}) != {"group": "", "version": "v1", "resource": "pods"}:
-        what = f"it lacks {', '.join(wrong)}" if wrong else "it is about something else than pods"
+    if wrong or question.get("resource") != about:
+        kind = about["resource"]
+        what = f"it lacks {', '.join(wrong)}" if wrong else f"it is about something else than {kind}"
         raise NotAReviewError(
-            f"this request of an AdmissionReview cannot be judged: {what}; send one about a pod"
+            f"this request of an AdmissionReview cannot be judged: {what}; send one about {kind}"
         )
     return question
 
@@ -291,8 +316,8 @@ class _Handler(BaseHTTPRequestHandler):
         """One review; API servers add a query with their timeout."""
         path = self.path.partition("?")[0]
         length = self.headers.get("Content-Length", "")
-        if path not in PATHS:
-            self._no(404, f"nothing is answered there; POST to one of {', '.join(sorted(PATHS))}")
+        if path not in SERVED:
+            self._no(404, f"nothing is answered there; POST to one of {', '.join(sorted(SERVED))}")
         elif not length.isdigit() or int(length) > LONGEST_BODY:
             self._no(
                 413, f"a review comes with its Content-Length, at most {LONGEST_BODY}; send a smaller one"

@@ -10,6 +10,8 @@ not answer is a `Fault` (`ClusterUnreachable`), and then nobody knows whether it
 from __future__ import annotations
 
 import json
+import socket
+import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,6 +23,7 @@ from urllib.parse import urlencode
 
 from reconciler.clock import monotonic_s
 from reconciler.clusters.kubernetes.names import MANAGER
+from reconciler.clusters.port import Refused
 from schemas.errors import Fault
 
 if TYPE_CHECKING:
@@ -54,6 +57,17 @@ class Rejected(Fault):
         reasons = {401: "ClusterUnauthorized", 403: "ClusterForbidden", 429: "ClusterThrottled"}
         super().__init__(text, reasons.get(status, "ClusterRejected"))
         self.status, self.kind, self.retry_after_s, self.body = status, kind, retry_after_s, body or {}
+
+
+def refused(no: Rejected) -> Refused:
+    """What the server refuses of one object is an answer, so that no other object waits for it.
+
+    Raises `no` itself where the whole server is in trouble, or knows us no more.
+    """
+    of_one = no.status < 500 or "failed calling webhook" in str(no)  # somebody's, and of some objects only
+    if not of_one or no.status in {401, 429}:
+        raise no
+    return Refused(no.reason, str(no))
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,16 +272,15 @@ class Api:
         return call()
 
     def _rejected(self, method: str, path: str, response: BaseHTTPResponse) -> Fault:
-        try:
-            status = json.loads(response.data)
-        except ValueError:
-            status = {}
+        status = _object(response.data)
         message = str(status.get("message") or response.reason or "")[:500]
         text = f"cluster {self._cluster} refused {method} {path}: {message or response.status}"
         if response.status == 403 and "is forbidden: User" in message:
             text += "; grant the controller this verb (its chart and `egs install` list all it needs)"
         if response.status == 401:
-            text += "; its credentials are wrong or have expired"
+            text += "; its credentials are wrong or have expired: give the controller new ones"
+        if response.status == 429:
+            text += "; it is busy, tried again"
         if response.status >= 500 and response.status != 504:
             text += "; tried again"
         kind = str(status.get("reason") or "")
@@ -284,7 +297,7 @@ class Api:
         try:
             yield
         except (HTTPError, ApiException, OSError, ValueError) as error:
-            raise self._unreachable(f"did not answer {doing} ({type(error).__name__})") from error
+            raise self._unreachable(f"did not answer {doing}: {_why(error)}") from error
 
     def _unreachable(self, what: str) -> Fault:
         return Fault(f"the API server of cluster {self._cluster} {what}", "ClusterUnreachable")
@@ -298,6 +311,39 @@ def _twice(call: Callable[[], BaseHTTPResponse]) -> BaseHTTPResponse:
         return call()
     except ProtocolError:
         return call()
+
+
+def _object(data: bytes) -> Json:
+    """What a server says of its refusal; a proxy in between says it in HTML, which is nothing."""
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _why(error: BaseException) -> str:
+    """What went wrong with the connection, in a person's words; an unknown error by its name alone."""
+    met: list[BaseException] = []
+    cause: object = error
+    while isinstance(cause, BaseException) and cause not in met:
+        met.append(cause)
+        cause = getattr(cause, "reason", None) or cause.__cause__ or cause.__context__
+    for kind, words in _CAUSES:
+        for found in met:
+            if isinstance(found, kind):
+                return words.format(getattr(found, "verify_message", ""))
+    return type(error).__name__
+
+
+_CAUSES: tuple[tuple[type[BaseException], str], ...] = (
+    (ssl.SSLCertVerificationError, "its certificate is not trusted ({}); check the kubeconfig's authority"),
+    (ssl.SSLError, "it does not speak TLS as it should; check the kubeconfig's server address"),
+    (socket.gaierror, "its host name is not known; check the kubeconfig's server address"),
+    (ConnectionRefusedError, "the connection was refused; check that it runs"),
+    (TimeoutError, "no answer in time"),
+    (ConnectionError, "the connection broke"),
+)
 
 
 def _retry_after(response: BaseHTTPResponse) -> float | None:

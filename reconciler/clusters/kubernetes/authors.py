@@ -77,6 +77,9 @@ def author_webhooks(client: Json) -> Json:
         "clientConfig": client,
         "rules": [_RULE],
         # In every namespace: one may become a slice's after somebody wrote into it.
+        "namespaceSelector": {},
+        "objectSelector": {},
+        "matchConditions": [],
         "matchPolicy": "Equivalent",
         "failurePolicy": "Fail",
         "sideEffects": "None",
@@ -106,8 +109,12 @@ def author_policies() -> tuple[Json, ...]:
             "reinvocationPolicy": "IfNeeded",
             "matchConstraints": {
                 "matchPolicy": "Equivalent",
+                "namespaceSelector": {},
+                "objectSelector": {},
                 "resourceRules": [_RULE],
+                "excludeResourceRules": [],
             },
+            "matchConditions": [],
             "variables": [
                 {"name": "release", "expression": _annotation("object", RELEASE)},
                 {"name": "before", "expression": _of_old(_annotation("oldObject", RELEASE))},
@@ -163,9 +170,9 @@ def guarded_since(policy: Json | None, binding: Json | None, webhooks: Json | No
 def _guards(webhooks: Json) -> bool:
     """Whether the configuration is still as we made it, where that matters."""
     wanted = author_webhooks({})["webhooks"][0]
-    narrow = ("failurePolicy", "namespaceSelector", "rules", "objectSelector")
+    narrow = ("failurePolicy", "namespaceSelector", "rules", "objectSelector", "matchConditions")
     return any(
-        all((found.get(field) or {}) == wanted.get(field, {}) for field in narrow)
+        all((found.get(field) or None) == (wanted[field] or None) for field in narrow)
         for found in webhooks.get("webhooks") or ()
     )
 

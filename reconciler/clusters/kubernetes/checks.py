@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from reconciler.clusters.kubernetes import jobs, mig, probes, verdicts
 from reconciler.clusters.kubernetes.api import Api, Json, Rejected
@@ -70,14 +71,19 @@ class Checks:
         self._pods = Informer(api, self._pods_path, jobs.read_check_pod, ours, wake)
         self._classes = Informer(api, CLASSES, _is_default, wake=wake)
 
+    @property
+    def informers(self) -> tuple[Informer[Any], ...]:
+        """All that it watches."""
+        return (self._records.informer, self._jobs, self._pods, self._classes)
+
     def start(self) -> None:
         """Begin to watch; returns at once."""
-        for informer in (self._records.informer, self._jobs, self._pods, self._classes):
+        for informer in self.informers:
             informer.start()
 
     def stop(self) -> None:
         """No more watches."""
-        for informer in (self._records.informer, self._jobs, self._pods, self._classes):
+        for informer in self.informers:
             informer.stop()
 
     def follow(self, spec: ClusterSpec) -> None:
@@ -279,7 +285,9 @@ class Checks:
         try:
             path = f"{self._pods_path}/{pod.name}/log"
             return parsed(self._api.text(path, container=jobs.CONTAINER, tailLines=200, limitBytes=LOG_BYTES))
-        except Fault:
+        except Fault as fault:
+            if isinstance(fault, Rejected) and fault.status == 403:
+                raise  # a right of ours is missing
             # The node's kubelet is asked through the API server, and may be the one that does not answer.
             return {}
 
@@ -335,7 +343,7 @@ class Checks:
         return stage == "run" and run.ended is not None and every is not None and now >= run.begun + every
 
     def _wait_synced(self) -> None:
-        for informer in (self._records.informer, self._jobs, self._pods, self._classes):
+        for informer in self.informers:
             informer.wait_synced(FIRST_SYNC_S)
 
 

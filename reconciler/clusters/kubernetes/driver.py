@@ -13,10 +13,10 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
-from reconciler.clusters.kubernetes import exits
-from reconciler.clusters.kubernetes.api import Api
+from reconciler.clusters.kubernetes import exits, mig
+from reconciler.clusters.kubernetes.api import Api, Rejected, refused
 from reconciler.clusters.kubernetes.checks import Checks
 from reconciler.clusters.kubernetes.features import Features, discover
 from reconciler.clusters.kubernetes.informer import Informer
@@ -47,6 +47,8 @@ from schemas.cluster import ClusterSpec
 from schemas.errors import Fault
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 PODS = "/api/v1/pods"
 FIRST_SYNC_S = 60.0
@@ -87,7 +89,7 @@ class KubernetesCluster:
         self._name, self._spec, self._api, self._home = name, spec, api, home
         self._named = named_pools(spec)
         self._nodes = Informer(api, NODES, read_node, wake=wake)
-        self._pods = Informer(api, PODS, read_pod, wake=wake)
+        self._pods = Informer(api, PODS, read_pod, wake=wake, matters=lambda pod: pod.gpus > 0)
         self._slices = Slices(api, home.project, home.namespace, wake)
         self._writer = NodeWriter(api, self._nodes, home.project)
         self._checks = Checks(api, spec, self._writer, home.namespace, wake)
@@ -115,6 +117,7 @@ class KubernetesCluster:
         found += [
             Difference("", f"Node {node.name}", "extra", "our marks, and no pool of ours has it")
             for node in self._left_over(known)
+            if not mig.is_returning(node)
         ]
         found += [
             Difference(
@@ -126,7 +129,7 @@ class KubernetesCluster:
             Difference("", f"Pod {repair.pod}", "changed", "it was let in without its slice's toleration")
             for repair in self._begun().placement.unplaced(known.pods, known.slices)
         ]
-        found += self._checks.left_over(self._managed(known), now)
+        found += self._checks.left_over(self._to_sweep(known), now)
         return (*found, *self._begun().placement.differences(now))
 
     def _managed(self, known: Known) -> list[Node]:
@@ -148,6 +151,10 @@ class KubernetesCluster:
             and marks_of(node).lease is None
         ]
 
+    def _to_sweep(self, known: Known) -> list[Node]:
+        """A node that left our pools goes as it came: its GPUs are put back together before our marks go."""
+        return [*self._managed(known), *filter(mig.is_returning, self._left_over(known))]
+
     def _wanted(self, node: Node) -> Marks:
         return replace(marks_of(node), project=self._home.project)
 
@@ -155,19 +162,22 @@ class KubernetesCluster:
 
     def ensure_fleet(self, stamp: Stamp, now: datetime) -> Answer:
         """Placement works, nodes of the pools bear our marks and no others do, no pod is where it may not be."""
-        answer = self._begun().placement.ensure(stamp, now)
         known = self._known()
+        answer: Answer = _answered(lambda: self._begun().placement.ensure(stamp, now))
         for node in self._managed(known):
             if differing(node, self._wanted(node)):
                 answer = self._first(answer, self._writer.change(node.name, stamp, lambda _, marks: marks))
         for node in self._left_over(known):
-            answer = self._first(answer, self._writer.write(node.name, lambda n: _stripped(n, stamp)))
-        self._begun().placement.repair(known.pods, known.slices)
-        self._checks.sweep(self._managed(known), stamp, now)
-        exits.ask(
+            if not mig.is_returning(node):
+                answer = self._first(answer, self._writer.write(node.name, lambda n: _stripped(n, stamp)))
+        mended = _answered(lambda: self._begun().placement.repair(known.pods, known.slices))
+        swept = _answered(lambda: self._checks.sweep(self._to_sweep(known), stamp, now))
+        for refusal in (mended, swept):
+            answer = self._first(answer, refusal or Done())
+        asked = exits.ask(
             self._api, strays(known, self._spec, self._named), now, now, self._begun().features.eviction
         )
-        return answer
+        return answer if asked.refused is None else self._first(answer, asked.refused)
 
     @staticmethod
     def _first(answer: Answer, then: Answer) -> Answer:
@@ -195,7 +205,7 @@ class KubernetesCluster:
         if found is not None and (refusal := late(f"node {node}", marks_of(found).stamp, stamp)) is not None:
             return refusal
         subject = None if found is None else self._subject(found, lease)
-        return self._checks.run(subject, stage, stamp, now)
+        return _answered(lambda: self._checks.run(subject, stage, stamp, now))
 
     def _subject(self, node: Node, lease: LeaseRef) -> Subject:
         peers = tuple(peer.name for peer in self._serving(lease.uid) if peer.name != node.name)
@@ -235,6 +245,8 @@ class KubernetesCluster:
         if not isinstance(answer, Done) or marks.lease is None or marks.lease.uid != uid:
             return answer
         asked = exits.ask(self._api, self._gpu_pods(node), max(by, now), now, self._begun().features.eviction)
+        if asked.refused is not None:
+            return asked.refused
         if asked.blocked:
             return Busy(now + exits.RETRY, f"a disruption budget keeps {'; '.join(asked.blocked)}")
         return Done()
@@ -253,16 +265,17 @@ class KubernetesCluster:
             return self._wait_for(node, pods, marks.exit_by, now)
         return self._writer.change(node, stamp, lambda _, marks: _freed(marks, uid))
 
-    def _wait_for(self, node: str, pods: tuple[Pod, ...], by: datetime, now: datetime) -> Busy:
+    def _wait_for(self, node: str, pods: tuple[Pod, ...], by: datetime, now: datetime) -> Busy | Refused:
+        names = ", ".join(pod.key for pod in pods[:3])
+        if now >= by and self._spec.exit.force:
+            then = Busy(now + timedelta(seconds=1), f"node {node} drains: {names} deleted at the strict end")
+            return exits.force(self._api, pods) or then
+        asked = exits.ask(self._api, pods, max(by, now), now, self._begun().features.eviction)
+        if asked.refused is not None:
+            return asked.refused
         if now < by:
-            asked = exits.ask(self._api, pods, by, now, self._begun().features.eviction)
             blocked = f"; a disruption budget keeps {'; '.join(asked.blocked)}" if asked.blocked else ""
             return Busy(by, f"node {node} drains: {len(pods)} GPU pods have until then{blocked}")
-        names = ", ".join(pod.key for pod in pods[:3])
-        if self._spec.exit.force:
-            exits.force(self._api, pods)
-            return Busy(now + timedelta(seconds=1), f"node {node} drains: {names} deleted at the strict end")
-        exits.ask(self._api, pods, now, now, self._begun().features.eviction)
         return Busy(now + LEAVING, f"node {node} drains: {names} should have stopped and did not")
 
     def isolate(self, node: str, reason: str, stamp: Stamp, now: datetime) -> Answer:
@@ -312,7 +325,12 @@ class KubernetesCluster:
         return (self._nodes, self._pods, *placement)
 
     def _refuse_stale(self) -> None:
-        silent_s = max(self._nodes.silent_s, self._pods.silent_s, self._slices.silent_s)
+        """What is not watched is not known: what a right forbids at once, what is merely silent after a while."""
+        watches = (*self._informers(), *self._slices.informers, *self._checks.informers)
+        for trouble in (watch.trouble for watch in watches):
+            if isinstance(trouble, Rejected) and trouble.status in {401, 403}:
+                raise trouble
+        silent_s = max(watch.silent_s for watch in watches)
         if silent_s > self._spec.stale.total_seconds():
             raise Fault(
                 f"the API server of cluster {self._name} answers, but a watch has been silent for {silent_s:.0f} s",
@@ -332,6 +350,14 @@ class KubernetesCluster:
         if pods is not self._index[0]:
             self._index = (pods, by_node(pods))
         return self._index[1]
+
+
+def _answered(act: Callable[[], T]) -> T | Refused:
+    """One object or right in trouble is an answer; a server that is in trouble, or out of reach, is a fault."""
+    try:
+        return act()
+    except Rejected as no:
+        return refused(no)
 
 
 def _freed(marks: Marks, uid: str) -> Marks:

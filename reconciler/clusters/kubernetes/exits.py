@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from reconciler.clusters.kubernetes.api import Api, Json, Rejected
+from reconciler.clusters.kubernetes.api import Api, Json, Rejected, refused
 from reconciler.clusters.kubernetes.inventory import Pod
+from reconciler.clusters.port import Refused
 
 GONE = frozenset({404, 409})
 """Answers to an eviction of a pod that ended, or was replaced by another of its name, in between."""
@@ -26,11 +27,12 @@ class Asked:
     """What became of one round of asking; `blocked` names pods that a budget keeps for now, and why."""
 
     blocked: tuple[str, ...] = ()
+    refused: Refused | None = None  # the first pod that the server keeps for another reason
 
 
 def ask(api: Api, pods: Iterable[Pod], by: datetime, now: datetime, version: str) -> Asked:
     """Evict every pod that is not leaving yet, with all the time until `by`. `version`: policy/v1 or policy/v1beta1."""
-    blocked = []
+    blocked, denied = [], None
     for pod in pods:
         if pod.ends is not None or not pod.evictable:
             continue
@@ -40,14 +42,16 @@ def ask(api: Api, pods: Iterable[Pod], by: datetime, now: datetime, version: str
         except Rejected as no:
             if no.status in GONE:
                 continue
-            if no.status not in BUDGET:
-                raise
-            blocked.append(f"{pod.key}: {no.body.get('message') or no}")
-    return Asked(tuple(blocked))
+            if no.status in BUDGET:
+                blocked.append(f"{pod.key}: {no.body.get('message') or no}")
+            else:
+                denied = denied or refused(no)
+    return Asked(tuple(blocked), denied)
 
 
-def force(api: Api, pods: Iterable[Pod]) -> None:
+def force(api: Api, pods: Iterable[Pod]) -> Refused | None:
     """The strict end: delete what is still there without grace. Budgets and finalizers' owners were asked before."""
+    denied = None
     for pod in pods:
         if not pod.evictable:
             continue
@@ -55,7 +59,8 @@ def force(api: Api, pods: Iterable[Pod]) -> None:
             api.delete(f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}", uid=pod.uid, grace_s=0)
         except Rejected as no:
             if no.status != 409:
-                raise
+                denied = denied or refused(no)
+    return denied
 
 
 def _eviction(pod: Pod, by: datetime, now: datetime, version: str) -> Json:

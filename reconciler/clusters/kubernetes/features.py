@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from reconciler.clusters.kubernetes.api import Api, Json
+from schemas.crds import GROUP, VERSION
 
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 DOCUMENTS = ("/version", "/api/v1", "/apis", ADMISSION)
@@ -28,6 +29,7 @@ class Features:
     match_conditions: bool  # webhooks that are called for some objects only: 1.30 on
     ephemeral_containers: bool  # pods/ephemeralcontainers takes whole pods: 1.22 on
     events: bool  # events.k8s.io/v1
+    requests: bool  # our custom resource, once somebody has applied its definition
 
 
 def discover(api: Api) -> Features:
@@ -37,7 +39,7 @@ def discover(api: Api) -> Features:
 
 def features(documents: Mapping[str, Json]) -> Features:
     """What the documents at `DOCUMENTS` say."""
-    groups = {group["name"]: _versions(group) for group in documents["/apis"].get("groups") or ()}
+    groups = _groups(documents["/apis"])
     core = {found["name"]: found for found in documents["/api/v1"].get("resources") or ()}
     admission = {found["name"] for found in documents[ADMISSION].get("resources") or ()}
     validating = "validatingadmissionpolicies" in admission
@@ -52,7 +54,13 @@ def features(documents: Mapping[str, Json]) -> Features:
         match_conditions=validating,
         ephemeral_containers=core.get("pods/ephemeralcontainers", {}).get("kind") == "Pod",
         events="v1" in groups.get("events.k8s.io", ()),
+        requests=VERSION in groups.get(GROUP, ()),
     )
+
+
+def serves_requests(api: Api) -> bool:
+    """Whether our custom resource is there by now; it may come and go while we run."""
+    return VERSION in _groups(api.get("/apis")).get(GROUP, ())
 
 
 def _eviction(resource: Json, budgets: str) -> str:
@@ -60,6 +68,10 @@ def _eviction(resource: Json, budgets: str) -> str:
     if "group" not in resource or "version" not in resource:
         return budgets
     return f"{resource['group']}/{resource['version']}"
+
+
+def _groups(document: Json) -> Mapping[str, tuple[str, ...]]:
+    return {group["name"]: _versions(group) for group in document.get("groups") or ()}
 
 
 def _versions(group: Json) -> tuple[str, ...]:

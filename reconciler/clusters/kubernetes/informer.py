@@ -1,7 +1,8 @@
 """What a cluster has, kept current by list and watch; each object is cut down at once to what is read of it.
 
-One thread an informer; `wake` is called on every change and must return at once. A watch that breaks or expires is begun again where it was, and where the server has
-forgotten that place everything is listed anew. Readers get an immutable mapping and never wait for the network.
+One thread an informer; `wake` is called on every change that matters and must return at once. A watch that breaks or
+expires is begun again where it was, and where the server has forgotten that place everything is listed anew. An object
+that cannot be read is left out and stops no other. Readers get an immutable mapping and never wait for the network.
 """
 
 from __future__ import annotations
@@ -41,8 +42,11 @@ class Informer(Generic[T]):
         keep: Callable[[Json], T | None],
         selector: str | None = None,
         wake: Callable[[], None] = lambda: None,
+        matters: Callable[[T], bool] = lambda _: True,
     ) -> None:
+        """`matters` says whose changes wake; what compares equal has not changed, as a heartbeat does not."""
         self._api, self._path, self._keep, self._wake = api, path, keep, wake
+        self._matters = matters
         self._params: dict[str, object] = {} if selector is None else {"labelSelector": selector}
         self._items: dict[str, T] = {}
         self._versions: dict[str, int] = {}
@@ -52,6 +56,7 @@ class Informer(Generic[T]):
         self._synced = False
         self._contact_s = monotonic_s()
         self._trouble: Fault | None = None
+        self._version = ""  # where the watch stands; empty: everything has to be listed
         self._thread = Thread(target=self._run, name=f"watch {path}", daemon=True)
 
     def start(self) -> None:
@@ -82,6 +87,11 @@ class Informer(Generic[T]):
         """Seconds since the server was last heard of."""
         return monotonic_s() - self._contact_s
 
+    @property
+    def trouble(self) -> Fault | None:
+        """Why the watch stands still; None while it goes on."""
+        return self._trouble
+
     def learn(self, item: Json) -> None:
         """What a write of ours answered is known at once; an older answer than what is known is dropped."""
         self._take(item)
@@ -93,22 +103,23 @@ class Informer(Generic[T]):
                 self._drop(key)
 
     def _run(self) -> None:
-        pause_s, version = FIRST_PAUSE_S, ""
+        pause_s = FIRST_PAUSE_S
         while not self._ended.is_set():
             try:
-                version = self._follow(version or self._list())
+                if not self._version:
+                    self._version = self._list()
+                self._follow()
                 pause_s = FIRST_PAUSE_S
+                continue
             except Fault as fault:
                 self._failed(fault)
                 if isinstance(fault, Rejected) and fault.status == 410:
-                    version = ""
-                    continue
-                self._ended.wait(pause_s)
-                pause_s = min(LONGEST_PAUSE_S, pause_s * 2)
+                    self._version = ""
             except Exception:
                 log.exception("watch broke path=%s; begun again", self._path)
-                version = ""
-                self._ended.wait(LONGEST_PAUSE_S)
+                self._version, pause_s = "", LONGEST_PAUSE_S
+            self._ended.wait(pause_s)
+            pause_s = min(LONGEST_PAUSE_S, pause_s * 2)
 
     def _list(self) -> str:
         """Everything anew; returns where to watch on."""
@@ -127,9 +138,9 @@ class Informer(Generic[T]):
             self._heard()
         return version
 
-    def _follow(self, version: str) -> str:
-        """One watch, from `version` to its end; returns where the next begins."""
-        params = {**self._params, "resourceVersion": version, "timeoutSeconds": WATCH_S}
+    def _follow(self) -> None:
+        """One watch, from where the last one ended; how far it came is kept also when it breaks."""
+        params = {**self._params, "resourceVersion": self._version, "timeoutSeconds": WATCH_S}
         with self._api.watch(self._path, allowWatchBookmarks="true", **params) as changes:
             self._heard()
             for change in changes:
@@ -144,28 +155,43 @@ class Informer(Generic[T]):
                     self.forget(key_of(item), int(version))
                 elif kind != "BOOKMARK":
                     self._take(item)
-        return version
+                self._version = version
 
     def _take(self, item: Json) -> None:
         key, version = key_of(item), int(item["metadata"]["resourceVersion"])
-        kept = self._keep(item)
+        kept = self._read(key, item)
         with self._changed:
             if self._versions.get(key, 0) > version:
                 return
             self._versions[key] = version
-            if kept == self._items.get(key):
-                return
-            if kept is None:
-                del self._items[key]
-            else:
+            before = self._items.pop(key, None)
+            if kept is not None:
                 self._items[key] = kept
             self._frozen = None
-        self._wake()
+        if kept != before:
+            self._tell(kept, before)
+
+    def _read(self, key: str, item: Json) -> T | None:
+        try:
+            return self._keep(item)
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            log.warning(
+                "object not read path=%s object=%s error=%s; left out, its owner should look",
+                self._path,
+                key,
+                type(error).__name__,
+            )
+            return None
 
     def _drop(self, key: str) -> None:
         self._versions.pop(key, None)
-        if self._items.pop(key, None) is not None:
+        before = self._items.pop(key, None)
+        if before is not None:
             self._frozen = None
+            self._tell(before)
+
+    def _tell(self, *items: T | None) -> None:
+        if any(item is not None and self._matters(item) for item in items):
             self._wake()
 
     def _heard(self) -> None:

@@ -40,7 +40,7 @@ class Node:
 
     name: str
     uid: str
-    version: str
+    version: str = field(compare=False)  # a heartbeat is no change
     labels: Mapping[str, str]
     annotations: Mapping[str, str]  # ours only
     annotated: bool  # it has any annotation at all: a patch must know
@@ -86,7 +86,6 @@ class Pod:
     namespace: str
     name: str
     uid: str
-    version: str
     node: str | None
     gpus: int
     phase: str
@@ -146,7 +145,6 @@ def read_pod(item: Json) -> Pod | None:
         namespace=meta["namespace"],
         name=meta["name"],
         uid=meta["uid"],
-        version=meta["resourceVersion"],
         node=spec.get("nodeName"),
         gpus=gpus,
         phase=phase,

@@ -8,6 +8,7 @@ the list of taints is written whole, but only on top of the very version that wa
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -23,8 +24,10 @@ from reconciler.clusters.kubernetes.names import (
     STAMP,
 )
 from reconciler.clusters.port import LeaseRef, Refused, Stamp
-from schemas.units import format_instant, parse_instant
+from schemas.units import NAME_PATTERN, format_instant, parse_instant
 
+_STAMP = re.compile(r"([0-9]{1,18})\.([0-9]{1,18})")
+_NAME = re.compile(NAME_PATTERN)
 YES = "true"
 HEALTH = "health: "
 LEAVING = "exit"
@@ -57,11 +60,13 @@ def marks_of(node: Node) -> Marks:
     found = node.annotations
     cordon = found.get(CORDON, "").splitlines()
     isolated = next((line.removeprefix(HEALTH) for line in cordon if line.startswith(HEALTH)), None)
+    lease = _lease(found.get(LEASE))
     return Marks(
         project=found.get(PROJECT, ""),
         stamp=read_stamp(found.get(STAMP)),
-        lease=_lease(found.get(LEASE)),
-        exit_by=_instant(found.get(EXIT)),
+        lease=lease,
+        # Nobody leaves a node that nobody has.
+        exit_by=None if lease is None else _instant(found.get(EXIT)),
         isolated=isolated,
         cordoned_before=found.get(CORDONED_BEFORE) == YES,
     )
@@ -69,8 +74,8 @@ def marks_of(node: Node) -> Marks:
 
 def read_stamp(text: str | None) -> Stamp | None:
     """`term.seq`, or None for anything else."""
-    term, dot, seq = (text or "").partition(".")
-    return Stamp(int(term), int(seq)) if dot and term.isdecimal() and seq.isdecimal() else None
+    found = _STAMP.fullmatch(text or "")
+    return None if found is None else Stamp(int(found[1]), int(found[2]))
 
 
 def write_stamp(stamp: Stamp) -> str:
@@ -207,15 +212,16 @@ def _lease_text(lease: LeaseRef) -> str:
 
 
 def _lease(text: str | None) -> LeaseRef | None:
+    """A kubelet may write its node's annotations: what could be no lease of ours is none."""
     if not text:
         return None
     try:
         found = json.loads(text)
-        end = parse_instant(found["end"])
-        return LeaseRef(
-            str(found["uid"]), str(found["request"]), str(found["slice"]), end, str(found.get("mig", ""))
-        )
-    except (ValueError, KeyError, TypeError):
+        end, slice_ = parse_instant(found["end"]), str(found["slice"])
+        if _NAME.fullmatch(slice_) is None:
+            return None  # it would become a label's value
+        return LeaseRef(str(found["uid"]), str(found["request"]), slice_, end, str(found.get("mig", "")))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 

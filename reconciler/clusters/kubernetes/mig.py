@@ -133,6 +133,11 @@ def _in_names(profile: str) -> str:
     return profile.replace("+", ".")
 
 
+def is_returning(node: Node) -> bool:
+    """We cut it, and it is still on its way back; where its MIG manager gave up, its own label says so."""
+    return MIG_BEFORE in node.annotations and not isinstance(_back(node), Failed)
+
+
 def operations(node: Node, change: Change, stamp: Stamp) -> list[Json]:
     """The change as a JSON patch that holds only for the node as it was read."""
     annotations = {**change.annotations, STAMP: write_stamp(stamp)}

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from reconciler.clusters.kubernetes.api import Api, Json, Patch, Rejected
+from reconciler.clusters.kubernetes.api import Api, Json, Patch, Rejected, refused
 from reconciler.clusters.kubernetes.informer import Informer
 from reconciler.clusters.kubernetes.inventory import Node, read_node
 from reconciler.clusters.kubernetes.marks import Marks, late, marks_of, patch
 from reconciler.clusters.port import Answer, Done, Refused, Stamp
-from schemas.errors import Fault
 
 NODES = "/api/v1/nodes"
 TRIES = 5
@@ -32,7 +31,7 @@ class NodeWriter:
         self._api, self._known, self._project = api, known, project
 
     def change(self, name: str, stamp: Stamp, decide: Decide) -> Answer:
-        """The node's marks become what `decide` makes of them, stamped; refused for an older stamp or another project."""
+        """The node's marks become what `decide` makes of them; refused for an older stamp or another project."""
 
         def steps(node: Node) -> list[Json] | Refused:
             marks = marks_of(node)
@@ -47,7 +46,10 @@ class NodeWriter:
         return self.write(name, steps)
 
     def write(self, name: str, steps: Callable[[Node], Patch | Refused]) -> Answer:
-        """Patch the node by what `steps` says of its present version; NodeGone where there is none."""
+        """Patch the node by what `steps` says of its present version; NodeGone where there is none.
+
+        A node whose patch is refused, for whatever it holds, is refused alone: others go on.
+        """
         node = self._known.items().get(name) or self._read(name)
         for _ in range(TRIES):
             if node is None:
@@ -63,10 +65,10 @@ class NodeWriter:
                 elif no.status in CHANGED:
                     node = self._read(name)
                 else:
-                    raise
+                    return refused(no)
             else:
                 return Done()
-        raise Fault(f"node {name} changed under {TRIES} writes in a row; tried again", "NodeContended")
+        return Refused("NodeContended", f"node {name} changed under {TRIES} writes in a row; tried again")
 
     def _read(self, name: str) -> Node | None:
         found = self._api.find(f"{NODES}/{name}")

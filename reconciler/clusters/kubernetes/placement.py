@@ -2,7 +2,8 @@
 
 What they are is `policies`' to say. New ones are made before old ones go, so that an upgraded API server, which then
 has policies instead of our webhook, is never without either. Looks cost no call; every write is conditional on what it
-was decided on, and one that bears a newer stamp is refused.
+was decided on, and one that bears a newer stamp is refused. What names the authors of GPR objects is there once for all
+projects of a cluster: it bears no stamp, each of them keeps it, and none takes it away but for its successor.
 """
 
 from __future__ import annotations
@@ -10,18 +11,26 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from reconciler.clusters.kubernetes import certificates
 from reconciler.clusters.kubernetes.admission import SERVICE
 from reconciler.clusters.kubernetes.api import Api, Json, Rejected
-from reconciler.clusters.kubernetes.features import ADMISSION, Features
+from reconciler.clusters.kubernetes.features import ADMISSION, Features, serves_requests
 from reconciler.clusters.kubernetes.informer import Informer
 from reconciler.clusters.kubernetes.inventory import Pod
 from reconciler.clusters.kubernetes.marks import late, read_stamp, write_stamp
 from reconciler.clusters.kubernetes.names import MANAGED_BY, MANAGER, OBJECT_STAMP, OWNER
-from reconciler.clusters.kubernetes.policies import KINDS, Webhook, differing, needs_webhook, objects, path_of
+from reconciler.clusters.kubernetes.policies import (
+    KINDS,
+    Webhook,
+    differing,
+    is_shared,
+    needs_webhook,
+    objects,
+    path_of,
+)
 from reconciler.clusters.kubernetes.repairs import AGAIN, Quarrel, repaired
 from reconciler.clusters.kubernetes.review import Repair, unplaced
 from reconciler.clusters.port import Answer, Busy, Difference, Done, Refused, Stamp
@@ -31,7 +40,7 @@ from schemas.errors import UserError
 log = logging.getLogger(__name__)
 
 ASK_AGAIN = timedelta(minutes=1)
-"""How old the webhook's authority may be that we know; it changes once in years."""
+"""How old it may be what we know of the webhook's authority, which changes once in years, and of custom resources."""
 TAKEN = frozenset({404, 409, 422})
 """Answers to the repair of a pod that has changed or ended in between."""
 
@@ -57,19 +66,24 @@ class Placement:
         wake: Callable[[], None] = lambda: None,
     ) -> None:
         self._api, self._features, self._admission, self._site = api, features, admission, site
-        selector = f"{MANAGED_BY}={MANAGER},{OWNER}={site.project}"
         self._known = {
-            kind: Informer(api, f"{ADMISSION}/{plural}", dict, selector, wake)
+            kind: Informer(api, f"{ADMISSION}/{plural}", self._kept, f"{MANAGED_BY}={MANAGER}", wake)
             for kind, plural in KINDS.items()
             if _served(kind, features)
         }
         self._quarrels: dict[str, Quarrel] = {}
         self._webhook: tuple[datetime, Webhook] | None = None
+        self._looked: datetime | None = None  # for custom resources
 
     @property
     def informers(self) -> tuple[Informer[Json], ...]:
         """All that it watches; whoever has it starts and stops them."""
         return tuple(self._known.values())
+
+    def _kept(self, item: Json) -> Json | None:
+        """Other projects' are theirs."""
+        ours = (item["metadata"].get("labels") or {}).get(OWNER) == self._site.project
+        return dict(item) if ours or is_shared(item) else None
 
     def ensure(self, stamp: Stamp, now: datetime) -> Answer:
         """Exactly the right objects are there."""
@@ -83,7 +97,7 @@ class Placement:
         return self._drop(self._left_over(wanted), stamp)
 
     def remove(self, stamp: Stamp) -> Answer:
-        """Nothing of it is left: pods of slices are nobody's business any more."""
+        """Nothing of this project's is left: pods of its slices are nobody's business any more."""
         return self._drop(self._left_over([]), stamp)
 
     def differences(self, now: datetime) -> tuple[Difference, ...]:
@@ -126,6 +140,7 @@ class Placement:
         except UserError as error:
             return [], Refused(error.reason, str(error))
         webhook = self._reached(now) if needed else None
+        self._look(now)
         wanted = objects(self._features, self._admission, self._site.project, webhook)
         if needed and webhook is None:
             return wanted, Refused(
@@ -145,19 +160,26 @@ class Placement:
             self._webhook = (now, Webhook(ca, self._site.namespace, SERVICE, self._site.url))
         return self._webhook[1]
 
+    def _look(self, now: datetime) -> None:
+        """Our custom resource may be applied, or go, at any time."""
+        if self._looked is None or now - self._looked >= ASK_AGAIN:
+            self._features = replace(self._features, requests=serves_requests(self._api))
+            self._looked = now
+
     def _have(self, item: Json) -> Json | None:
         return self._known[item["kind"]].items().get(item["metadata"]["name"])
 
     def _left_over(self, wanted: list[Json]) -> list[Json]:
         """Bindings go before their policies: the other way round pods would be judged by nothing, with an error."""
         kept = {_called(item) for item in wanted}
+        succeeded = any(is_shared(item) for item in wanted)
         found = [
             {**item, "kind": kind}
             for kind in reversed(tuple(KINDS))
             if kind in self._known
             for _, item in sorted(self._known[kind].items().items())
         ]
-        return [item for item in found if _called(item) not in kept]
+        return [item for item in found if _called(item) not in kept and (succeeded or not is_shared(item))]
 
     def _put(self, want: Json, stamp: Stamp, now: datetime) -> Answer | None:
         """None: it is so."""
@@ -166,7 +188,8 @@ class Placement:
             held = _stamp_of(have)
             if (refused := late(called, held, stamp)) is not None:
                 return refused
-            if not differing(have, want) and held is not None and held.term == stamp.term:
+            is_marked = held is not None and held.term == stamp.term
+            if not differing(have, want) and (is_marked or is_shared(want)):
                 return None
         return self._write(want, have, stamp, now)
 
@@ -194,7 +217,7 @@ class Placement:
         # One that lost our label is none of those that are watched; its name is still ours.
         have = have or self._api.find(path)
         if have is None:
-            meta = {**want["metadata"], "annotations": {OBJECT_STAMP: write_stamp(stamp)}}
+            meta = {**want["metadata"], "annotations": _mark(want, stamp)}
             return self._api.create(path.rpartition("/")[0], {**want, "metadata": meta})
         if (refused := late(_called(want), _stamp_of(have), stamp)) is not None:
             return refused
@@ -202,7 +225,7 @@ class Placement:
         meta = {
             **theirs,
             "labels": {**(theirs.get("labels") or {}), **want["metadata"]["labels"]},
-            "annotations": {**(theirs.get("annotations") or {}), OBJECT_STAMP: write_stamp(stamp)},
+            "annotations": {**(theirs.get("annotations") or {}), **_mark(want, stamp)},
         }
         return self._api.replace(path, {**want, "metadata": meta})
 
@@ -223,6 +246,10 @@ def _served(kind: str, features: Features) -> bool:
     if kind.startswith("Mutating") and "Policy" in kind:
         return features.mutating_policies
     return features.validating_policies or "Policy" not in kind
+
+
+def _mark(item: Json, stamp: Stamp) -> dict[str, str]:
+    return {} if is_shared(item) else {OBJECT_STAMP: write_stamp(stamp)}
 
 
 def _called(item: Json) -> str:

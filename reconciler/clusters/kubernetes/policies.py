@@ -1,4 +1,5 @@
 """The objects that have an API server judge pods of slices: its own policies where they are stable, else our webhook.
+Beside them, where GPR objects are served, the one that names their authors (`authors`).
 
 Pure. Both say what `review` says: the policies carry its rules as CEL, the webhook is asked by name. Changing and
 refusing are chosen apart: a server may have the policies that refuse (1.30) and not yet those that change (1.36).
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from reconciler.clusters.kubernetes.api import Json
+from reconciler.clusters.kubernetes.authors import GUARD, author_policies, author_webhooks
 from reconciler.clusters.kubernetes.features import ADMISSION, Features
 from reconciler.clusters.kubernetes.names import MANAGED_BY, MANAGER, NAMESPACE_SLICE, OWNER, SLICE
 from reconciler.clusters.kubernetes.review import (
@@ -32,6 +34,8 @@ from schemas.errors import UserError
 
 FailurePolicy = Literal["Fail", "Ignore"]
 
+AUTHORS_PATH = "/authors"
+"""Of our webhook, for GPR objects."""
 TIMEOUT_S = 5
 """Longest that a pod waits for our webhook."""
 KINDS: Mapping[str, str] = {
@@ -98,7 +102,21 @@ def objects(features: Features, admission: Admission, project: str, webhook: Web
         found += validating_policy(features, admission.failure_policy, project)
     elif webhook is not None:
         found.append(validating_webhook(features, admission.failure_policy, project, webhook))
-    return found
+    return found + _guards(features, webhook)
+
+
+def _guards(features: Features, webhook: Webhook | None) -> list[Json]:
+    """Every project of a cluster wants the same: what the API server can do decides alone, not `admission.mode`."""
+    if not features.requests:
+        return []
+    if features.mutating_policies:
+        return list(author_policies())
+    return [] if webhook is None else [author_webhooks(webhook.client_config(AUTHORS_PATH))]
+
+
+def is_shared(item: Json) -> bool:
+    """Whether it belongs to all projects of the cluster, whose stamps tell nothing about each other."""
+    return bool(item["metadata"]["name"] == GUARD)
 
 
 def path_of(item: Json) -> str:

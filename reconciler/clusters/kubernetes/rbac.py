@@ -21,6 +21,16 @@ _RBAC = "rbac.authorization.k8s.io"
 _OWNED = ("get", "list", "watch", "create", "patch", "delete")
 
 RULES: tuple[Rule, ...] = (
+    # Nodes change hands, and GPU pods leave them.
+    Rule(
+        "",
+        "nodes",
+        ("get", "list", "watch", "patch"),
+        "whom a node serves: its label, taint, annotations and cordon",
+    ),
+    Rule("", "pods", ("list", "watch"), "which pods use GPUs, and where"),
+    Rule("", "pods/eviction", ("create",), "GPU pods are asked to leave, as disruption budgets allow"),
+    Rule("", "pods", ("delete",), "GPU pods that have not left by the strict end"),
     # Slices: namespaces, walls, quota, rights. Secrets are not among it, nor tokens: those are the members' own.
     Rule(
         "",

@@ -18,7 +18,13 @@ from dataclasses import dataclass
 
 from reconciler.clusters.kubernetes.api import Json
 from reconciler.clusters.kubernetes.inventory import Pod
-from reconciler.clusters.kubernetes.names import GPU_RESOURCE, MIG_RESOURCE_PREFIX, NAMESPACE_SLICE, SLICE
+from reconciler.clusters.kubernetes.names import (
+    GPU_RESOURCE,
+    MEMBER_ACCOUNT,
+    MIG_RESOURCE_PREFIX,
+    NAMESPACE_SLICE,
+    SLICE,
+)
 
 EFFECT = "NoSchedule"
 ESCAPED = SLICE.replace("~", "~0").replace("/", "~1")
@@ -212,6 +218,24 @@ def _takes_devices(container: Json) -> bool:
     )
 
 
+def _secrets(found: Subject) -> Iterable[str | None]:
+    """Names of the Secrets that the pod reads, in volumes or variables; a living pod's volumes stay as they are."""
+    for volume in (found.spec.get("volumes") or ()) if found.born else ():
+        yield (volume.get("secret") or {}).get("secretName")
+        for source in (volume.get("projected") or {}).get("sources") or ():
+            yield (source.get("secret") or {}).get("name")
+    for container in found.containers:
+        for source in container.get("envFrom") or ():
+            yield (source.get("secretRef") or {}).get("name")
+        for variable in container.get("env") or ():
+            yield ((variable.get("valueFrom") or {}).get("secretKeyRef") or {}).get("name")
+
+
+def _takes_account(found: Subject) -> bool:
+    account = found.spec.get("serviceAccountName") if found.born else None
+    return any((name or "").startswith(MEMBER_ACCOUNT) for name in (account, *_secrets(found)))
+
+
 _CAPABILITY = re.compile(HOST_CAPABILITIES)
 
 _GPU = f"(k == '{GPU_RESOURCE}' || k.startsWith('{MIG_RESOURCE_PREFIX}'))"
@@ -242,6 +266,23 @@ VARIABLES: Mapping[str, str] = {
     "scheduling": f"variables.tolerations.filter(t, !has(t.effect) || t.effect in ['', '{EFFECT}'])",
 }
 """What the rules' CEL reads, in an order in which each reads only earlier ones."""
+
+
+
+def _begins(item: str, *fields: str) -> str:
+    """CEL: the item has a field within a field, and what it names is a member's own."""
+    paths = [".".join((item, *fields[: count + 1])) for count in range(len(fields))]
+    return " && ".join([*(f"has({path})" for path in paths), f"{paths[-1]}.startsWith('{MEMBER_ACCOUNT}')"])
+
+
+_OF_VOLUMES = (
+    f"object.spec.volumes.exists(v, ({_begins('v', 'secret', 'secretName')}) || (has(v.projected) "
+    f"&& has(v.projected.sources) && v.projected.sources.exists(s, {_begins('s', 'secret', 'name')})))"
+)
+_OF_CONTAINERS = (
+    f"(has(c.envFrom) && c.envFrom.exists(e, {_begins('e', 'secretRef', 'name')})) "
+    f"|| (has(c.env) && c.env.exists(e, {_begins('e', 'valueFrom', 'secretKeyRef', 'name')}))"
+)
 
 WAYS_AROUND = (
     Rule(
@@ -302,6 +343,14 @@ WAYS_AROUND = (
         cel="variables.containers.exists(c, has(c.env) && c.env.exists(e, "
         f"(e.name == '{DEVICES}' && !(has(e.value) && e.value in {list(NO_DEVICES)})) "
         f"|| e.name in {list(OTHER_DEVICES)}))",
+    ),
+    Rule(
+        reason="MemberAccount",
+        text=f"ServiceAccounts {MEMBER_ACCOUNT}… and the Secrets of their tokens are people's own, and no pod's; "
+        "run it as the ServiceAccount default, or as one that an admin made for it",
+        broken=_takes_account,
+        cel=f"(variables.born && (({_begins('object.spec', 'serviceAccountName')}) "
+        f"|| (has(object.spec.volumes) && {_OF_VOLUMES}))) || variables.containers.exists(c, {_OF_CONTAINERS})",
     ),
 )
 NOT_PLACED = Rule(

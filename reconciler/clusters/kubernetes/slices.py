@@ -64,9 +64,9 @@ class Slices:
             informer.stop()
 
     @property
-    def silent_s(self) -> float:
-        """Seconds since the watch that was silent the longest heard of the server."""
-        return max(informer.silent_s for informer in self._informers)
+    def informers(self) -> tuple[Informer[Any], ...]:
+        """All that it watches."""
+        return self._informers
 
     def _sync(self) -> None:
         if self._synced:

@@ -16,11 +16,13 @@ from reconciler.clusters.kubernetes.names import (
     GPU_RESOURCE,
     MANAGED_BY,
     MANAGER,
+    MEMBER_ACCOUNT,
     MIG_RESOURCE_PREFIX,
     NAMESPACE_SLICE,
     OWNER,
 )
 from reconciler.clusters.port import SliceTerms
+from schemas.crds import GROUP, PLURAL
 
 RBAC = "rbac.authorization.k8s.io"
 MEMBER_ROLE = "egs-slice-member"
@@ -68,6 +70,7 @@ _RIGHTS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("apps", ("replicasets",), _READ),
     ("batch", ("jobs", "cronjobs"), _WRITE),
     ("policy", ("poddisruptionbudgets",), _WRITE),
+    (GROUP, (PLURAL,), (*_READ, "create", "update", "patch", "delete")),
     ("events.k8s.io", ("events",), _READ),
     ("networking.k8s.io", ("networkpolicies",), _READ),
 )
@@ -97,7 +100,7 @@ def member_id(email: str) -> str:
 
 def account_name(email: str) -> str:
     """The member's ServiceAccount."""
-    return f"egs-member-{member_id(email)}"
+    return MEMBER_ACCOUNT + member_id(email)
 
 
 def secret_name(email: str) -> str:

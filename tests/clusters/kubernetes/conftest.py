@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.support.door import Rig
-from tests.support.kube import Plane, control_plane
-from tests.support.requests import CUSTOM, WHY, admission, install, namespace
-
-
-@pytest.fixture(scope="session")
-def custom_plane() -> Iterator[Plane]:
-    """One for all tests of this process."""
-    with control_plane(CUSTOM, WHY) as running:
-        yield running
+from tests.support.requests import admission, install, namespace
 
 
 @pytest.fixture(scope="module")
-def served(custom_plane, tmp_path_factory):
+def served(new_plane):
     """The custom resource and the webhook, for all tests of this module."""
-    custom_plane.wipe()
-    install(custom_plane)
+    new_plane.wipe()
+    install(new_plane)
     for name, slice_name in (("vision-train", "vision"), ("vision-eval", "vision"), ("nobodys", None)):
-        namespace(custom_plane, name, slice_name)
-    with admission(custom_plane, tmp_path_factory.mktemp("tls")):
-        yield custom_plane
+        namespace(new_plane, name, slice_name)
+    with admission(new_plane):
+        yield new_plane
 
 
 @pytest.fixture

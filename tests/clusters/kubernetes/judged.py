@@ -89,6 +89,10 @@ def _case(id_: str, pod_: Json, *refused: str) -> object:
 
 
 FROM_SECRET = {"secretKeyRef": {"name": "s", "key": "k"}}
+MEMBER = "egs-member-1f"
+TOKEN_NAME = f"{MEMBER}-token-x2x5b"
+TOKEN = {"name": "w", "secret": {"secretName": TOKEN_NAME}}
+PASSWORD = {"name": "v", "secret": {"secretName": "password"}}
 DISK = {"name": "v", "hostPath": {"path": "/dev"}}
 LOCAL = {"name": "v", "emptyDir": {}}
 
@@ -178,6 +182,26 @@ CASES = [
     _case("void is free", pod(env("NVIDIA_VISIBLE_DEVICES", "void"))),
     _case("what else the toolkit reads is free", pod(env("NVIDIA_DRIVER_CAPABILITIES", "all"))),
     _case("IMEX channels are devices", pod(env("NVIDIA_IMEX_CHANNELS", "0")), "GpuEnvironment"),
+    _case("a member's account is refused", pod(serviceAccountName=MEMBER), "MemberAccount"),
+    _case("so it is in a GPU pod", gpu_pod(serviceAccountName=MEMBER, **PLACED), "MemberAccount"),
+    _case("another account passes", pod(serviceAccountName="default")),
+    _case("a member's token as a volume is refused", pod(volumes=[LOCAL, TOKEN]), "MemberAccount"),
+    _case(
+        "so it is among other sources",
+        pod(volumes=[{"name": "v", "projected": {"sources": [{"secret": {"name": TOKEN_NAME}}]}}]),
+        "MemberAccount",
+    ),
+    _case(
+        "and as a variable",
+        pod(env("T", valueFrom={"secretKeyRef": {"name": TOKEN_NAME, "key": "token"}})),
+        "MemberAccount",
+    ),
+    _case(
+        "and as all variables",
+        pod(initContainers=[container("i", envFrom=[{"secretRef": {"name": TOKEN_NAME}}])]),
+        "MemberAccount",
+    ),
+    _case("another Secret passes", pod(env("T", valueFrom=FROM_SECRET), volumes=[PASSWORD])),
     _case(
         "everything wrong is told at once",
         pod(env("NVIDIA_VISIBLE_DEVICES", "all"), nodeName="gpu-1", hostPID=True),
@@ -222,6 +246,14 @@ CHANGES = [
     pytest.param(Change(gpu_pod(), gpu_pod(tolerations=[OURS])), id="a GPU pod is given its own later"),
     pytest.param(
         Change(gpu_pod(nodeName="gpu-1"), gpu_pod(nodeName="gpu-1")), id="a bound pod is not judged anew"
+    ),
+    pytest.param(
+        Change(pod(serviceAccountName=MEMBER), pod(serviceAccountName=MEMBER)),
+        id="one that runs as a member already is not judged anew",
+    ),
+    pytest.param(
+        Change(pod(), _ephemeral(envFrom=[{"secretRef": {"name": TOKEN_NAME}}]), ("MemberAccount",)),
+        id="a debugging container with a member's token is refused",
     ),
     pytest.param(Change(pod(), _ephemeral()), id="a debugging container is free"),
     pytest.param(

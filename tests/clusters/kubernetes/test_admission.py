@@ -16,9 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.clock import SystemClock
-from reconciler.clusters.kubernetes.admission import PATHS, AdmissionServer, NotAReviewError, answer
+from reconciler.clusters.kubernetes.admission import SERVED, AdmissionServer, NotAReviewError, answer
 from reconciler.clusters.kubernetes.api import Json
 from reconciler.clusters.kubernetes.certificates import Certificate, current
+from reconciler.clusters.kubernetes.names import AUTHOR
+from reconciler.clusters.kubernetes.policies import AUTHORS_PATH
 from schemas.errors import Fault, UserError
 from tests.clusters.kubernetes.judged import PLACED, gpu_pod, pod
 
@@ -97,6 +99,49 @@ def test_a_namespace_of_no_slice_is_none_of_our_business() -> None:
     assert asked("/mutate", gpu_pod(), namespace="default") == {"allowed": True}
 
 
+REQUESTS = {"group": "egs.dev", "version": "v1alpha1", "resource": "gprs"}
+
+
+def sent(item: Json, **more: object) -> Json:
+    """The answer to bo, who sends this GPR object."""
+    return asked(
+        AUTHORS_PATH,
+        item,
+        **{"resource": REQUESTS, "userInfo": {"username": "bo"}, "namespace": "unknown", **more},
+    )
+
+
+def test_a_request_is_given_its_author() -> None:
+    """A8: in every namespace, whether it is a slice's or not."""
+    found = sent({"metadata": {"name": "train"}, "spec": {"nodes": 1}})
+    (operation,) = json.loads(base64.b64decode(found["patch"]))
+    assert operation["value"] == {AUTHOR: "bo"}
+
+
+def test_a_request_in_anothers_name_is_refused() -> None:
+    found = sent({"metadata": {"name": "train", "annotations": {AUTHOR: "ada"}}, "spec": {}})
+    assert not found["allowed"]
+    assert found["status"]["message"].startswith("AuthorForged: ")
+
+
+def test_a_request_that_asks_for_nothing_new_is_let_through_as_it_is() -> None:
+    item = {"metadata": {"name": "train", "annotations": {AUTHOR: "ada"}}, "spec": {}}
+    assert sent(item, operation="UPDATE", oldObject=item) == {"allowed": True}
+
+
+@pytest.mark.parametrize(
+    ("path", "more", "about"),
+    [
+        pytest.param(AUTHORS_PATH, {}, "gprs", id="a pod where requests are signed"),
+        pytest.param("/mutate", {"resource": REQUESTS}, "pods", id="a request where pods are placed"),
+        pytest.param(AUTHORS_PATH, {"resource": REQUESTS}, "gprs", id="a request that nobody sent"),
+    ],
+)
+def test_each_path_answers_about_its_own(path: str, more: Json, about: str) -> None:
+    with pytest.raises(NotAReviewError, match=about):
+        asked(path, {"metadata": {}}, **more)
+
+
 POD = pod()
 BROKEN = [
     pytest.param(b"", id="nothing"),
@@ -116,7 +161,7 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", SERVED)
 @pytest.mark.parametrize("body", BROKEN)
 def test_what_is_no_review_is_refused_with_a_sentence(path: str, body: bytes) -> None:
     with pytest.raises(NotAReviewError, match=r"; send"):
@@ -142,13 +187,17 @@ fields = st.sampled_from(
         "nodeSelector",
         "ephemeralContainers",
         "nodeName",
+        "annotations",
+        "username",
     ]
 )
 
 
-@given(st.sampled_from(sorted(PATHS)), st.dictionaries(fields, values), st.sampled_from(["CREATE", "UPDATE"]))
+@given(st.sampled_from(sorted(SERVED)), st.dictionaries(fields, values), st.sampled_from(["CREATE", "UPDATE"]))
 def test_no_body_makes_it_fall(path: str, spec: Json, operation: str) -> None:
-    body = json.dumps(review({"spec": spec}, operation=operation, oldObject={"spec": spec})).encode()
+    about = {"resource": REQUESTS, "userInfo": spec} if path == AUTHORS_PATH else {}
+    item = {"spec": spec, "metadata": spec}
+    body = json.dumps(review(item, operation=operation, oldObject=item, **about)).encode()
     with contextlib.suppress(NotAReviewError):
         assert answer(path, body, slice_of)["response"]["allowed"] in {True, False}
 

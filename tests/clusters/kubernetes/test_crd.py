@@ -18,12 +18,12 @@ GOOD = {"nodes": 2, "duration": "0d6h0m"}
 
 
 @pytest.fixture(scope="module")
-def objects(custom_plane):
+def objects(new_plane):
     """A namespace with the custom resource, for all tests of this module."""
-    custom_plane.wipe()
-    install(custom_plane)
-    namespace(custom_plane, "vision-train", "vision")
-    return Objects(custom_plane.api, "vision-train")
+    new_plane.wipe()
+    install(new_plane)
+    namespace(new_plane, "vision-train", "vision")
+    return Objects(new_plane.api, "vision-train")
 
 
 def test_the_server_finds_nothing_wrong_with_it(objects):

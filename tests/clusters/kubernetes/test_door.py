@@ -267,12 +267,12 @@ def test_the_process_files_and_ends(rig):
     assert not process.is_alive()
 
 
-def test_a_cluster_without_the_custom_resource_says_so(custom_plane, tmp_path):
+def test_a_cluster_without_the_custom_resource_says_so(new_plane, tmp_path):
     """Last in this module: it takes the custom resource away."""
-    rig = Rig(custom_plane, tmp_path)
+    rig = Rig(new_plane, tmp_path)
     rig.door.step(at(0))
-    custom_plane.api.delete(f"{CRDS}/gprs.egs.dev")
-    eventually(lambda: custom_plane.api.find(f"{CRDS}/gprs.egs.dev") is None, "it is gone")
+    new_plane.api.delete(f"{CRDS}/gprs.egs.dev")
+    eventually(lambda: new_plane.api.find(f"{CRDS}/gprs.egs.dev") is None, "it is gone")
     rig.close()
     rig.door = rig.opened()
     with pytest.raises(Fault, match="apply deploy/crds") as missing:
@@ -281,16 +281,16 @@ def test_a_cluster_without_the_custom_resource_says_so(custom_plane, tmp_path):
     rig.close()
 
 
-def test_a_policy_names_the_author_without_a_webhook(custom_plane):
+def test_a_policy_names_the_author_without_a_webhook(new_plane):
     """MutatingAdmissionPolicy v1: what people write is overwritten, and a note changes no author."""
-    custom_plane.wipe()
-    install(custom_plane)
-    namespace(custom_plane, "vision-train", "vision")
+    new_plane.wipe()
+    install(new_plane)
+    namespace(new_plane, "vision-train", "vision")
     base = "/apis/admissionregistration.k8s.io/v1"
     paths = (f"{base}/mutatingadmissionpolicies", f"{base}/mutatingadmissionpolicybindings")
     for path, body in zip(paths, author_policies(), strict=True):
-        custom_plane.api.create(path, body)
-    objects = Objects(custom_plane.api, "vision-train")
+        new_plane.api.create(path, body)
+    objects = Objects(new_plane.api, "vision-train")
     count = iter(range(1000))
 
     def named():
@@ -305,4 +305,4 @@ def test_a_policy_names_the_author_without_a_webhook(custom_plane):
         assert objects.get("plain")["metadata"]["annotations"][AUTHOR] == "admin"
     finally:
         for path in paths:
-            custom_plane.api.delete(f"{path}/egs-request-authors")
+            new_plane.api.delete(f"{path}/egs-request-authors")

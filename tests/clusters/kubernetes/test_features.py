@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.clusters.kubernetes.features import Features, discover, features
+from reconciler.clusters.kubernetes.features import Features, discover, features, serves_requests
+from tests.support.kube import eventually
+from tests.support.requests import install
 
 OLDEST = Features(
     version="v0.0.0-master+faecb196815e2",
@@ -22,6 +24,7 @@ OLDEST = Features(
     match_conditions=False,
     ephemeral_containers=False,
     events=True,
+    requests=False,
 )
 MIDDLE = replace(
     OLDEST,
@@ -61,6 +64,22 @@ def test_a_server_that_names_no_version_for_evictions_takes_that_of_its_budgets(
     documents = recorded("1.25")
     documents["/api/v1"]["resources"] = []
     assert features(documents).eviction == "policy/v1"
+
+
+def test_our_custom_resource_is_seen_once_it_is_there() -> None:
+    documents = recorded("1.25")
+    documents["/apis"]["groups"].append({"name": "egs.dev", "versions": [{"version": "v1alpha1"}]})  # type: ignore[attr-defined]
+    assert features(documents).requests
+
+
+def test_a_custom_resource_is_seen_when_it_comes_and_when_it_goes(new_kube) -> None:
+    """A8: a running controller hears of it."""
+    assert not serves_requests(new_kube.api)
+    install(new_kube)
+    assert serves_requests(new_kube.api)
+    assert discover(new_kube.api).requests
+    new_kube.wipe()
+    eventually(lambda: not serves_requests(new_kube.api), "it is gone")
 
 
 def test_a_real_server_is_discovered(kube) -> None:

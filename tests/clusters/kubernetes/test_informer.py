@@ -37,3 +37,24 @@ def test_a_write_of_ours_is_known_at_once(kube, nodes):
     """No cycle acts on what it changed itself."""
     nodes.learn(kube.api.merge("/api/v1/nodes/gpu-1", {"metadata": {"labels": {"ours": "1"}}}))
     assert nodes.items()["gpu-1"]["ours"] == "1"
+
+
+def test_only_what_matters_wakes(kube):
+    """A heartbeat is no change, and a change of no interest wakes nobody."""
+    woken: list[str] = []
+    found = Informer(
+        kube.api,
+        "/api/v1/nodes",
+        lambda node: node["metadata"].get("labels", {}),
+        wake=lambda: woken.append("now"),
+        matters=lambda labels: labels.get("quiet") != "yes",
+    )
+    kube.api.create("/api/v1/nodes", gpu_node("gpu-1"))
+    loud, quiet = kube.api.get("/api/v1/nodes/gpu-1"), kube.api.create("/api/v1/nodes", gpu_node("q", quiet="yes"))
+    found.learn(loud)
+    assert len(woken) == 1
+    found.learn(kube.api.merge("/api/v1/nodes/gpu-1", {"spec": {"unschedulable": True}}))
+    found.learn(quiet)
+    assert len(woken) == 1
+    found.learn(kube.api.merge("/api/v1/nodes/gpu-1", {"metadata": {"labels": {"new": "1"}}}))
+    assert len(woken) == 2

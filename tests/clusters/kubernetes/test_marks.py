@@ -72,7 +72,7 @@ marks = st.builds(
     lease=st.none() | st.just(LEASE) | st.just(replace(LEASE, mig="1g.10gb", uid="gpr-2", slice="speech")),
     exit_by=st.none() | st.just(END),
     isolated=st.none() | st.just("Xid79"),
-)
+).map(lambda found: found if found.lease is not None else replace(found, exit_by=None))
 objects = st.builds(
     lambda taints, cordoned, annotations: node(
         spec=({"taints": taints} if taints else {}) | ({"unschedulable": True} if cordoned else {}),

@@ -161,7 +161,6 @@ def waiting(**more: object) -> Pod:
         "namespace": "vision-train",
         "name": "p",
         "uid": "u",
-        "version": "7",
         "node": None,
         "gpus": 1,
         "phase": "Pending",

@@ -44,6 +44,15 @@ def test_the_members_role_grants_nothing_that_moves_a_wall():
     assert not {word for right in granted for word in right if "*" in word}
 
 
+def test_a_pipeline_of_the_slice_may_ask_by_an_object():
+    """A8: its request as a custom resource, but not what became of it, which only the door writes."""
+    granted = rules(tenancy.member_role())
+    assert {verb for group, resource, verb in granted if (group, resource) == ("egs.dev", "gprs")} == {
+        *("get", "list", "watch", "create", "update", "patch", "delete"),
+    }
+    assert {resource for group, resource, _ in granted if group == "egs.dev"} == {"gprs"}
+
+
 def test_every_binding_is_to_the_fixed_role_or_to_a_members_own():
     """A manifest names people; it can never grant more than the one role."""
     bodies = tenancy.objects(terms(), "default", "vision")
