@@ -23,6 +23,7 @@ from reconciler.hooks import secrets_of
 from reconciler.inside import Inside, Where
 from reconciler.loop import Cycle, Reconciler
 from reconciler.metrics import Metrics
+from reconciler.resident import app as residents
 from reconciler.serving import Server, Service
 from reconciler.settings import Settings
 from reconciler.store.address import is_remote
@@ -36,6 +37,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Plan the queue of a repository and carry it out.",
 )
+app.add_typer(residents)
 
 Repo = Annotated[
     str, typer.Option("--repo", envvar="EGS_REPO", help="Path or URL of the repository.", show_default=False)

@@ -1,7 +1,8 @@
 """The commands over a repository: what people ask of it and change in it.
 
 Found by `egs` through the entry-point group `egs.commands`. Modules named after a group (`asking`, `showing`,
-`changing`, `watching`, `entering`, `installing`) hold the command lines alone; the work behind each is imported when it runs.
+`changing`, `watching`, `entering`, `installing`) hold the command lines alone; the work behind each is imported when it
+runs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`egs diff` (A8, F7): what a controller would change in clusters, and why, without a write anywhere."""
+"""`egs diff` (H13): what a controller would change in clusters, and why, without a write anywhere."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_it_shows_what_a_first_controller_would_make_and_makes_nothing(ours: Our
 
 
 def test_drift_is_shown_and_neither_repaired_nor_confused_with_what_is_others(ours: Ours) -> None:
-    """F7: a label of ours, a RoleBinding, and a taint of somebody else's."""
+    """A label of ours, a RoleBinding, and a taint of somebody else's."""
     bad = ours.settle()
     assert ours.diff("-o", "json").json["clusters"][0]["actions"] == []
     (free,) = {"gpu-1", "gpu-2"} - {bad}
@@ -214,7 +214,7 @@ def test_what_a_controller_leaves_alone_says_why(ours: Ours, path: str, text: st
 
 
 def test_one_cluster_that_does_not_answer_hides_no_other(ours: Ours) -> None:
-    """A8: and one kubeconfig named by hand is enough for one cluster."""
+    """And one kubeconfig named by hand is enough for one cluster."""
     config = ours.plane.kubeconfig.read_text()
     (ours.keys / "west").write_text(re.sub(r"https://[\w.:-]+", "https://127.0.0.1:9", config))
     commit(ours.repo, {"clusters/west.yaml": real(name="west", access={"kubeconfig": "west"})})

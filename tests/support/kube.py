@@ -1,10 +1,10 @@
 """A real control plane for tests: API server, controller manager and scheduler, but no kubelet.
 
 `EGS_TEST_KUBE` is a script with `up DIR` (starts one, prints its kubeconfig's path) and `wipe DIR`; or
-`EGS_TEST_KUBECONFIG` is the kubeconfig of a cluster that tests may do anything to. It may be as old as the oldest that is
-supported, and most tests see that one (fixtures `plane` and `kube`). `EGS_TEST_KUBE_NEW` is a script of the same kind whose
-API server is of 1.36 or newer: it serves custom resources and admission policies that change objects (fixtures
-`new_plane` and `new_kube`); `tests/support/controlplane/kube` is one, after `kube build`.
+`EGS_TEST_KUBECONFIG` is the kubeconfig of a cluster that tests may do anything to. It may be as old as the oldest
+that is supported, and most tests see that one (fixtures `plane` and `kube`). `EGS_TEST_KUBE_NEW` is a script of the
+same kind whose API server is of 1.36 or newer: it serves custom resources and admission policies that change objects
+(fixtures `new_plane` and `new_kube`); `tests/support/controlplane/kube` is one, after `kube build`.
 
 Without them the tests that need one are skipped, and say so. One control plane of each kind serves all tests of one
 pytest process; each test finds it empty.

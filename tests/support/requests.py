@@ -31,7 +31,7 @@ def install(kube: Plane) -> None:
             return "items" in kube.api.get(f"{GPRS}/gprs")
         return False
 
-    eventually(serves, "the custom resource is served")
+    eventually(serves, "the custom resource is served", 90)
 
 
 def namespace(kube: Plane, name: str, slice_: str | None) -> None:

@@ -10,9 +10,9 @@ Kubernetes' own.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from reconciler.clusters.kubernetes import exits, mig
@@ -28,7 +28,16 @@ from reconciler.clusters.kubernetes.notes import announce
 from reconciler.clusters.kubernetes.placement import Placement, Site
 from reconciler.clusters.kubernetes.slices import Slices
 from reconciler.clusters.kubernetes.verdicts import Subject
-from reconciler.clusters.kubernetes.views import Known, PodsOfNodes, by_node, foreign, strays, view_of
+from reconciler.clusters.kubernetes.views import (
+    Known,
+    PodsOfNodes,
+    by_node,
+    foreign,
+    left_over,
+    managed,
+    strays,
+    view_of,
+)
 from reconciler.clusters.port import (
     Answer,
     Busy,
@@ -53,6 +62,8 @@ T = TypeVar("T")
 PODS = "/api/v1/pods"
 FIRST_SYNC_S = 60.0
 """Longest wait for the first listing of everything; later looks never wait."""
+UPGRADED = timedelta(minutes=10)
+"""A server that is of another version for so long has been upgraded."""
 LEAVING = timedelta(seconds=5)
 """How soon a node is looked at again whose pods are being deleted."""
 
@@ -95,13 +106,15 @@ class KubernetesCluster:
         self._checks = Checks(api, spec, self._writer, home.namespace, wake)
         self._wake = wake
         self._parts: Begun | None = None
+        self._same = datetime.min.replace(tzinfo=UTC)  # when the server last was of the version that we know
         self._index: tuple[Mapping[str, Pod], PodsOfNodes] = ({}, {})
 
     # --- what is ---
 
     def observe(self, now: datetime) -> ClusterView:
         """Everything, as the informers know it; a server that does not answer this very moment is out of reach."""
-        self._api.get("/version")
+        version = str(self._api.get("/version").get("gitVersion", ""))
+        self._follow_upgrade(version, now)
         known = self._known()
         self._refuse_stale()
         return view_of(known, self._spec, self._named, now)
@@ -110,13 +123,13 @@ class KubernetesCluster:
         """Of nodes, slices and placement; those that belong to the cluster as a whole bear no slice."""
         known = self._known()
         found = [*self._slices.differences(slices, now)]
-        for node in self._managed(known):
+        for node in managed(known, self._spec, self._named):
             fields = differing(node, self._wanted(node))
             if fields:
                 found.append(Difference("", f"Node {node.name}", "changed", ", ".join(fields)))
         found += [
             Difference("", f"Node {node.name}", "extra", "our marks, and no pool of ours has it")
-            for node in self._left_over(known)
+            for node in left_over(known, self._spec, self._named)
             if not mig.is_returning(node)
         ]
         found += [
@@ -132,28 +145,12 @@ class KubernetesCluster:
         found += self._checks.left_over(self._to_sweep(known), now)
         return (*found, *self._begun().placement.differences(now))
 
-    def _managed(self, known: Known) -> list[Node]:
-        """Nodes of our pools that no other project has."""
-        return [
-            node
-            for _, node in sorted(known.nodes.items())
-            if pool_of(node, self._spec, self._named) is not None
-            and marks_of(node).project in {"", self._home.project}
-        ]
-
-    def _left_over(self, known: Known) -> list[Node]:
-        """Nodes that left our pools, and hold nothing any more."""
-        return [
-            node
-            for _, node in sorted(known.nodes.items())
-            if pool_of(node, self._spec, self._named) is None
-            and marks_of(node).project == self._home.project
-            and marks_of(node).lease is None
-        ]
-
     def _to_sweep(self, known: Known) -> list[Node]:
         """A node that left our pools goes as it came: its GPUs are put back together before our marks go."""
-        return [*self._managed(known), *filter(mig.is_returning, self._left_over(known))]
+        return [
+            *managed(known, self._spec, self._named),
+            *filter(mig.is_returning, left_over(known, self._spec, self._named)),
+        ]
 
     def _wanted(self, node: Node) -> Marks:
         return replace(marks_of(node), project=self._home.project)
@@ -164,10 +161,10 @@ class KubernetesCluster:
         """Placement works, nodes of the pools bear our marks and no others do, no pod is where it may not be."""
         known = self._known()
         answer: Answer = _answered(lambda: self._begun().placement.ensure(stamp, now))
-        for node in self._managed(known):
+        for node in managed(known, self._spec, self._named):
             if differing(node, self._wanted(node)):
                 answer = self._first(answer, self._writer.change(node.name, stamp, lambda _, marks: marks))
-        for node in self._left_over(known):
+        for node in left_over(known, self._spec, self._named):
             if not mig.is_returning(node):
                 answer = self._first(answer, self._writer.write(node.name, lambda n: _stripped(n, stamp)))
         mended = _answered(lambda: self._begun().placement.repair(known.pods, known.slices))
@@ -244,7 +241,8 @@ class KubernetesCluster:
         marks = self._marks(node)
         if not isinstance(answer, Done) or marks.lease is None or marks.lease.uid != uid:
             return answer
-        asked = exits.ask(self._api, self._gpu_pods(node), max(by, now), now, self._begun().features.eviction)
+        pods = self._still(node, self._gpu_pods(node), stamp)
+        asked = exits.ask(self._api, pods, max(by, now), now, self._begun().features.eviction)
         if asked.refused is not None:
             return asked.refused
         if asked.blocked:
@@ -262,15 +260,28 @@ class KubernetesCluster:
             return Done()
         pods = self._gpu_pods(node)
         if pods:
-            return self._wait_for(node, pods, marks.exit_by, now)
+            return self._wait_for(node, pods, marks.exit_by, stamp, now)
         return self._writer.change(node, stamp, lambda _, marks: _freed(marks, uid))
 
-    def _wait_for(self, node: str, pods: tuple[Pod, ...], by: datetime, now: datetime) -> Busy | Refused:
+    def _still(self, node: str, pods: tuple[Pod, ...], stamp: Stamp) -> Iterator[Pod]:
+        """As long as no newer controller wrote the node: whoever slept and wakes asks one pod at most.
+
+        The server knows nothing of stamps in an eviction.
+        """
+        for pod in pods:
+            if late(f"node {node}", self._marks(node).stamp, stamp) is not None:
+                return
+            yield pod
+
+    def _wait_for(
+        self, node: str, pods: tuple[Pod, ...], by: datetime, stamp: Stamp, now: datetime
+    ) -> Busy | Refused:
         names = ", ".join(pod.key for pod in pods[:3])
         if now >= by and self._spec.exit.force:
             then = Busy(now + timedelta(seconds=1), f"node {node} drains: {names} deleted at the strict end")
-            return exits.force(self._api, pods) or then
-        asked = exits.ask(self._api, pods, max(by, now), now, self._begun().features.eviction)
+            return exits.force(self._api, self._still(node, pods, stamp)) or then
+        still = self._still(node, pods, stamp)
+        asked = exits.ask(self._api, still, max(by, now), now, self._begun().features.eviction)
         if asked.refused is not None:
             return asked.refused
         if now < by:
@@ -310,15 +321,28 @@ class KubernetesCluster:
     def _begun(self) -> Begun:
         """What can only be put together once the server has said what it is; then everything watches."""
         if self._parts is None:
-            features, home = discover(self._api), self._home
-            site = Site(home.project, home.namespace, home.webhook)
-            placement = Placement(self._api, features, self._spec.admission, site, self._wake)
-            self._parts = Begun(features, placement)
+            self._parts = self._made()
             for informer in self._informers():
                 informer.start()
             self._slices.start()
             self._checks.start()
         return self._parts
+
+    def _follow_upgrade(self, version: str, now: datetime) -> None:
+        """An upgraded server can do other things; while its replicas differ, not every look asks it for all of them."""
+        if self._parts is None or self._parts.features.version == version:
+            self._same = now
+        elif now - self._same >= UPGRADED:
+            for informer in self._parts.placement.informers:
+                informer.stop()
+            self._parts, self._same = self._made(), now
+            for informer in self._parts.placement.informers:
+                informer.start()
+
+    def _made(self) -> Begun:
+        features, home = discover(self._api), self._home
+        site = Site(home.project, home.namespace, home.webhook)
+        return Begun(features, Placement(self._api, features, self._spec.admission, site, self._wake))
 
     def _informers(self) -> tuple[Informer[Any], ...]:
         placement = () if self._parts is None else self._parts.placement.informers

@@ -268,7 +268,6 @@ VARIABLES: Mapping[str, str] = {
 """What the rules' CEL reads, in an order in which each reads only earlier ones."""
 
 
-
 def _begins(item: str, *fields: str) -> str:
     """CEL: the item has a field within a field, and what it names is a member's own."""
     paths = [".".join((item, *fields[: count + 1])) for count in range(len(fields))]

@@ -80,6 +80,26 @@ def foreign(pods: Iterable[Pod], owners: Mapping[str, str], slice_: str | None) 
     return tuple(p.key for p in pods if p.evictable and (slice_ is None or owners.get(p.namespace) != slice_))
 
 
+def managed(known: Known, spec: ClusterSpec, named: Mapping[str, Pool]) -> list[Node]:
+    """Nodes of our pools that no other project has."""
+    return [
+        node
+        for _, node in sorted(known.nodes.items())
+        if inventory.pool_of(node, spec, named) is not None and marks_of(node).project in {"", known.project}
+    ]
+
+
+def left_over(known: Known, spec: ClusterSpec, named: Mapping[str, Pool]) -> list[Node]:
+    """Nodes that left our pools, and hold nothing any more."""
+    return [
+        node
+        for _, node in sorted(known.nodes.items())
+        if inventory.pool_of(node, spec, named) is None
+        and marks_of(node).project == known.project
+        and marks_of(node).lease is None
+    ]
+
+
 def strays(known: Known, spec: ClusterSpec, named: Mapping[str, Pool]) -> tuple[Pod, ...]:
     """Slices' pods that hold GPUs of a managed node which does not serve their slice, and were not asked to leave.
 

@@ -2,41 +2,34 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
 from reconciler.clock import SystemClock
 from reconciler.clusters.kubernetes.admission import PATHS, AdmissionService
 from reconciler.clusters.kubernetes.api import Api, Json, Rejected
-from reconciler.clusters.kubernetes.connect import from_text
-from reconciler.clusters.kubernetes.features import ADMISSION, Features
+from reconciler.clusters.kubernetes.features import Features
 from reconciler.clusters.kubernetes.names import SLICE, SYSTEM_NAMESPACE
 from reconciler.clusters.kubernetes.placement import Placement, Site
-from reconciler.clusters.kubernetes.policies import KINDS
 from reconciler.clusters.kubernetes.review import placing
 from reconciler.clusters.port import Done, Stamp
 from schemas.cluster import Admission
 from tests.clusters.kubernetes.judged import (
+    MEMBER,
     gpu_pod,
     namespace,
     patched,
     pod,
 )
-from tests.support.kube import FAST, eventually
+from tests.support.kube import eventually
 
 NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
 STAMP = Stamp(3, 7)
 PODS = "/api/v1/namespaces/vision-train/pods"
-NEW = os.environ.get("EGS_TEST_KUBECONFIG_NEW")
-newest = pytest.mark.skipif(
-    not NEW, reason="needs an API server of 1.36 or newer: set EGS_TEST_KUBECONFIG_NEW to its kubeconfig"
-)
 
 
 @dataclass
@@ -90,6 +83,9 @@ def judged(api: Api, features: Features, admission: Admission, *, patches: bool 
     """A slice's namespace, our webhook, and the objects that send pods there or to policies."""
     for made in ({"metadata": {"name": SYSTEM_NAMESPACE}}, namespace()):
         eventually(lambda made=made: create(api, "/api/v1/namespaces", made), "the namespace")
+    # A server looks for a pod's account before anybody judges the pod.
+    accounts = "/api/v1/namespaces/vision-train/serviceaccounts"
+    eventually(lambda: create(api, accounts, {"metadata": {"name": MEMBER}}), "a member's account")
     service = AdmissionService(api, SYSTEM_NAMESPACE, "127.0.0.1:0", SystemClock(), "127.0.0.1")
     service.start()
     placement = started(api, features, service.port, admission)
@@ -113,7 +109,7 @@ def create(api: Api, path: str, item: Json) -> Json | None:
         if no.status not in {403, 409, 500}:
             raise
         found = api.find(f"{path}/{item['metadata']['name']}")
-        return found if found and found.get("status", {}).get("phase") == "Active" else None
+        return found if found and found.get("status", {}).get("phase") in {None, "Active"} else None
 
 
 def trial(api: Api, item: Json) -> Json:
@@ -151,23 +147,6 @@ def placed(api: Api) -> Json:
         selector: Json = trial(api, gpu_pod())["spec"].get("nodeSelector") or {}
         return selector
     return {}
-
-
-def emptied_new() -> Api:
-    """The newer API server, without anything of ours; nothing removes namespaces there, so they stay."""
-    api = from_text("east", Path(NEW or "").read_text(), None, FAST)
-    for plural in reversed(tuple(KINDS.values())):
-        for item in list(
-            api.items(f"{ADMISSION}/{plural}", labelSelector="app.kubernetes.io/managed-by=egs")
-        ):
-            api.delete(f"{ADMISSION}/{plural}/{item['metadata']['name']}")
-    for item in list(api.items(PODS)):
-        api.delete(f"{PODS}/{item['metadata']['name']}", grace_s=0)
-    with suppress(Rejected):
-        api.create("/api/v1/namespaces", {"metadata": {"name": SYSTEM_NAMESPACE}})
-    with suppress(Rejected):
-        api.create("/api/v1/namespaces", namespace())
-    return api
 
 
 @contextmanager

@@ -193,7 +193,9 @@ fields = st.sampled_from(
 )
 
 
-@given(st.sampled_from(sorted(SERVED)), st.dictionaries(fields, values), st.sampled_from(["CREATE", "UPDATE"]))
+@given(
+    st.sampled_from(sorted(SERVED)), st.dictionaries(fields, values), st.sampled_from(["CREATE", "UPDATE"])
+)
 def test_no_body_makes_it_fall(path: str, spec: Json, operation: str) -> None:
     about = {"resource": REQUESTS, "userInfo": spec} if path == AUTHORS_PATH else {}
     item = {"spec": spec, "metadata": spec}

@@ -124,7 +124,7 @@ def test_the_oldest_server_takes_the_definition_too(kube):
     path = f"{CRDS}/gprs.egs.dev"
 
     def conditions():
-        found = kube.api.get(path).get("status", {}).get("conditions", ())
+        found = kube.api.get(path).get("status", {}).get("conditions") or ()
         return {c["type"]: c["status"] for c in found}
 
     eventually(lambda: conditions().get("Established") == "True", "it is established", 90)

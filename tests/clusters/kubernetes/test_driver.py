@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -205,3 +206,15 @@ def test_a_cluster_that_is_only_looked_at_is_not_written(place):
         (n["spec"], [k for k in n["metadata"].get("labels", {}) if k.startswith("egs.")]) for n in nodes
     ] == [({}, [])] * 3
     assert place.api.find("/api/v1/namespaces/vision") is None
+
+
+def test_an_upgraded_api_server_is_asked_again_what_it_can_do(place, serving):
+    """Not at once: replicas of one that is being upgraded answer now so, now so."""
+    serving.observe(NOW)
+    known = serving._parts
+    serving._parts = replace(known, features=replace(known.features, version="v1.2.3", eviction="policy/v0"))
+    serving.observe(NOW + 9 * MINUTE)
+    assert serving._parts.features.eviction == "policy/v0"
+    serving.observe(NOW + 10 * MINUTE)
+    assert serving._parts.features == known.features
+    assert serving.observe(NOW + 11 * MINUTE).nodes["a"].lease == LEASE

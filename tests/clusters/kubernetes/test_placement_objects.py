@@ -16,13 +16,13 @@ from reconciler.clusters.kubernetes.placement import Placement
 from reconciler.clusters.kubernetes.policies import KINDS
 from reconciler.clusters.port import Busy, Difference, Done, Refused, Stamp
 from schemas.cluster import Admission
+from tests.clusters.kubernetes.judged import namespace
 from tests.clusters.kubernetes.judging import (
     NOW,
     STAMP,
     Judged,
-    emptied_new,
+    create,
     judged,
-    newest,
     placed,
     refused,
     started,
@@ -133,10 +133,11 @@ def test_where_nothing_is_wanted_nothing_is_made(kube) -> None:
     assert list(kube.api.items(WEBHOOKS)) == []
 
 
-@newest
-def test_an_upgraded_cluster_goes_over_to_policies(webhook_patches) -> None:
+def test_an_upgraded_cluster_goes_over_to_policies(new_kube, webhook_patches) -> None:
     """1.25, then 1.30, then 1.36: at each step exactly the right objects, and a GPU pod is given its nodes."""
-    api = emptied_new()
+    api = new_kube.api
+    for made in ({"metadata": {"name": SYSTEM_NAMESPACE}}, namespace()):
+        eventually(lambda made=made: create(api, "/api/v1/namespaces", made), "the namespace")
     top = discover(api)
     middle = replace(top, mutating_policies=False)
     bottom = replace(middle, validating_policies=False, match_conditions=False)
