@@ -30,7 +30,8 @@ class Metadata(Model):
 
     name: Annotated[Name, Field(description="Equals the name of the file, for a slice of its folder.")]
     labels: Annotated[
-        dict[str, str], Field(
+        dict[str, str],
+        Field(
             max_length=32,
             description="Free words of your own; `egs.dev/origin` and `egs.dev/generation` alone mean something: "
             "they name the object of a cluster that a file was made from.",

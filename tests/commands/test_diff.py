@@ -15,15 +15,17 @@ from reconciler.clusters.embedded import EmbeddedCluster
 from reconciler.clusters.kubernetes.api import Json
 from reconciler.clusters.kubernetes.informer import key_of
 from reconciler.clusters.kubernetes.names import SLICE
+from reconciler.clusters.world import Job
 from reconciler.compose import controller
 from reconciler.settings import Settings
 from reconciler.store.cache import DocumentCache
 from reconciler.store.git import GitStore
+from schemas.cluster import Cluster
 from schemas.reading import READER_VERSION
 from tests.commands.rig import NOW, Answer, Control, egs, fleet, folder, minutes, repository, request
 from tests.support.kube import Plane, cpu_node, eventually, gpu_node
 from tests.support.repos import commit, git
-from tests.support.world import START, cluster, slice_
+from tests.support.world import START, cluster, parsed, slice_
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 POOL = {
@@ -294,6 +296,11 @@ def test_a_simulated_cluster_is_looked_at_without_letting_its_time_pass(tmp_path
     control = Control(repo, state)
     control.run(minutes(5))
     file = state / "clusters" / "east.json"
+    manifest = parsed("clusters/east.yaml", cluster(nodes=4))
+    assert isinstance(manifest, Cluster)
+    EmbeddedCluster("east", manifest.spec, file).submit(
+        Job("train", "a", 8, timedelta(minutes=30)), minutes(5)
+    )
     before = file.read_bytes()
     assert egs("diff", "--repo", repo, "--state", state).code == 0
     ended = egs("diff", "--repo", repo, "--state", state, "--now", "2026-11-21T11:00:00Z", "-o", "json")

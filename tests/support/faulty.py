@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
 from threading import Lock, Thread
 from types import SimpleNamespace
 from typing import Any
@@ -92,7 +93,7 @@ class Wire:
 
 
 def _response(canned: Canned) -> Any:
-    found = HTTPResponse(canned.body, canned.headers, canned.status, preload_content=False)
+    found = HTTPResponse(BytesIO(canned.body), canned.headers, canned.status, preload_content=False)
     return SimpleNamespace(response=found)
 
 

@@ -149,11 +149,14 @@ class Api:
             params["dryRun"] = "All"
         return self._json("PATCH", path, params, json.dumps(body).encode(), "application/apply-patch+yaml")
 
-    def delete(self, path: str, *, uid: str | None = None, grace_s: int | None = None) -> bool:
-        """False where there was none. With `uid` only that very object goes."""
+    def delete(
+        self, path: str, *, uid: str | None = None, version: str | None = None, grace_s: int | None = None
+    ) -> bool:
+        """False where there was none. With `uid` only that very object goes, with `version` only as it was read."""
         body: Json = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
-        if uid is not None:
-            body["preconditions"] = {"uid": uid}
+        held = {"uid": uid, "resourceVersion": version}
+        if uid is not None or version is not None:
+            body["preconditions"] = {key: value for key, value in held.items() if value is not None}
         if grace_s is not None:
             body["gracePeriodSeconds"] = grace_s
         try:
@@ -209,7 +212,7 @@ class Api:
             data = response.data
         try:
             parsed = json.loads(data)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise self._unreachable(f"answered {method} {path} with no JSON") from error
         if not isinstance(parsed, dict):
             raise self._unreachable(f"answered {method} {path} with no object")
@@ -328,7 +331,8 @@ def _why(error: BaseException) -> str:
     cause: object = error
     while isinstance(cause, BaseException) and cause not in met:
         met.append(cause)
-        cause = getattr(cause, "reason", None) or cause.__cause__ or cause.__context__
+        inner = getattr(cause, "reason", None)  # urllib3 wraps so; others have a text there
+        cause = inner if isinstance(inner, BaseException) else cause.__cause__ or cause.__context__
     for kind, words in _CAUSES:
         for found in met:
             if isinstance(found, kind):

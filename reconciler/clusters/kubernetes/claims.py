@@ -33,6 +33,7 @@ class Claim:
         None  # True: we made it, False: it was there; None: the slice is gone
     )
     objects: tuple[str, ...] = ()  # Kind/name of what each of its namespaces may have of ours
+    leaving: bool = False  # its removal has begun
     version: str = ""  # resourceVersion; empty: it is not written yet
 
     @property
@@ -50,7 +51,8 @@ def read_claim(item: Json) -> Claim | None:
     stamp, version = read_stamp(data.get("stamp")), str(meta["resourceVersion"])
     try:
         namespaces, objects = json.loads(data["namespaces"]), json.loads(data["objects"])
-        return Claim(slice_, project, stamp, namespaces, tuple(objects), version)
+        leaving = data.get("leaving") == "true"
+        return Claim(slice_, project, stamp, namespaces, tuple(objects), leaving, version)
     except (KeyError, ValueError, TypeError):
         return Claim(slice_, project, stamp, version=version)
 
@@ -143,5 +145,5 @@ class Claims:
             "stamp": write_stamp(claim.stamp),
             "namespaces": json.dumps(claim.namespaces, sort_keys=True),
             "objects": json.dumps(claim.objects),
-        }
+        } | ({"leaving": "true"} if claim.leaving else {})
         return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}

@@ -9,19 +9,20 @@ Kubernetes' own.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, TypeVar
 
-from reconciler.clusters.kubernetes import exits, mig
+from reconciler.clusters.kubernetes import exits
 from reconciler.clusters.kubernetes.api import Api, Rejected, refused
 from reconciler.clusters.kubernetes.checks import Checks
 from reconciler.clusters.kubernetes.features import Features, discover
 from reconciler.clusters.kubernetes.informer import Informer
 from reconciler.clusters.kubernetes.inventory import Node, Pod, named_pools, pool_of, read_node, read_pod
 from reconciler.clusters.kubernetes.marks import Marks, differing, late, marks_of, untouched
+from reconciler.clusters.kubernetes.memo import Memo
 from reconciler.clusters.kubernetes.names import SYSTEM_NAMESPACE
 from reconciler.clusters.kubernetes.nodes import NODES, NodeWriter
 from reconciler.clusters.kubernetes.notes import announce
@@ -30,13 +31,14 @@ from reconciler.clusters.kubernetes.slices import Slices
 from reconciler.clusters.kubernetes.verdicts import Subject
 from reconciler.clusters.kubernetes.views import (
     Known,
+    Looks,
     PodsOfNodes,
     by_node,
     foreign,
     left_over,
     managed,
     strays,
-    view_of,
+    to_sweep,
 )
 from reconciler.clusters.port import (
     Answer,
@@ -54,8 +56,6 @@ from reconciler.clusters.port import (
 )
 from schemas.cluster import ClusterSpec
 from schemas.errors import Fault
-
-log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -99,6 +99,8 @@ class KubernetesCluster:
     ) -> None:
         self._name, self._spec, self._api, self._home = name, spec, api, home
         self._named = named_pools(spec)
+        self._looks = Looks(spec, self._named)
+        self._fields: Memo[tuple[str, ...]] = Memo()  # of nodes that are not as their marks say
         self._nodes = Informer(api, NODES, read_node, wake=wake)
         self._pods = Informer(api, PODS, read_pod, wake=wake, matters=lambda pod: pod.gpus > 0)
         self._slices = Slices(api, home.project, home.namespace, wake)
@@ -117,20 +119,20 @@ class KubernetesCluster:
         self._follow_upgrade(version, now)
         known = self._known()
         self._refuse_stale()
-        return view_of(known, self._spec, self._named, now)
+        return self._looks.look(known, self._pods_by_node(), now)
 
     def differences(self, slices: tuple[SliceTerms, ...], now: datetime) -> tuple[Difference, ...]:
         """Of nodes, slices and placement; those that belong to the cluster as a whole bear no slice."""
         known = self._known()
         found = [*self._slices.differences(slices, now)]
         for node in managed(known, self._spec, self._named):
-            fields = differing(node, self._wanted(node))
+            fields = self._fields.of(node.name, (node,), partial(self._differing, node))
             if fields:
                 found.append(Difference("", f"Node {node.name}", "changed", ", ".join(fields)))
+        self._fields.keep(known.nodes)
         found += [
             Difference("", f"Node {node.name}", "extra", "our marks, and no pool of ours has it")
             for node in left_over(known, self._spec, self._named)
-            if not mig.is_returning(node)
         ]
         found += [
             Difference(
@@ -142,18 +144,11 @@ class KubernetesCluster:
             Difference("", f"Pod {repair.pod}", "changed", "it was let in without its slice's toleration")
             for repair in self._begun().placement.unplaced(known.pods, known.slices)
         ]
-        found += self._checks.left_over(self._to_sweep(known), now)
+        found += self._checks.left_over(to_sweep(known, self._spec, self._named), now)
         return (*found, *self._begun().placement.differences(now))
 
-    def _to_sweep(self, known: Known) -> list[Node]:
-        """A node that left our pools goes as it came: its GPUs are put back together before our marks go."""
-        return [
-            *managed(known, self._spec, self._named),
-            *filter(mig.is_returning, left_over(known, self._spec, self._named)),
-        ]
-
-    def _wanted(self, node: Node) -> Marks:
-        return replace(marks_of(node), project=self._home.project)
+    def _differing(self, node: Node) -> tuple[str, ...]:
+        return differing(node, replace(marks_of(node), project=self._home.project))
 
     # --- the cluster as a whole, and slices ---
 
@@ -162,19 +157,18 @@ class KubernetesCluster:
         known = self._known()
         answer: Answer = _answered(lambda: self._begun().placement.ensure(stamp, now))
         for node in managed(known, self._spec, self._named):
-            if differing(node, self._wanted(node)):
+            if self._differing(node):
                 answer = self._first(answer, self._writer.change(node.name, stamp, lambda _, marks: marks))
         for node in left_over(known, self._spec, self._named):
-            if not mig.is_returning(node):
-                answer = self._first(answer, self._writer.write(node.name, lambda n: _stripped(n, stamp)))
+            answer = self._first(answer, self._writer.write(node.name, lambda n: _stripped(n, stamp)))
         mended = _answered(lambda: self._begun().placement.repair(known.pods, known.slices))
-        swept = _answered(lambda: self._checks.sweep(self._to_sweep(known), stamp, now))
+        to_end = to_sweep(known, self._spec, self._named)
+        swept = _answered(lambda: self._checks.sweep(to_end, stamp, now))
         for refusal in (mended, swept):
             answer = self._first(answer, refusal or Done())
-        asked = exits.ask(
-            self._api, strays(known, self._spec, self._named), now, now, self._begun().features.eviction
-        )
-        return answer if asked.refused is None else self._first(answer, asked.refused)
+        wrong = strays(known, self._spec, self._named)
+        asked = exits.ask(self._api, wrong, now, now, self._begun().features.eviction)
+        return self._first(answer, asked.refused or Done())
 
     @staticmethod
     def _first(answer: Answer, then: Answer) -> Answer:
@@ -241,8 +235,7 @@ class KubernetesCluster:
         marks = self._marks(node)
         if not isinstance(answer, Done) or marks.lease is None or marks.lease.uid != uid:
             return answer
-        pods = self._still(node, self._gpu_pods(node), stamp)
-        asked = exits.ask(self._api, pods, max(by, now), now, self._begun().features.eviction)
+        asked = self._ask(node, self._gpu_pods(node), max(by, now), stamp, now)
         if asked.refused is not None:
             return asked.refused
         if asked.blocked:
@@ -263,11 +256,13 @@ class KubernetesCluster:
             return self._wait_for(node, pods, marks.exit_by, stamp, now)
         return self._writer.change(node, stamp, lambda _, marks: _freed(marks, uid))
 
-    def _still(self, node: str, pods: tuple[Pod, ...], stamp: Stamp) -> Iterator[Pod]:
-        """As long as no newer controller wrote the node: whoever slept and wakes asks one pod at most.
+    def _ask(
+        self, node: str, pods: tuple[Pod, ...], by: datetime, stamp: Stamp, now: datetime
+    ) -> exits.Asked:
+        return exits.ask(self._api, self._still(node, pods, stamp), by, now, self._begun().features.eviction)
 
-        The server knows nothing of stamps in an eviction.
-        """
+    def _still(self, node: str, pods: tuple[Pod, ...], stamp: Stamp) -> Iterator[Pod]:
+        """As long as no newer controller wrote the node: evictions bear no stamp, so who slept asks one pod."""
         for pod in pods:
             if late(f"node {node}", self._marks(node).stamp, stamp) is not None:
                 return
@@ -280,8 +275,7 @@ class KubernetesCluster:
         if now >= by and self._spec.exit.force:
             then = Busy(now + timedelta(seconds=1), f"node {node} drains: {names} deleted at the strict end")
             return exits.force(self._api, self._still(node, pods, stamp)) or then
-        still = self._still(node, pods, stamp)
-        asked = exits.ask(self._api, still, max(by, now), now, self._begun().features.eviction)
+        asked = self._ask(node, pods, max(by, now), stamp, now)
         if asked.refused is not None:
             return asked.refused
         if now < by:

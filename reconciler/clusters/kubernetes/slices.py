@@ -105,6 +105,11 @@ class Slices:
         items = self._by_slice()
         for terms in slices:
             found += self._role_difference(terms.name)
+            if self._claims.get(terms.name).leaving:
+                # Whoever began it may be paused: its next write is only refused once the slice is taken back.
+                found.append(
+                    Difference(terms.name, f"Slice {terms.name}", "changed", "its removal has begun")
+                )
             for namespace in sorted(set(terms.namespaces)):
                 found += self._differing(terms, namespace)
             found += self._extra(terms, items.get(terms.name, ()))
@@ -198,7 +203,8 @@ class Slices:
             spaces[namespace] = made_before if there is None else made_before and there.is_made
         for namespace in self._spaces.of(terms.name):
             spaces.setdefault(namespace, False)
-        return replace(claim, namespaces=spaces, objects=tuple(sorted({*claim.objects, *_names(terms)})))
+        named = tuple(sorted({*claim.objects, *_names(terms)}))
+        return replace(claim, namespaces=spaces, objects=named, leaving=False)
 
     def _settled(self, claim: Claim, terms: SliceTerms) -> Claim:
         """What is ours once all is as it should be."""
@@ -253,27 +259,30 @@ class Slices:
         claim = self._claims.take(name, stamp, self._leaving)
         if isinstance(claim, Refused):
             return claim
-        troubles = [t for n in sorted(claim.made) for t in self._left(n, claim, now)]
+        troubles = [t for n in sorted(claim.made) for t in self._left(n, claim, stamp, now)]
         for item in self._by_slice().get(name, ()):
             if item.namespace not in claim.made:
                 what = f"{item.kind}/{item.name}"
                 troubles += _tried(now, partial(self._repairs.drop, item.namespace, what, name))
         if troubles:
             return _first(troubles)
-        gone = self._claims.take(name, stamp, lambda c: replace(c, namespaces=None, objects=()))
+        gone = self._claims.take(
+            name, stamp, lambda c: replace(c, namespaces=None, objects=(), leaving=False)
+        )
         return gone if isinstance(gone, Refused) else Done()
 
     def _leaving(self, claim: Claim) -> Claim:
         """Marked namespaces that the claim does not name were not made by us, as far as anybody knows."""
         marked = dict.fromkeys(self._spaces.of(claim.slice), False)
-        return replace(claim, namespaces={**marked, **claim.made} or claim.namespaces)
+        spaces = {**marked, **claim.made} or claim.namespaces
+        return replace(claim, namespaces=spaces, leaving=spaces is not None)
 
-    def _left(self, namespace: str, claim: Claim, now: datetime) -> Iterator[Trouble]:
+    def _left(self, namespace: str, claim: Claim, stamp: Stamp, now: datetime) -> Iterator[Trouble]:
         space = self._spaces.find(namespace)
         if space is None or not self._is_made(space, claim) or space.is_kept:
             yield from _tried(now, partial(self._released, namespace, claim))
             return
-        yield from _tried(now, partial(self._spaces.delete, namespace))
+        yield from _tried(now, partial(self._spaces.delete, namespace, stamp))
         rest = self._spaces.find(namespace)
         if rest is not None:
             yield Busy(now + LEAVING, rest.why_leaving)

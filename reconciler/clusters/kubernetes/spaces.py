@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from reconciler.clusters.kubernetes.api import Api, Json, Rejected
 from reconciler.clusters.kubernetes.informer import Informer
-from reconciler.clusters.kubernetes.marks import write_stamp
+from reconciler.clusters.kubernetes.marks import late, read_stamp, write_stamp
 from reconciler.clusters.kubernetes.names import (
     ADOPTED,
     KEEP,
@@ -41,6 +41,7 @@ class Space:
     is_made: bool  # by us
     is_kept: bool  # a person wants it to outlive its slice
     is_leaving: bool
+    stamp: Stamp | None = None  # whose word made it ours
     stuck: tuple[str, ...] = ()  # while it is leaving: what the server still waits for
 
     @property
@@ -68,6 +69,7 @@ def read_space(item: Json) -> Space:
         is_made=own.get(MANAGED_BY) == MANAGER and ADOPTED not in notes,
         is_kept=KEEP in notes,
         is_leaving=is_leaving,
+        stamp=read_stamp(notes.get(OBJECT_STAMP)),
         stuck=tuple(stuck) if is_leaving else (),
     )
 
@@ -134,7 +136,8 @@ class Spaces:
             return None
         if (refusal := self.taken(space, slice_)) is not None:
             return refusal
-        if not self.is_marked(space, slice_):
+        if not self.is_marked(space, slice_) or space.stamp is None or space.stamp.term < stamp.term:
+            # Each leader writes its stamp once: what an older one read before is then no more, and cannot be deleted.
             own = {NAMESPACE_SLICE: slice_, OWNER: self._project}
             notes = {OBJECT_STAMP: write_stamp(stamp)} | ({} if space.is_made else {ADOPTED: "true"})
             self._merge(space, own, notes)
@@ -150,12 +153,17 @@ class Spaces:
             own[MANAGED_BY] = None
         self._merge(space, own, {OBJECT_STAMP: None, ADOPTED: None})
 
-    def delete(self, name: str) -> None:
-        """It leaves, with all that is in it."""
+    def delete(self, name: str, stamp: Stamp) -> Refused | None:
+        """It leaves, with all that is in it; only as it was read, and never what a newer controller has taken."""
         space = self.find(name)
-        if space is not None and not space.is_leaving:
-            self._api.delete(f"{NAMESPACES}/{name}", uid=space.uid)
-        self._read(name)
+        if space is not None and (refusal := late(f"namespace {name}", space.stamp, stamp)) is not None:
+            return refusal
+        try:
+            if space is not None and not space.is_leaving:
+                self._api.delete(f"{NAMESPACES}/{name}", uid=space.uid, version=space.version)
+        finally:
+            self._read(name)
+        return None
 
     def _merge(self, space: Space, own: dict[str, str] | dict[str, str | None], notes: object) -> None:
         meta = {"resourceVersion": space.version, "labels": own, "annotations": notes}

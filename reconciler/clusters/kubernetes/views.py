@@ -1,4 +1,4 @@
-"""What a cluster looks like to the reconciler, from what its informers know. Pure."""
+"""What a cluster looks like to the reconciler, from what its informers know. Decides nothing else."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from reconciler.clusters.kubernetes import inventory
+from reconciler.clusters.kubernetes import inventory, mig
 from reconciler.clusters.kubernetes.inventory import Node, Pod
 from reconciler.clusters.kubernetes.marks import cordoned_by_others, marks_of
+from reconciler.clusters.kubernetes.memo import Memo
+from reconciler.clusters.kubernetes.names import PROJECT
 from reconciler.clusters.port import ClusterView, NodeView, WorkloadView
 from schemas.cluster import ClusterSpec, Pool
 
@@ -36,25 +38,36 @@ def by_node(pods: Mapping[str, Pod]) -> PodsOfNodes:
     return {node: tuple(here) for node, here in found.items()}
 
 
-def view_of(known: Known, spec: ClusterSpec, named: Mapping[str, Pool], at: datetime) -> ClusterView:
-    """The whole; a node of ours that left its pool is shown as long as it bears a lease."""
-    owners = {ns: slice_ for slice_, spaces in known.slices.items() for ns in spaces}
-    pods = by_node(known.pods)
-    views, rest = {}, []
-    for name, node in sorted(known.nodes.items()):
-        pool = inventory.pool_of(node, spec, named)
-        marks = marks_of(node)
-        elsewhere = marks.project not in {"", known.project}
-        if not elsewhere and (pool is not None or marks.lease is not None):
-            views[name] = _node(node, pool, spec, pods.get(name, ()), owners)
-        elif pool is None and not elsewhere:
-            rest.append(node)
-    return ClusterView(
-        at, views, dict(sorted(known.slices.items())), _workloads(known, owners), inventory.unmanaged(rest)
-    )
+class Looks:
+    """Makes views; of a node that rests since the last look, and whose pods do, the same one again."""
+
+    def __init__(self, spec: ClusterSpec, named: Mapping[str, Pool]) -> None:
+        self._spec, self._named = spec, named
+        self._nodes: Memo[NodeView] = Memo()
+
+    def look(self, known: Known, pods: PodsOfNodes, at: datetime) -> ClusterView:
+        """The whole; a node of ours that left its pool is shown as long as it bears a lease."""
+        owners = {ns: slice_ for slice_, spaces in known.slices.items() for ns in spaces}
+        views, rest = {}, []
+        for name, node in sorted(known.nodes.items()):
+            pool = inventory.pool_of(node, self._spec, self._named)
+            here = pods.get(name, ())
+            view = self._nodes.of(name, (node, here, owners), lambda: self._node(node, here, owners))  # noqa: B023
+            if node.annotations.get(PROJECT, known.project) != known.project:
+                continue
+            if pool is not None or view.lease is not None:
+                views[name] = view
+            else:
+                rest.append(node)
+        self._nodes.keep(known.nodes)
+        slices = dict(sorted(known.slices.items()))
+        return ClusterView(at, views, slices, _workloads(known, owners), inventory.unmanaged(rest))
+
+    def _node(self, node: Node, pods: tuple[Pod, ...], owners: Mapping[str, str]) -> NodeView:
+        return _view(node, inventory.pool_of(node, self._spec, self._named), self._spec, pods, owners)
 
 
-def _node(
+def _view(
     node: Node, pool: Pool | None, spec: ClusterSpec, pods: tuple[Pod, ...], owners: Mapping[str, str]
 ) -> NodeView:
     marks = marks_of(node)
@@ -89,8 +102,17 @@ def managed(known: Known, spec: ClusterSpec, named: Mapping[str, Pool]) -> list[
     ]
 
 
+def to_sweep(known: Known, spec: ClusterSpec, named: Mapping[str, Pool]) -> list[Node]:
+    """Where checks may have left something: a node that left our pools too, until it is as it came."""
+    return [*managed(known, spec, named), *filter(mig.is_returning, _left(known, spec, named))]
+
+
 def left_over(known: Known, spec: ClusterSpec, named: Mapping[str, Pool]) -> list[Node]:
-    """Nodes that left our pools, and hold nothing any more."""
+    """Nodes that left our pools, hold nothing any more, and whose GPUs are put back together: our marks may go."""
+    return [node for node in _left(known, spec, named) if not mig.is_returning(node)]
+
+
+def _left(known: Known, spec: ClusterSpec, named: Mapping[str, Pool]) -> list[Node]:
     return [
         node
         for _, node in sorted(known.nodes.items())

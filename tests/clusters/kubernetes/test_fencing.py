@@ -170,40 +170,43 @@ def test_a_held_eviction_costs_one_pod_at_most(leaders):
     assert leaders.node()["metadata"]["annotations"][STAMP] == "2.1"
 
 
-@pytest.mark.parametrize("number", range(14))
+def slice_differs(driver: Driver) -> bool:
+    """Something of it is not as the newer leader wants it."""
+    return any(found.slice for found in driver.differences((FURTHER,), NOW))
+
+
+@pytest.mark.parametrize("number", [0, 1, 4, 9])
 @pytest.mark.parametrize(
-    ("begun", "write", "newer"),
+    ("begun", "write"),
     [
         pytest.param(
             lambda d: d.ensure_slice(TERMS, FIRST, NOW),
             lambda d: d.remove_slice("speech", FIRST, NOW),
-            lambda d: d.ensure_slice(FURTHER, NEWER, NOW),
             id="remove_slice",
         ),
-        pytest.param(
-            lambda d: Done(),
-            lambda d: d.ensure_slice(TERMS, FIRST, NOW),
-            lambda d: d.ensure_slice(FURTHER, NEWER, NOW),
-            id="ensure_slice",
-        ),
+        pytest.param(lambda d: Done(), lambda d: d.ensure_slice(TERMS, FIRST, NOW), id="ensure_slice"),
     ],
 )
-def test_a_slice_is_as_the_newer_one_wants_it(leaders, begun, write, newer, number):
-    """Wherever the old one was held, one more turn of the newer one finds and mends all that it could still do."""
+def test_a_slice_is_as_the_newer_one_wants_it(leaders, begun, write, number):
+    """Wherever the old one was held, further turns of the newer one mend all that it could still do."""
     assert begun(leaders.old) == Done()
+    turns = iter(range(1_000))
     told: list[Any] = []
-    leaders.held(number, lambda: told.append(newer(leaders.newer)))
+
+    def newer() -> Any:
+        told[:] = [leaders.newer.ensure_slice(FURTHER, NEWER, NOW + next(turns) * MINUTE)]
+        return told[0]
+
+    leaders.held(number, newer)
     answer = write(leaders.old)
     if not told:
         pytest.skip(f"it makes no more than {number} writes")
     if number == 0:
         assert isinstance(answer, Refused), answer
         assert answer.reason == "StaleStamp"
-
-    def mended() -> bool:
-        return newer(leaders.newer) == Done() and not leaders.newer.differences((FURTHER,), NOW)
-
-    eventually(mended, "it is as the newer one wants it")
+    assert not leaders.plane.api.get("/api/v1/namespaces/speech")["metadata"].get("deletionTimestamp")
+    eventually(lambda: newer() == Done(), f"the newer one is content: {told}", 10)
+    eventually(lambda: not slice_differs(leaders.newer), "it is as the newer one wants it", 10)
     refused = write(leaders.old)
     assert isinstance(refused, Refused)
     assert refused.reason == "StaleStamp"

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.clusters.kubernetes import inventory
 from reconciler.clusters.kubernetes.inventory import gpus_of, named_pools, pool_of, read_node, read_pod
-from reconciler.clusters.kubernetes.views import Known, strays, view_of
+from reconciler.clusters.kubernetes.views import Known, Looks, by_node, strays
 from schemas.cluster import ClusterSpec
 from tests.support.kube import cpu_node, gpu_node
 
@@ -53,7 +53,7 @@ def pod(name, namespace="vision", node="a", gpus=8, phase="Running", **meta):
 def view(nodes, pods=(), slices=None):
     """What the reconciler sees of them."""
     known = Known({n.name: n for n in nodes}, {p.key: p for p in pods}, slices or {}, "default")
-    return view_of(known, SPEC, NAMED, AT)
+    return Looks(SPEC, NAMED).look(known, by_node(known.pods), AT)
 
 
 @pytest.mark.parametrize(
@@ -176,3 +176,20 @@ def test_gpus_of_a_pod(spec, gpus):
 def test_an_init_container_may_ask_for_more():
     init = [{"resources": {"limits": {"nvidia.com/gpu": "4"}}}]
     assert gpus_of({"containers": [{}], "initContainers": init}) == 4
+
+
+def test_a_second_look_sees_what_changed_and_nothing_else():
+    """A node that rests is not worked out again."""
+    looks = Looks(SPEC, NAMED)
+
+    def look(*nodes, pods=()):
+        known = Known({n.name: n for n in nodes}, {p.key: p for p in pods}, {}, "default")
+        return looks.look(known, by_node(known.pods), AT).nodes
+
+    a, b = node("a"), node("b")
+    first = look(a, b)
+    second = look(a, node("b", gpus=4), pods=[pod("train")])
+    assert second["b"].unfit != first["b"].unfit
+    assert second["a"].foreign == ("vision/train",)
+    assert look(a, node("b", gpus=4), pods=[pod("train")])["b"] is second["b"]
+    assert list(look(a)) == ["a"]

@@ -74,7 +74,7 @@ def manager(api: Api, cluster: KubernetesCluster, state: str) -> None:
     """The MIG manager answers, and the driver has heard of it."""
     api.merge(NODE, {"metadata": {"labels": {MIG_STATE: state}}})
     version = api.get(NODE)["metadata"]["resourceVersion"]
-    eventually(lambda: cluster._nodes.items()["old-1"].version >= version, "the driver hears of it")
+    eventually(lambda: int(cluster._nodes.items()["old-1"].version) >= int(version), "the driver hears of it")
 
 
 CUT = {"layout": "all-1g.10gb", "before": "mine", "marked": True, "tainted": True}
