@@ -79,7 +79,9 @@ def handed_over(plane: Plane, nodes: int) -> None:
     for slice_ in slices:  # no pod is let in before its namespace's controller has made this one
         waited(lambda: plane.api.find(f"/api/v1/namespaces/{slice_}/serviceaccounts/default") is not None)  # noqa: B023
     taken("every node marked as ours", lambda: driver.ensure_fleet(STAMP, NOW))
-    leases = {n: LeaseRef(f"gpr-{i}", f"{s}/r", s, NOW) for i, n in enumerate(names) for s in [slices[i % SLICES]]}
+    leases = {
+        n: LeaseRef(f"gpr-{i}", f"{s}/r", s, NOW) for i, n in enumerate(names) for s in [slices[i % SLICES]]
+    }
     taken(
         f"{nodes} nodes to {SLICES} slices",
         lambda: [driver.add(name, lease, STAMP, NOW) for name, lease in leases.items()],
@@ -88,7 +90,9 @@ def handed_over(plane: Plane, nodes: int) -> None:
     waited(lambda: len(driver.observe(NOW).workloads) == nodes)
     asked = taken(
         "their pods told to stop",
-        lambda: [driver.evict(n, lease.uid, NOW + timedelta(minutes=1), STAMP, NOW) for n, lease in leases.items()],
+        lambda: [
+            driver.evict(n, lease.uid, NOW + timedelta(minutes=1), STAMP, NOW) for n, lease in leases.items()
+        ],
     )
     gone(plane.api, leases)
     waited(lambda: not driver.observe(NOW).workloads)
@@ -115,7 +119,11 @@ def bare(plane: Plane, names: list[str]) -> None:
             plane.api.patch(
                 f"/api/v1/nodes/{name}",
                 [
-                    {"op": "test", "path": "/metadata/resourceVersion", "value": found["metadata"]["resourceVersion"]},
+                    {
+                        "op": "test",
+                        "path": "/metadata/resourceVersion",
+                        "value": found["metadata"]["resourceVersion"],
+                    },
                     {"op": "add", "path": "/spec/taints", "value": taints},
                 ],
             )
@@ -123,7 +131,9 @@ def bare(plane: Plane, names: list[str]) -> None:
     def evict() -> None:
         for name in names:
             path = f"/api/v1/namespaces/default/pods/bare-{name}/eviction"
-            plane.api.create(path, {"apiVersion": version, "kind": "Eviction", "metadata": {"name": f"bare-{name}"}})
+            plane.api.create(
+                path, {"apiVersion": version, "kind": "Eviction", "metadata": {"name": f"bare-{name}"}}
+            )
 
     taken("bare calls: read and patch each node", lambda: patch("team"))
     taken("bare calls: evict, read and patch each node", lambda: (evict(), patch("free")))
@@ -145,7 +155,9 @@ def observed(kubeconfig: Path) -> None:
     print(f"  {'a change, until it is in a view: median':<44} {statistics.median(times):8.2f} s")
     print(f"  {'a change, until it is in a view: longest':<44} {max(times):8.2f} s")
     driver.close()
-    print(f"  {'largest memory of the process':<44} {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:8.0f} MiB")
+    print(
+        f"  {'largest memory of the process':<44} {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:8.0f} MiB"
+    )
 
 
 def taken(what: str, act: Callable[[], object]) -> tuple[float, list]:
@@ -181,8 +193,14 @@ def gone(api: Api, leases: dict[str, LeaseRef]) -> None:
 
 def running(name: str, node: str, namespace: str = "default") -> dict:
     """A GPU pod that is bound."""
-    container = {"name": "main", "image": "example.com/train", "resources": {"limits": {"nvidia.com/gpu": "2"}}}
-    environment = [{"name": f"SETTING_{i}", "value": "x" * 40} for i in range(20)]  # as large as real ones are
+    container = {
+        "name": "main",
+        "image": "example.com/train",
+        "resources": {"limits": {"nvidia.com/gpu": "2"}},
+    }
+    environment = [
+        {"name": f"SETTING_{i}", "value": "x" * 40} for i in range(20)
+    ]  # as large as real ones are
     return {
         "apiVersion": "v1",
         "kind": "Pod",

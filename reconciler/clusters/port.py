@@ -47,7 +47,6 @@ class SliceTerms:
     paused: bool = False  # what others change is shown and not repaired
 
 
-
 @dataclass(frozen=True, slots=True)
 class Done:
     """It is so."""
@@ -106,7 +105,9 @@ class NodeView:
     draining: bool = False
     gpus: tuple[GpuView, ...] = ()
     attributes: Mapping[str, str] = field(default_factory=dict)  # network and the like, for people
-    foreign: tuple[str, ...] = ()  # namespace/pod of GPU workloads that belong to no slice: the node is not free
+    foreign: tuple[
+        str, ...
+    ] = ()  # namespace/pod of GPU workloads that belong to no slice: the node is not free
     unfit: str = ""  # why it is not what its pool's manifest says; empty: it is
 
     @property

@@ -113,14 +113,17 @@ class Ours:
         for _, driver in self._controller._drivers._open.values():  # type: ignore[attr-defined]
             driver.close()
 
-    def versions(self) -> dict[str, str]:
-        """The version of everything that anybody could write, in the cluster and in Git."""
+    def versions(self) -> dict[str, Any]:
+        """What was ever written through our client, with when, and Git; the server's own controllers never rest."""
         found = {
-            f"{path} {key_of(item)}": item["metadata"]["resourceVersion"]
+            f"{path} {key_of(item)}": [w for w in item["metadata"]["managedFields"] if "egs" in w["manager"]]
             for path in EVERYTHING
             for item in self.plane.api.items(path)
+            if item["metadata"].get("managedFields")
         }
-        return found | {"refs": git(self.repo, "for-each-ref")}
+        assert any(found.values())
+        written: dict[str, Any] = {key: writes for key, writes in found.items() if writes}
+        return written | {"refs": git(self.repo, "for-each-ref")}
 
     def diff(self, *args: object) -> Answer:
         """With the folder of kubeconfigs; nothing may have been written by it."""

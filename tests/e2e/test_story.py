@@ -34,7 +34,10 @@ def world(planes, tmp_path):
     for name, names in nodes.items():
         # The old server would need our webhook for it; without, people place their pods themselves.
         places = discover(planes[name].api).mutating_policies
-        more = {"pools": [{**pool, "nodes": list(names)}], "admission": {"mode": "auto" if places else "none"}}
+        more = {
+            "pools": [{**pool, "nodes": list(names)}],
+            "admission": {"mode": "auto" if places else "none"},
+        }
         files[f"clusters/{name}.yaml"] = cluster(name, driver="kubernetes", **more)
     for name, where in (("vision", ("east", "west")), ("speech", ("west",))):
         files[f"slices/{name}/slice.yaml"] = slice_(name, where)

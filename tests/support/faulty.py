@@ -66,10 +66,10 @@ class Wire:
         self._rules: list[Rule] = []
         api._client.call_api = self._call  # type: ignore[method-assign]
 
-    def rule(self, method: str, path: str, **more: Any) -> Rule:
-        """From now on."""
+    def rule(self, method: str, path: str, *, first: bool = False, **more: Any) -> Rule:
+        """From now on; of several the earliest counts, unless it is put first."""
         rule = Rule(method, path, **more)
-        self._rules.append(rule)
+        self._rules.insert(0 if first else len(self._rules), rule)
         return rule
 
     def clear(self) -> None:

@@ -98,7 +98,9 @@ class World:
         self.people = MemoryStore(self.remote)
         self.now = START
         self.drivers: dict[str, EmbeddedCluster] = {}
-        self.fleets: dict[str, ClusterSpec] = {}  # what a cluster really has, where its manifest only looks for it
+        self.fleets: dict[
+            str, ClusterSpec
+        ] = {}  # what a cluster really has, where its manifest only looks for it
         self.state = state
         self.adopt = adopt
         given: dict[str, object] = {"pushes_per_minute": None} | settings

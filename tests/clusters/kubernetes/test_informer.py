@@ -50,7 +50,10 @@ def test_only_what_matters_wakes(kube):
         matters=lambda labels: labels.get("quiet") != "yes",
     )
     kube.api.create("/api/v1/nodes", gpu_node("gpu-1"))
-    loud, quiet = kube.api.get("/api/v1/nodes/gpu-1"), kube.api.create("/api/v1/nodes", gpu_node("q", quiet="yes"))
+    loud, quiet = (
+        kube.api.get("/api/v1/nodes/gpu-1"),
+        kube.api.create("/api/v1/nodes", gpu_node("q", quiet="yes")),
+    )
     found.learn(loud)
     assert len(woken) == 1
     found.learn(kube.api.merge("/api/v1/nodes/gpu-1", {"spec": {"unschedulable": True}}))
