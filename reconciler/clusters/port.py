@@ -181,7 +181,7 @@ class ClusterDriver(Protocol):
         """What is."""
 
     def differences(self, slices: tuple[SliceTerms, ...], now: datetime) -> tuple[Difference, ...]:
-        """What is not as `ensure_slice` and, where it bears no slice, `ensure_fleet` would leave it. Changes nothing."""
+        """What is not as `ensure_slice`, or `ensure_fleet` where it bears no slice, would leave it. Changes nothing."""
 
     def ensure_fleet(self, stamp: Stamp, now: datetime) -> Answer:
         """What `differences` says of no slice is put right: nodes' marks, and what the cluster needs as a whole."""
