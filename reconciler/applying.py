@@ -178,7 +178,8 @@ class Applier:
         known.checks = {key: found for key, found in known.checks.items() if key[0] in uids}
         known.served = handed_over(live, Seen({name: view}, {}, Outcomes({}, known.served)))
         terms = {name: terms_in(name, wanted, facts)} if wanted.clusters[name].mode == "manage" else {}
-        looked = Looked(terms, compare({name: driver}, terms, self._troubles, now))
+        found = compare({name: driver}, terms, self._troubles, now)
+        looked = Looked(terms, found, nodes={name: view.nodes.keys()})
         outcomes = Outcomes(known.checks, known.served, self._drift.resting(looked, now))
         return Seen({name: view}, {}, outcomes, {}, looked.differences), looked
 

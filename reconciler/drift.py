@@ -7,7 +7,7 @@ longer and longer pauses, for each object and as long as the slice's terms stay 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -38,6 +38,7 @@ class Looked:
     terms: Mapping[str, tuple[SliceTerms, ...]]
     differences: Mapping[str, tuple[Difference, ...]]
     paused: frozenset[str] = frozenset()  # clusters
+    nodes: Mapping[str, Collection[str]] = field(default_factory=dict)  # those there are, by cluster
 
     def places(self) -> Iterator[tuple[Place, SliceTerms, list[Difference]]]:
         """Every slice that was compared, and what bears no slice, each with its differences."""
@@ -99,7 +100,9 @@ class Drift:
         mended = {(a.cluster, a.slice) for a in done if a.do in MENDS}
         events: list[Event] = []
         standing: set[tuple[Told, str, Difference]] = set()
+        places = set[Place]()
         for place, terms, differences in looked.places():
+            places.add(place)
             drifted = self._drifted(place, terms, differences)
             if not differences:
                 self._settled[place] = terms
@@ -113,7 +116,16 @@ class Drift:
         asked = set(looked.differences)
         self._told = {token for token in self._told if token in standing or token[1] not in asked}
         self._repairs = {k: r for k, r in self._repairs.items() if now - r.at < r.pause + LONGEST_PAUSE}
+        self._settled = {p: t for p, t in self._settled.items() if p in places or p[0] not in asked}
+        self._forget_nodes(looked)
         return events
+
+    def _forget_nodes(self, looked: Looked) -> None:
+        """Those that have left: one that comes back by the same name is a new one."""
+        there = {(cluster, f"Node {name}") for cluster, names in looked.nodes.items() for name in names}
+        gone = {token for token in self._marked | self._new if token[0] in looked.nodes} - there
+        self._marked -= gone
+        self._new -= gone
 
     def _drifted(self, place: Place, terms: SliceTerms, differences: list[Difference]) -> list[Difference]:
         """Those that somebody made: of nodes, which come and go, only marks that were there before."""

@@ -195,7 +195,8 @@ class Reconciler:
         managed = [name for name in sorted(views) if wanted.clusters[name].mode == "manage"]
         terms = {name: terms_in(name, wanted, facts) for name in managed}
         paused = frozenset(name for name in managed if wanted.clusters[name].paused)
-        return Looked(terms, compare(self._drivers(wanted.manifests), terms, self._troubles, now), paused)
+        found = compare(self._drivers(wanted.manifests), terms, self._troubles, now)
+        return Looked(terms, found, paused, {name: views[name].nodes.keys() for name in managed})
 
     def _live(self) -> list[GPRStatus]:
         return [s for s in self._facts().requests.values() if s.phase in HOLDING]

@@ -97,7 +97,7 @@ class Tending:
         self.loops: dict[str, Waking] = {}
         for name, own in settings.items():
             metrics.expect(name)
-            make = partial(controller, own, may_lead=may_lead, wake=partial(self._wake, name))
+            make = partial(controller, own, may_lead=may_lead, wake=partial(self._stir, name))
             self.loops[name] = Waking(
                 make() if alone else _Later(make),
                 clock,
@@ -130,9 +130,9 @@ class Tending:
             if loop.failed is not None:
                 raise loop.failed
 
-    def _wake(self, name: str) -> None:
+    def _stir(self, name: str) -> None:
         if name in self.loops:  # a cluster may change while the rest is still put together
-            self.loops[name].wake()
+            self.loops[name].stir()
 
     def wake(self) -> None:
         """Every loop looks at once."""

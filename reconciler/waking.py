@@ -32,6 +32,8 @@ FATAL = frozenset({"NotAdopted"})
 """Reasons for which trying again cannot help."""
 WAKE_GAP = timedelta(seconds=1)
 """Real time between the beginnings of two cycles that somebody woke: a flood of wake-ups costs a cycle a second."""
+STIR = timedelta(seconds=5)
+"""How soon a change in a cluster is looked at; what is due at an instant is due then all the same."""
 MOST_TICKS = 100
 
 
@@ -91,7 +93,7 @@ class Waking:
         self._scheduler = BackgroundScheduler(timezone="UTC", executors={"default": threads})
         self._cycling = Lock()
         self._planning = Lock()
-        self._woken = False
+        self._woken = self._stirred = False
         self._not_before = self._real.now()  # the next cycle that somebody wakes
         self.progress = Progress()
         self.failed: UserError | None = None
@@ -110,6 +112,14 @@ class Waking:
             if due is not None and due > (soon := self._soon()):
                 self._plan(soon)
 
+    def stir(self) -> None:
+        """Something moved in a cluster: look soon. Pods come and go all day, and every look asks the repository too."""
+        with self._planning:
+            self._stirred = True
+            due, at = self.progress.due, self._real.now() + STIR
+            if due is not None and due > at:
+                self._plan(at)
+
     def stop(self) -> None:
         """End after the cycle that is running, if one is."""
         self.ended.set()
@@ -125,7 +135,8 @@ class Waking:
 
     def _wake_after(self, pause: timedelta) -> None:
         with self._planning:
-            at = self._real.now() + pause
+            now = self._real.now()
+            at = min(now + pause, now + STIR) if self._stirred else now + pause
             self._plan(min(at, self._soon()) if self._woken else at)
 
     def _plan(self, at: datetime) -> None:
@@ -164,7 +175,7 @@ class Waking:
                 if due is not None:
                     self._plan(due)
                 return False
-            self._woken, self._not_before = False, now + WAKE_GAP
+            self._woken, self._stirred, self._not_before = False, False, now + WAKE_GAP
             self.progress = replace(self.progress, busy_since=now, due=None, tried=self.progress.tried + 1)
             return True
 

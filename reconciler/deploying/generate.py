@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from reconciler.clusters.kubernetes.rbac import RULES, Rule
+from reconciler.clusters.kubernetes.rbac import ADMISSION_RULES, DOOR_RULES, RULES, Rule
 from reconciler.deploying import rights
 from reconciler.deploying.values import Values
 from schemas.crds import gpr_crd
@@ -22,8 +22,8 @@ FOLDER = Path(__file__).parents[2] / "deploy" / "chart"
 
 ROWS: Mapping[str, tuple[Rule, ...]] = {
     "driver": RULES,
-    "door": rights.DOOR,
-    "admission": rights.ADMISSION,
+    "door": DOOR_RULES,
+    "admission": ADMISSION_RULES,
 }
 
 

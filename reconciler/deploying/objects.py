@@ -10,7 +10,7 @@ from typing import Any
 
 from reconciler.clusters.kubernetes.admission import SERVICE
 from reconciler.clusters.kubernetes.names import MANAGED_BY, MANAGER
-from reconciler.clusters.kubernetes.rbac import RULES, Rule
+from reconciler.clusters.kubernetes.rbac import ADMISSION_RULES, DOOR_RULES, RULES, Rule
 from reconciler.deploying import rights
 from reconciler.deploying.kinds import KINDS
 from reconciler.deploying.naming import APP, INSTANCE, PART_OF, Place, about, picked
@@ -81,7 +81,7 @@ def _apply(values: Values, place: Place) -> Iterator[Json]:
 
 def _door(values: Values, place: Place) -> Iterator[Json]:
     yield gpr_crd()
-    yield from _who(place, "door", rights.DOOR)
+    yield from _who(place, "door", DOOR_RULES)
     yield from _walls(values, place, "door")
     run = Program("egs-reconciler", ("door", *_one(values), "--via", values.door.via))
     yield deployment(place, "door", 1, run, values, values.door)
@@ -89,7 +89,7 @@ def _door(values: Values, place: Place) -> Iterator[Json]:
 
 def _admission(values: Values, place: Place) -> Iterator[Json]:
     given, part = values.admission, "admission"
-    yield from _who(place, part, rights.ADMISSION)
+    yield from _who(place, part, ADMISSION_RULES)
     yield from _walls(values, place, part, HTTPS)
     # API servers are told this very name, whatever the installation is called.
     service = _service(place, part, {"name": "https", "port": 443, "targetPort": "https"})

@@ -1,7 +1,7 @@
 """What each part may do in a cluster, as objects. Pure.
 
-Whoever drives a cluster has the rows of `reconciler.clusters.kubernetes.rbac`, the other parts have theirs here. An
-agent has none, and no token.
+The rows are those of `reconciler.clusters.kubernetes.rbac`; what comes of how a part is installed is here. An agent
+has none, and no token.
 """
 
 from __future__ import annotations
@@ -9,32 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from reconciler.clusters.kubernetes.authors import GUARD
-from reconciler.clusters.kubernetes.certificates import SECRET
 from reconciler.clusters.kubernetes.rbac import Rule
 from reconciler.deploying.naming import RBAC, Place, about
-from schemas.crds import GROUP, PLURAL
 
 Json = dict[str, Any]
-
-_READ = ("get", "list", "watch")
-_ADMISSION = "admissionregistration.k8s.io"
-
-DOOR: tuple[Rule, ...] = (
-    Rule(GROUP, PLURAL, _READ, "what pipelines ask for"),
-    Rule(GROUP, f"{PLURAL}/status", ("patch",), "what became of it"),
-    Rule("", "namespaces", _READ, "which slice a namespace belongs to"),
-    Rule(_ADMISSION, "mutatingadmissionpolicies", ("get",), "whether authors are vouched for", (GUARD,)),
-    Rule(_ADMISSION, "mutatingadmissionpolicybindings", ("get",), "the same", (GUARD,)),
-    Rule(_ADMISSION, "mutatingwebhookconfigurations", ("get",), "the same", (GUARD,)),
-)
-"""Rows of the door."""
-ADMISSION: tuple[Rule, ...] = (
-    Rule("", "namespaces", _READ, "which slice a namespace belongs to"),
-    Rule("", "secrets", ("create",), "to make the Secret of its certificate", system=True),
-    Rule("", "secrets", ("get", "update"), "to keep that certificate fresh", (SECRET,), system=True),
-)
-"""Rows of the webhook server."""
 
 
 def written(rules: Iterable[Rule]) -> list[Json]:

@@ -216,7 +216,10 @@ def stateful(name: str, namespace: str, gpus: int, replicas: int = 1, **spec: ob
             "serviceName": name,
             "podManagementPolicy": "Parallel",
             "selector": {"matchLabels": {"app": name}},
-            "template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container], **spec}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"automountServiceAccountToken": False, "containers": [container], **spec},
+            },
         },
     }
 

@@ -35,12 +35,18 @@ def counted(steps: list[Step]) -> Counter[str]:
     return Counter(step.done for step in steps)
 
 
+def tried(kube: Plane, path: str, item: Json) -> None:
+    """Would be accepted; the server judges and keeps nothing."""
+    params = {"fieldManager": "egs", "force": "true", "dryRun": "All"}
+    kube.api._json("PATCH", path, params, json.dumps(item).encode(), "application/apply-patch+yaml")
+
+
 def test_every_object_of_every_set_of_values_is_accepted(kube: Plane) -> None:
     """A12."""
     kube.api.create("/api/v1/namespaces", namespace(PLACE))
     for given in CASES.values():
         for item in objects(read(given), place_in(kube)):
-            kube.api.apply(path_of(item, PLACE.namespace), item, dry_run=True)
+            tried(kube, path_of(item, PLACE.namespace), item)
 
 
 def test_it_makes_the_namespace_and_all_objects_and_again_changes_nothing(kube: Plane) -> None:

@@ -96,10 +96,9 @@ def world(kube: Plane) -> World:
     cordoned["spec"] = {"unschedulable": True}
     for node in (theirs, gpu_node("gpu-2"), cordoned, cpu_node("cpu-1")):
         kube.api.create("/api/v1/nodes", node)
-    for name in ("vision-old", "nlp-old"):
-        kube.api.create(
-            "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        )
+    for name, project in (("vision-old", "default"), ("nlp-old", "other")):
+        meta = {"name": name, "annotations": {"egs.dev/adopt": project}}
+        kube.api.create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
         work = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "work"}}
         kube.api.create(f"/api/v1/namespaces/{name}/configmaps", work)
         eventually(

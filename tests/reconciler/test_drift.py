@@ -124,6 +124,39 @@ def test_a_node_that_comes_or_leaves_is_no_drift_and_marks_that_it_lost_are() ->
     )
 
 
+def with_nodes(*names: str, differs: bool = False) -> Looked:
+    return Looked({"east": (TERMS,)}, {"east": (TAINT,) if differs else ()}, nodes={"east": names})
+
+
+def test_a_node_that_left_is_forgotten_and_a_new_one_when_it_comes_back() -> None:
+    """Also so that clusters that make and drop nodes all day do not fill the memory."""
+    drift = Drift()
+    for minute, found in enumerate(
+        (
+            with_nodes("h100-1"),
+            with_nodes("h100-1", differs=True),
+            with_nodes("h100-1"),
+            with_nodes(),
+            with_nodes("h100-1", differs=True),
+        )
+    ):
+        assert drift.after(found, [FLEET], [FLEET], at(minute)) == []
+    assert drift.after(with_nodes("h100-1"), [], [], at(8)) == []
+    (event,) = drift.after(with_nodes("h100-1", differs=True), [FLEET], [FLEET], at(9))
+    assert "Node h100-1 was changed" in event.message
+
+
+def test_a_slice_that_is_no_more_is_forgotten_but_not_while_its_cluster_does_not_answer() -> None:
+    drift = Drift()
+    repaired(drift, looked(), at(0))
+    drift.after(Looked({}, {}), [], [], at(1))
+    assert repaired(drift, looked(ROLE), at(2)) != []
+    drift = Drift()
+    repaired(drift, looked(), at(0))
+    drift.after(Looked({"east": ()}, {"east": ()}), [], [], at(1))
+    assert repaired(drift, looked(ROLE), at(2)) == []  # it is made for the first time
+
+
 def test_what_a_cluster_needs_as_a_whole_drifts_like_a_slice() -> None:
     drift, policy = Drift(), Difference("", "MutatingAdmissionPolicy egs", "missing")
     assert fleet(drift, 0, policy) == []

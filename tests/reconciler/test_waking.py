@@ -129,6 +129,31 @@ def test_floods_bring_a_cycle_every_gap_and_never_two_at_a_time(started):
     assert loop.most_together == 1
 
 
+def test_what_moves_in_a_cluster_brings_a_cycle_soon_and_a_flood_of_it_one(started, monkeypatch):
+    """Not at once: pods come and go all day."""
+    monkeypatch.setattr(waking, "STIR", 4 * MOMENT)
+    loop = Loop()
+    work = started(loop)
+    assert loop.reaches(ended=1)
+    begun_s = monotonic_s()
+    for _ in range(100):
+        work.stir()
+    assert loop.reaches(ended=2)
+    assert monotonic_s() - begun_s >= 3 * MOMENT.total_seconds()
+    assert loop.begun == 2
+
+
+def test_what_moves_during_a_cycle_is_looked_at_after_it(started, monkeypatch):
+    monkeypatch.setattr(waking, "STIR", MOMENT)
+    loop = Loop()
+    loop.go.clear()
+    work = started(loop)
+    assert loop.reaches(begun=1)
+    work.stir()
+    loop.go.set()
+    assert loop.reaches(ended=2)
+
+
 def test_a_wake_up_never_puts_a_cycle_off(started):
     loop = Loop(pause=4 * MOMENT)
     one = started(loop, gap=HOUR)

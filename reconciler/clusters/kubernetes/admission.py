@@ -1,8 +1,8 @@
-"""Our admission webhook: an HTTPS server that API servers ask about pods of slices, and about GPR objects.
+"""Our admission webhook: an HTTPS server that API servers ask about pods and Secrets of slices, and about GPR objects.
 
-It only carries: what becomes of a pod is decided in `review`, whose a GPR object is in `authors`. A question that is
-none gets 400 and a sentence; a question that cannot be answered now gets 500, and the API server does what its failure
-policy says. Nothing that is asked is kept or logged.
+It only carries: what becomes of a pod is decided in `review`, of a Secret in `keys`, whose a GPR object is in
+`authors`. A question that is none gets 400 and a sentence; a question that cannot be answered now gets 500, and the API
+server does what its failure policy says. Nothing that is asked is kept or logged.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from reconciler.clusters.kubernetes.api import Api, Json
 from reconciler.clusters.kubernetes.authors import authored
 from reconciler.clusters.kubernetes.certificates import Certificate, shared
 from reconciler.clusters.kubernetes.informer import Informer
+from reconciler.clusters.kubernetes.keys import REFUSAL, is_refused
 from reconciler.clusters.kubernetes.names import NAMESPACE_SLICE
-from reconciler.clusters.kubernetes.policies import AUTHORS_PATH, FailurePolicy, rules
+from reconciler.clusters.kubernetes.policies import AUTHORS_PATH, SECRETS_PATH, FailurePolicy, rules
 from reconciler.clusters.kubernetes.review import placing, refusals, subject
 from schemas.crds import GROUP, PLURAL, VERSION
 from schemas.errors import Fault, UserError
@@ -74,6 +75,12 @@ def validated(question: Json, slice_: str, failure_policy: FailurePolicy) -> Jso
     return _denied("; ".join(str(rule) for rule in broken))
 
 
+def kept_empty(question: Json, _slice: str) -> Json:
+    """A member's Secret holds nothing."""
+    before = question.get("oldObject") if question["operation"] == "UPDATE" else None
+    return _denied(REFUSAL) if is_refused(question["object"], before) else {"allowed": True}
+
+
 def _patched(patch: Sequence[Json]) -> Json:
     if not patch:
         return {"allowed": True}
@@ -89,16 +96,18 @@ PATHS: dict[str, Answered] = {
     "/mutate": mutated,
     "/validate": lambda question, slice_: validated(question, slice_, "Ignore"),
     "/validate-strictly": lambda question, slice_: validated(question, slice_, "Fail"),
+    SECRETS_PATH: kept_empty,
 }
-"""What is answered about pods of slices."""
+"""What is answered about pods and Secrets of slices."""
 SERVED = (*PATHS, AUTHORS_PATH)
 PODS: Json = {"group": "", "version": "v1", "resource": "pods"}
+SECRETS: Json = {"group": "", "version": "v1", "resource": "secrets"}
 REQUESTS: Json = {"group": GROUP, "version": VERSION, "resource": PLURAL}
 
 
 def answer(path: str, body: bytes, slice_of: SliceOf) -> Json:
     """An AdmissionReview with its response; raises NotAReviewError, or what `slice_of` raises."""
-    about = REQUESTS if path == AUTHORS_PATH else PODS
+    about = {AUTHORS_PATH: REQUESTS, SECRETS_PATH: SECRETS}.get(path, PODS)
     question = _question(body, about)
     try:
         found = signed(question) if path == AUTHORS_PATH else _judged(path, question, slice_of)

@@ -142,11 +142,9 @@ class Api:
         """JSON Merge Patch, or with `kind` "strategic-merge-patch" Kubernetes' own."""
         return self._json("PATCH", path, {"fieldManager": MANAGER}, body, f"application/{kind}+json")
 
-    def apply(self, path: str, body: Json, *, dry_run: bool = False) -> Json:
+    def apply(self, path: str, body: Json) -> Json:
         """Server-side apply of what is ours, by force: the fields that we name are ours."""
-        params: dict[str, object] = {"fieldManager": MANAGER, "force": "true"}
-        if dry_run:
-            params["dryRun"] = "All"
+        params = {"fieldManager": MANAGER, "force": "true"}
         return self._json("PATCH", path, params, json.dumps(body).encode(), "application/apply-patch+yaml")
 
     def delete(

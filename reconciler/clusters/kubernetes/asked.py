@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from reconciler.clusters.kubernetes.mirroring import Refusal
 from reconciler.clusters.kubernetes.names import AUTHOR, PREFIX, RELEASE
@@ -16,7 +16,6 @@ from schemas.units import parse_instant
 
 Json = dict[str, Any]
 Via = Literal["commit", "branch"]
-VIAS: tuple[Via, ...] = get_args(Via)
 
 ORIGIN = PREFIX + "origin"
 """Label of a file: cluster/slice/namespace/name/uid of the object that it comes from."""

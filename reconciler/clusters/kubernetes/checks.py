@@ -86,10 +86,6 @@ class Checks:
         for informer in self.informers:
             informer.stop()
 
-    def follow(self, spec: ClusterSpec) -> None:
-        """The manifest changed; checks that run go on as they began."""
-        self._spec = spec
-
     def run(
         self, subject: Subject | None, stage: Stage, stamp: Stamp, now: datetime
     ) -> Busy | Refused | Results:

@@ -21,13 +21,22 @@ from reconciler.clusters.kubernetes.checks import Checks
 from reconciler.clusters.kubernetes.features import Features, discover
 from reconciler.clusters.kubernetes.informer import Informer
 from reconciler.clusters.kubernetes.inventory import Node, Pod, named_pools, pool_of, read_node, read_pod
-from reconciler.clusters.kubernetes.marks import Marks, differing, late, marks_of, untouched
+from reconciler.clusters.kubernetes.marks import (
+    Marks,
+    differing,
+    freed,
+    late,
+    leaving,
+    marks_of,
+    untouched,
+)
 from reconciler.clusters.kubernetes.memo import Memo
 from reconciler.clusters.kubernetes.names import SYSTEM_NAMESPACE
 from reconciler.clusters.kubernetes.nodes import NODES, NodeWriter
-from reconciler.clusters.kubernetes.notes import announce
+from reconciler.clusters.kubernetes.notes import Heard, announce
 from reconciler.clusters.kubernetes.placement import Placement, Site
 from reconciler.clusters.kubernetes.slices import Slices
+from reconciler.clusters.kubernetes.strays import Strays
 from reconciler.clusters.kubernetes.verdicts import Subject
 from reconciler.clusters.kubernetes.views import (
     Known,
@@ -37,7 +46,7 @@ from reconciler.clusters.kubernetes.views import (
     foreign,
     left_over,
     managed,
-    strays,
+    owners_of,
     to_sweep,
 )
 from reconciler.clusters.port import (
@@ -64,6 +73,9 @@ FIRST_SYNC_S = 60.0
 """Longest wait for the first listing of everything; later looks never wait."""
 UPGRADED = timedelta(minutes=10)
 """A server that is of another version for so long has been upgraded."""
+FLEET_WRITES = 200
+"""Nodes of one call that get our marks: other clusters have starts and ends too."""
+AGAIN, LONGEST = timedelta(seconds=1), timedelta(minutes=1)
 LEAVING = timedelta(seconds=5)
 """How soon a node is looked at again whose pods are being deleted."""
 
@@ -102,14 +114,16 @@ class KubernetesCluster:
         self._looks = Looks(spec, self._named)
         self._fields: Memo[tuple[str, ...]] = Memo()  # of nodes that are not as their marks say
         self._nodes = Informer(api, NODES, read_node, wake=wake)
-        self._pods = Informer(api, PODS, read_pod, wake=wake, matters=lambda pod: pod.gpus > 0)
+        read = partial(read_pod, system=home.namespace)
+        self._pods = Informer(api, PODS, read, wake=wake, matters=lambda pod: pod.gpus > 0)
         self._slices = Slices(api, home.project, home.namespace, wake)
         self._writer = NodeWriter(api, self._nodes, home.project)
         self._checks = Checks(api, spec, self._writer, home.namespace, wake)
-        self._wake = wake
+        self._wake, self._heard, self.remote = wake, Heard(), True
         self._parts: Begun | None = None
         self._same = datetime.min.replace(tzinfo=UTC)  # when the server last was of the version that we know
-        self._index: tuple[Mapping[str, Pod], PodsOfNodes] = ({}, {})
+        self._index: tuple[Mapping[str, Pod], Mapping[str, str], PodsOfNodes] = ({}, {}, {})
+        self._strays = Strays(spec, self._named)
 
     # --- what is ---
 
@@ -119,7 +133,7 @@ class KubernetesCluster:
         self._follow_upgrade(version, now)
         known = self._known()
         self._refuse_stale()
-        return self._looks.look(known, self._pods_by_node(), now)
+        return self._looks.look(known, self._pods_by_node(known), now)
 
     def differences(self, slices: tuple[SliceTerms, ...], now: datetime) -> tuple[Difference, ...]:
         """Of nodes, slices and placement; those that belong to the cluster as a whole bear no slice."""
@@ -138,7 +152,7 @@ class KubernetesCluster:
             Difference(
                 "", f"Pod {pod.key}", "extra", f"it uses GPUs of {pod.node}, which does not serve its slice"
             )
-            for pod in strays(known, self._spec, self._named)
+            for pod in self._strays.lasting(known, now)
         ]
         found += [
             Difference("", f"Pod {repair.pod}", "changed", "it was let in without its slice's toleration")
@@ -156,19 +170,26 @@ class KubernetesCluster:
         """Placement works, nodes of the pools bear our marks and no others do, no pod is where it may not be."""
         known = self._known()
         answer: Answer = _answered(lambda: self._begun().placement.ensure(stamp, now))
-        for node in managed(known, self._spec, self._named):
-            if self._differing(node):
-                answer = self._first(answer, self._writer.change(node.name, stamp, lambda _, marks: marks))
+        unlike = [n for n in managed(known, self._spec, self._named) if self._differing(n)]
+        for node in unlike[:FLEET_WRITES]:
+            answer = self._first(answer, self._writer.change(node.name, stamp, lambda _, marks: marks))
         for node in left_over(known, self._spec, self._named):
-            answer = self._first(answer, self._writer.write(node.name, lambda n: _stripped(n, stamp)))
+            answer = self._first(
+                answer, self._writer.write(node.name, lambda n: _late(n, stamp) or untouched(n))
+            )
         mended = _answered(lambda: self._begun().placement.repair(known.pods, known.slices))
         to_end = to_sweep(known, self._spec, self._named)
         swept = _answered(lambda: self._checks.sweep(to_end, stamp, now))
         for refusal in (mended, swept):
             answer = self._first(answer, refusal or Done())
-        wrong = strays(known, self._spec, self._named)
-        asked = exits.ask(self._api, wrong, now, now, self._begun().features.eviction)
-        return self._first(answer, asked.refused or Done())
+        by, eviction = now + self._spec.notice, self._begun().features.eviction
+        for pod in self._strays.lasting(known, now):
+            asked = exits.ask(self._api, self._still(str(pod.node), (pod,), stamp), by, now, eviction)
+            answer = self._first(answer, asked.refused or Done())
+        more = len(unlike) - FLEET_WRITES
+        return (
+            self._first(answer, Busy(now + AGAIN, f"{more} more nodes get our marks")) if more > 0 else answer
+        )
 
     @staticmethod
     def _first(answer: Answer, then: Answer) -> Answer:
@@ -193,14 +214,14 @@ class KubernetesCluster:
     ) -> Busy | Refused | tuple[CheckResult, ...]:
         """By Jobs and by what the objects say; before a start the node is cut into the lease's MIG profile."""
         found = self._known().nodes.get(node)
-        if found is not None and (refusal := late(f"node {node}", marks_of(found).stamp, stamp)) is not None:
+        if found is not None and (refusal := _late(found, stamp)) is not None:
             return refusal
         subject = None if found is None else self._subject(found, lease)
         return _answered(lambda: self._checks.run(subject, stage, stamp, now))
 
     def _subject(self, node: Node, lease: LeaseRef) -> Subject:
         peers = tuple(peer.name for peer in self._serving(lease.uid) if peer.name != node.name)
-        pods = self._pods_by_node().get(node.name, ())
+        pods = self._pods_by_node(self._known()).get(node.name, ())
         return Subject(node, pool_of(node, self._spec, self._named), lease, peers, pods)
 
     def _serving(self, uid: str) -> list[Node]:
@@ -213,7 +234,7 @@ class KubernetesCluster:
     def add(self, node: str, lease: LeaseRef, stamp: Stamp, now: datetime) -> Answer:
         """The slice's waiting GPU pods may land on it from now on."""
         known = self._known()
-        owners = {ns: slice_ for slice_, spaces in known.slices.items() for ns in spaces}
+        owners = owners_of(known.slices)
         pods = self._gpu_pods(node)
 
         def decide(found: Node, marks: Marks) -> Marks | Refused:
@@ -231,7 +252,7 @@ class KubernetesCluster:
 
     def evict(self, node: str, uid: str, by: datetime, stamp: Stamp, now: datetime) -> Answer:
         """Cordoned, and its GPU pods asked to stop by `by`. Busy while a disruption budget keeps one."""
-        answer = self._writer.change(node, stamp, lambda _, marks: _leaving(marks, uid, by, now))
+        answer = self._writer.change(node, stamp, lambda _, marks: leaving(marks, uid, by, now))
         marks = self._marks(node)
         if not isinstance(answer, Done) or marks.lease is None or marks.lease.uid != uid:
             return answer
@@ -245,7 +266,7 @@ class KubernetesCluster:
     def remove(self, node: str, uid: str, stamp: Stamp, now: datetime) -> Answer:
         """Free when no GPU pod is left; a pod that outstays its time is deleted where the cluster's policy says so."""
         notice = now + self._spec.notice if self._gpu_pods(node) else now
-        answer = self._writer.change(node, stamp, lambda _, marks: _leaving(marks, uid, notice, now))
+        answer = self._writer.change(node, stamp, lambda _, marks: leaving(marks, uid, notice, now))
         if isinstance(answer, Refused):
             return Done() if answer.reason == "NodeGone" else answer
         marks = self._marks(node)
@@ -254,7 +275,7 @@ class KubernetesCluster:
         pods = self._gpu_pods(node)
         if pods:
             return self._wait_for(node, pods, marks.exit_by, stamp, now)
-        return self._writer.change(node, stamp, lambda _, marks: _freed(marks, uid))
+        return self._writer.change(node, stamp, lambda _, marks: freed(marks, uid))
 
     def _ask(
         self, node: str, pods: tuple[Pod, ...], by: datetime, stamp: Stamp, now: datetime
@@ -273,7 +294,8 @@ class KubernetesCluster:
     ) -> Busy | Refused:
         names = ", ".join(pod.key for pod in pods[:3])
         if now >= by and self._spec.exit.force:
-            then = Busy(now + timedelta(seconds=1), f"node {node} drains: {names} deleted at the strict end")
+            pause = min(max((now - by) / 4, AGAIN), LONGEST)  # a finalizer may hold a pod for days
+            then = Busy(now + pause, f"node {node} drains: {names} deleted at the strict end")
             return exits.force(self._api, self._still(node, pods, stamp)) or then
         asked = self._ask(node, pods, max(by, now), stamp, now)
         if asked.refused is not None:
@@ -291,11 +313,9 @@ class KubernetesCluster:
         """Uncordoned, unless it leaves or somebody else had cordoned it."""
         return self._writer.change(node, stamp, lambda _, marks: replace(marks, isolated=None))
 
-    # --- people ---
-
     def announce(self, notes: tuple[Note, ...], now: datetime) -> None:
         """As events, where `kubectl get events` shows them."""
-        announce(self._api, notes, self._known().slices, self._home.instance)
+        announce(self._api, notes, self._known().slices, self._heard, self._home.instance)
 
     def close(self) -> None:
         """No more watches."""
@@ -303,8 +323,6 @@ class KubernetesCluster:
             informer.stop()
         self._slices.stop()
         self._checks.stop()
-
-    # --- inside ---
 
     def _known(self) -> Known:
         self._begun()
@@ -361,13 +379,13 @@ class KubernetesCluster:
 
     def _gpu_pods(self, node: str) -> tuple[Pod, ...]:
         """Pods that have to leave before the node is free; one that lands later is a stray."""
-        return tuple(pod for pod in self._pods_by_node().get(node, ()) if pod.evictable)
+        return self._pods_by_node(self._known()).get(node, ())
 
-    def _pods_by_node(self) -> PodsOfNodes:
-        pods = self._pods.items()
-        if pods is not self._index[0]:
-            self._index = (pods, by_node(pods))
-        return self._index[1]
+    def _pods_by_node(self, known: Known) -> PodsOfNodes:
+        owners = owners_of(known.slices)
+        if known.pods is not self._index[0] or owners != self._index[1]:
+            self._index = (known.pods, owners, by_node(known.pods, owners))
+        return self._index[2]
 
 
 def _answered(act: Callable[[], T]) -> T | Refused:
@@ -378,20 +396,5 @@ def _answered(act: Callable[[], T]) -> T | Refused:
         return refused(no)
 
 
-def _freed(marks: Marks, uid: str) -> Marks:
-    if marks.lease is None or marks.lease.uid != uid:
-        return marks
-    return replace(marks, lease=None, exit_by=None)
-
-
-def _leaving(marks: Marks, uid: str, by: datetime, now: datetime) -> Marks:
-    """Told to leave by then; never later than it was told before."""
-    if marks.lease is None or marks.lease.uid != uid:
-        return marks
-    if marks.exit_by is not None:
-        by = min(by, max(marks.exit_by, now))
-    return replace(marks, exit_by=max(by, now))
-
-
-def _stripped(node: Node, stamp: Stamp) -> list[dict[str, object]] | Refused:
-    return late(f"node {node.name}", marks_of(node).stamp, stamp) or untouched(node)
+def _late(node: Node, stamp: Stamp) -> Refused | None:
+    return late(f"node {node.name}", marks_of(node).stamp, stamp)

@@ -152,11 +152,21 @@ class Election:
             if self._trouble != fault.reason:
                 log.warning("election in trouble reason=%s message=%s; tried again", fault.reason, fault)
             self._trouble = fault.reason
+        except Exception as error:  # a thread that ends would leave its process a follower for good
+            if self._trouble != type(error).__name__:
+                log.exception("election broke; tried again")
+            self._trouble = type(error).__name__
         if (leads := self.leads()) != self._led:
             self._led = leads
             log.info("election turned identity=%s leads=%s", self._me, leads)
-            self.turned()
+            self._tell()
         return self._pause_s()
+
+    def _tell(self) -> None:
+        try:
+            self.turned()
+        except Exception:
+            log.exception("election turned and its listener broke")
 
     def _pause_s(self) -> float:
         """Up to the next look, or to the instant at which somebody else's Lease runs out."""

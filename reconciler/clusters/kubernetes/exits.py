@@ -34,7 +34,7 @@ def ask(api: Api, pods: Iterable[Pod], by: datetime, now: datetime, version: str
     """Evict every pod that is not leaving yet, with all the time until `by`. `version`: policy/v1 or policy/v1beta1."""
     blocked, denied = [], None
     for pod in pods:
-        if pod.ends is not None or not pod.evictable:
+        if pod.ends is not None:
             continue
         try:
             path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/eviction"
@@ -53,8 +53,6 @@ def force(api: Api, pods: Iterable[Pod]) -> Refused | None:
     """The strict end: delete what is still there without grace. Budgets and finalizers' owners were asked before."""
     denied = None
     for pod in pods:
-        if not pod.evictable:
-            continue
         try:
             api.delete(f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}", uid=pod.uid, grace_s=0)
         except Rejected as no:

@@ -126,17 +126,25 @@ class Informer(Generic[T]):
         found: set[str] = set()
         version = ""
         for page in self._api.pages(self._path, **self._params):
+            if not version:
+                self._forget_the_future(int(page["metadata"]["resourceVersion"]))
             version = str(page["metadata"]["resourceVersion"])
             for item in page.get("items") or ():
                 found.add(key_of(item))
                 self._take(item)
         with self._changed:
-            for key in [key for key in self._versions if key not in found]:
-                if self._versions[key] <= int(version):
+            for key in [key for key in {*self._items, *self._versions} if key not in found]:
+                if self._versions.get(key, 0) <= int(version):
                     self._drop(key)
             self._synced = True
             self._heard()
         return version
+
+    def _forget_the_future(self, version: int) -> None:
+        """A server that was restored from a backup counts from an earlier version: what it says counts again."""
+        with self._changed:
+            if version < max(self._versions.values(), default=0):
+                self._versions = dict.fromkeys(self._items, 0)
 
     def _follow(self) -> None:
         """One watch, from where the last one ended; how far it came is kept also when it breaks."""

@@ -19,6 +19,7 @@ from reconciler.clusters.kubernetes.names import (
     MIG_RESOURCE_PREFIX,
     MIG_STATE,
     NODE_PREFIX,
+    SYSTEM_NAMESPACE,
 )
 from reconciler.clusters.port import GpuView, UnmanagedNode
 from schemas.cluster import ClusterSpec, Pool
@@ -27,6 +28,7 @@ from schemas.units import parse_instant
 GFD = "nvidia.com/gpu."
 SHARED = "-SHARED"
 """What the device plugin appends to the product of a GPU that several pods share."""
+DAEMON_SET = "apps/DaemonSet"
 FINISHED = frozenset({"Succeeded", "Failed"})
 PROBLEM_PREFIXES = ("kernel", "gpu", "nvidia", "xid", "nvlink")
 """Conditions of these names report a fault when True (node problem detector, NVSentinel)."""
@@ -90,8 +92,8 @@ class Pod:
     gpus: int
     phase: str
     ends: datetime | None  # its deletion's deadline; None: nobody asked it to stop
-    owner: str  # kind of its controller; empty: a bare pod
-    ours: bool  # one of our checks
+    owner: str  # group and kind of its controller; empty: a bare pod
+    ours: bool  # one of our checks, in our own namespace
     tolerations: tuple[Json, ...] = field(default=())  # of GPU pods only
     mirror: bool = False  # the kubelet's own
 
@@ -106,11 +108,9 @@ class Pod:
         return self.gpus > 0 and self.node is not None and self.phase not in FINISHED
 
     @property
-    def evictable(self) -> bool:
-        """A DaemonSet's pod comes back at once, a mirror pod is not the API's to end, one of our checks ends itself."""
-        return (
-            self.uses_gpus and self.owner not in {"DaemonSet", "Node"} and not self.mirror and not self.ours
-        )
+    def exempt(self) -> bool:
+        """Not asked to leave: a DaemonSet makes it again, it is the kubelet's own, or one of our checks."""
+        return self.owner == DAEMON_SET or self.mirror or self.ours
 
 
 def read_node(item: Json) -> Node:
@@ -132,14 +132,15 @@ def read_node(item: Json) -> Node:
     )
 
 
-def read_pod(item: Json) -> Pod | None:
-    """A pod, cut down; None for one that is of no interest to anybody here: finished."""
+def read_pod(item: Json, system: str = SYSTEM_NAMESPACE) -> Pod | None:
+    """A pod, cut down; None for one that is of no interest to anybody here: finished. `system`: our own namespace."""
     meta, spec, status = item["metadata"], item["spec"], item.get("status") or {}
     phase = status.get("phase", "Pending")
     gpus = gpus_of(spec)
     if phase in FINISHED and not gpus:
         return None
-    owner = next((o["kind"] for o in meta.get("ownerReferences") or () if o.get("controller")), "")
+    owners = (o for o in meta.get("ownerReferences") or () if o.get("controller"))
+    owner = next((f"{o.get('apiVersion', '').partition('/')[0]}/{o['kind']}" for o in owners), "")
     ends = meta.get("deletionTimestamp")
     return Pod(
         namespace=meta["namespace"],
@@ -150,7 +151,7 @@ def read_pod(item: Json) -> Pod | None:
         phase=phase,
         ends=None if ends is None else parse_instant(ends),
         owner=owner,
-        ours=(meta.get("labels") or {}).get(MANAGED_BY) == MANAGER,
+        ours=meta["namespace"] == system and (meta.get("labels") or {}).get(MANAGED_BY) == MANAGER,
         tolerations=tuple(spec.get("tolerations") or ()) if gpus else (),
         mirror="kubernetes.io/config.mirror" in (meta.get("annotations") or {}),
     )

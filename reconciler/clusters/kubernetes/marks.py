@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from reconciler.clusters.kubernetes.api import Json
@@ -93,6 +93,22 @@ def late(what: str, held: Stamp | None, stamp: Stamp) -> Refused | None:
 def cordoned_by_others(node: Node, marks: Marks) -> bool:
     """Somebody took it out of service, and it was not we."""
     return node.cordoned and (marks.cordoned_before or CORDON not in node.annotations)
+
+
+def freed(marks: Marks, uid: str) -> Marks:
+    """The lease of that uid is over; another one stays."""
+    if marks.lease is None or marks.lease.uid != uid:
+        return marks
+    return replace(marks, lease=None, exit_by=None)
+
+
+def leaving(marks: Marks, uid: str, by: datetime, now: datetime) -> Marks:
+    """Told to leave by then; never later than it was told before."""
+    if marks.lease is None or marks.lease.uid != uid:
+        return marks
+    if marks.exit_by is not None:
+        by = min(by, max(marks.exit_by, now))
+    return replace(marks, exit_by=max(by, now))
 
 
 def patch(node: Node, wanted: Marks) -> list[Json]:

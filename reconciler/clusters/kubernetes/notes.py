@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 CONTROLLER = "egs.dev/reconciler"
 LONGEST_NOTE = 1024
 """Bytes of an event's text that the API server takes."""
+MOST_HEARD = 2000
+"""Notes that are remembered for one cluster: several times as many as ever wait for it."""
 EVERYBODYS = "default"
 """Where events about what has no namespace live."""
 
@@ -27,20 +29,50 @@ Namespaces = Mapping[str, tuple[str, ...]]
 """Those of each slice, in order."""
 
 
-def announce(api: Api, notes: Iterable[Note], slices: Namespaces, instance: str = MANAGER) -> None:
-    """Tell all of them; one that the server refuses stops no other, and the first such refusal is raised at the end."""
-    refused: Rejected | None = None
+class Heard:
+    """Notes, by key, that one API server has taken or will never take. One owner."""
+
+    def __init__(self) -> None:
+        self._keys: dict[str, None] = {}  # in the order of their coming
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._keys
+
+    def add(self, key: str) -> None:
+        """This one needs not be told again."""
+        self._keys[key] = None
+        while len(self._keys) > MOST_HEARD:
+            del self._keys[next(iter(self._keys))]
+
+
+def announce(
+    api: Api, notes: Iterable[Note], slices: Namespaces, heard: Heard, instance: str = MANAGER
+) -> None:
+    """Tell those not `heard` yet. One that the server refuses for itself is dropped; other trouble is raised.
+
+    A server that fails at one note is asked to take the others first; one that knows us no more, forbids us to tell
+    or is busy is asked no further. The next call goes on with what is left.
+    """
+    failed: Rejected | None = None
     for note in notes:
+        if note.key in heard:
+            continue
         body = event(note, slices, instance)
         try:
             api.create(f"/apis/events.k8s.io/v1/namespaces/{body['metadata']['namespace']}/events", body)
         except Rejected as no:
-            if no.status == 409:
+            if no.status >= 500:
+                failed = failed or no
                 continue
-            log.debug("note refused key=%s reason=%s message=%s", note.key, no.reason, no)
-            refused = refused or (None if _namespace_goes(no) else no)
-    if refused is not None:
-        raise refused
+            if _of_us(no):
+                raise
+            if no.status != 409 and not _namespace_goes(no):
+                log.warning(
+                    "note dropped key=%s told=%s reason=%s message=%s", note.key, note.reason, no.reason, no
+                )
+        heard.add(note.key)
+    if failed is not None:
+        raise failed
 
 
 def event(note: Note, slices: Namespaces, instance: str) -> Json:
@@ -100,6 +132,11 @@ def _node(name: str) -> Json:
     # The kubelet's own events bear the node's name as uid, and kubectl looks for that. A node has no namespace, but
     # API servers of 1.20 refuse an event whose subject is not of its own namespace.
     return {"apiVersion": "v1", "kind": "Node", "namespace": EVERYBODYS, "name": name, "uid": name}
+
+
+def _of_us(no: Rejected) -> bool:
+    """It is about who we are and not about this note. Quotas and policies, too, forbid with 403, but objects."""
+    return no.status in {401, 429} or (no.status == 403 and "is forbidden: User" in str(no))
 
 
 def _namespace_goes(no: Rejected) -> bool:

@@ -31,7 +31,7 @@ from reconciler.clusters.kubernetes.policies import (
     objects,
     path_of,
 )
-from reconciler.clusters.kubernetes.repairs import AGAIN, Quarrel, repaired
+from reconciler.clusters.kubernetes.repairs import AGAIN, Quarrels
 from reconciler.clusters.kubernetes.review import Repair, unplaced
 from reconciler.clusters.port import Answer, Busy, Difference, Done, Refused, Stamp
 from schemas.cluster import Admission
@@ -71,7 +71,7 @@ class Placement:
             for kind, plural in KINDS.items()
             if _served(kind, features)
         }
-        self._quarrels: dict[str, Quarrel] = {}
+        self._quarrels = Quarrels()
         self._webhook: tuple[datetime, Webhook] | None = None
         self._looked: datetime | None = None  # for custom resources
 
@@ -195,10 +195,8 @@ class Placement:
 
     def _write(self, want: Json, have: Json | None, stamp: Stamp, now: datetime) -> Answer | None:
         path, content = path_of(want), json.dumps(want, sort_keys=True)
-        quarrel = self._quarrels.get(path)
-        if quarrel is not None and quarrel.content == content and now < quarrel.rests_until:
-            message = f"{_called(want)} is changed again and again; left alone until then"
-            return Busy(quarrel.rests_until, message)
+        if (until := self._quarrels.rests_until(path, content, now)) is not None:
+            return Busy(until, f"{_called(want)} is changed again and again; left alone until then")
         try:
             done = self._written(path, want, have, stamp)
         except Rejected as no:
@@ -208,7 +206,7 @@ class Placement:
         if isinstance(done, Refused):
             return done
         if have is None or differing(have, want):
-            self._quarrels[path] = repaired(quarrel, content, now)
+            self._quarrels.repaired(path, content, now)
         self._known[want["kind"]].learn(done)
         return None
 

@@ -1,5 +1,6 @@
 """The objects that have an API server judge pods of slices: its own policies where they are stable, else our webhook.
-Beside them, where GPR objects are served, the one that names their authors (`authors`).
+The same refuse members' Secrets that hold anything (`keys`). Beside them, where GPR objects are served, the one that
+names their authors (`authors`).
 
 Pure. Both say what `review` says: the policies carry its rules as CEL, the webhook is asked by name. Changing and
 refusing are chosen apart: a server may have the policies that refuse (1.30) and not yet those that change (1.36).
@@ -18,6 +19,7 @@ from typing import Literal
 from reconciler.clusters.kubernetes.api import Json
 from reconciler.clusters.kubernetes.authors import GUARD, author_policies, author_webhooks
 from reconciler.clusters.kubernetes.features import ADMISSION, Features
+from reconciler.clusters.kubernetes.keys import CONCERNS, REFUSAL, REFUSED
 from reconciler.clusters.kubernetes.names import MANAGED_BY, MANAGER, NAMESPACE_SLICE, OWNER, SLICE
 from reconciler.clusters.kubernetes.review import (
     EFFECT,
@@ -36,6 +38,8 @@ FailurePolicy = Literal["Fail", "Ignore"]
 
 AUTHORS_PATH = "/authors"
 """Of our webhook, for GPR objects."""
+SECRETS_PATH = "/secrets"
+"""Of our webhook, for members' Secrets."""
 TIMEOUT_S = 5
 """Longest that a pod waits for our webhook."""
 KINDS: Mapping[str, str] = {
@@ -100,6 +104,7 @@ def objects(features: Features, admission: Admission, project: str, webhook: Web
         found.append(mutating_webhook(features, project, webhook))
     if policies and features.validating_policies:
         found += validating_policy(features, admission.failure_policy, project)
+        found += secrets_policy(admission.failure_policy, project)
     elif webhook is not None:
         found.append(validating_webhook(features, admission.failure_policy, project, webhook))
     return found + _guards(features, webhook)
@@ -155,6 +160,22 @@ def validating_policy(features: Features, failure_policy: FailurePolicy, project
             for rule in rules(failure_policy)
         ],
     }
+    return _denying(name, project, spec)
+
+
+def secrets_policy(failure_policy: FailurePolicy, project: str) -> list[Json]:
+    """A ValidatingAdmissionPolicy and its binding: members' Secrets stay empty."""
+    spec: Json = {
+        "failurePolicy": failure_policy,
+        "matchConstraints": _constraints(project, _on("secrets", "CREATE", "UPDATE")),
+        "matchConditions": [{"name": "is-a-members", "expression": CONCERNS}],
+        "variables": [],
+        "validations": [{"expression": f"!({REFUSED})", "message": REFUSAL, "reason": "Forbidden"}],
+    }
+    return _denying(f"egs-{project}-secrets", project, spec)
+
+
+def _denying(name: str, project: str, spec: Json) -> list[Json]:
     binding: Json = {"policyName": name, "validationActions": ["Deny"]}
     return [
         _object("ValidatingAdmissionPolicy", name, project, spec=spec),
@@ -177,8 +198,8 @@ def mutating_webhook(features: Features, project: str, webhook: Webhook) -> Json
 def validating_webhook(
     features: Features, failure_policy: FailurePolicy, project: str, webhook: Webhook
 ) -> Json:
-    """Asks our webhook to refuse ways around."""
-    hook = {
+    """Asks our webhook to refuse ways around, and members' Secrets that hold anything."""
+    pods = {
         **_hook("isolation.egs.dev", features, project, SUSPECT),
         "clientConfig": webhook.client_config(
             "/validate" if failure_policy == "Ignore" else "/validate-strictly"
@@ -186,7 +207,14 @@ def validating_webhook(
         "rules": _judged(features),
         "failurePolicy": failure_policy,
     }
-    return _object("ValidatingWebhookConfiguration", f"egs-{project}-isolation", project, webhooks=[hook])
+    secrets = {
+        **_hook("secrets.egs.dev", features, project, CONCERNS),
+        "clientConfig": webhook.client_config(SECRETS_PATH),
+        "rules": [_on("secrets", "CREATE", "UPDATE")],
+        "failurePolicy": failure_policy,
+    }
+    name = f"egs-{project}-isolation"
+    return _object("ValidatingWebhookConfiguration", name, project, webhooks=[pods, secrets])
 
 
 def differing(found: Json, wanted: Json) -> list[str]:
@@ -274,11 +302,15 @@ def _judged(features: Features) -> list[Json]:
 
 
 def _on_pods(*operations: str) -> Json:
+    return _on("pods", *operations)
+
+
+def _on(plural: str, *operations: str) -> Json:
     return {
         "apiGroups": [""],
         "apiVersions": ["v1"],
         "operations": list(operations),
-        "resources": ["pods"],
+        "resources": [plural],
         "scope": "*",
     }
 

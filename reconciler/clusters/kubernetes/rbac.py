@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from reconciler.clusters.kubernetes.authors import GUARD
+from reconciler.clusters.kubernetes.certificates import SECRET
+from schemas.crds import GROUP, PLURAL
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -105,7 +109,7 @@ RULES: tuple[Rule, ...] = (
         "secrets",
         ("get",),
         "who vouches for the webhook",
-        names=("egs-admission",),
+        names=(SECRET,),
         system=True,
     ),
     Rule("", "pods", ("patch",), "the toleration of a GPU pod that came in while the webhook was down"),
@@ -119,15 +123,15 @@ ADMISSION_RULES: tuple[Rule, ...] = (
         "secrets",
         ("get", "update"),
         "the same, and its renewal",
-        names=("egs-admission",),
+        names=(SECRET,),
         system=True,
     ),
 )
 """Of the admission webhook, which runs as an account of its own."""
 
 DOOR_RULES: tuple[Rule, ...] = (
-    Rule("egs.dev", "gprs", ("get", "list", "watch"), "what is asked for, and whether it is really gone"),
-    Rule("egs.dev", "gprs/status", ("patch",), "what became of it"),
+    Rule(GROUP, PLURAL, ("get", "list", "watch"), "what is asked for, and whether it is really gone"),
+    Rule(GROUP, f"{PLURAL}/status", ("patch",), "what became of it"),
     Rule("", "namespaces", ("list", "watch"), "which namespace is whose slice's"),
     *(
         Rule(
@@ -135,7 +139,7 @@ DOOR_RULES: tuple[Rule, ...] = (
             resource,
             ("get",),
             "whether anybody could have written another's name as the author",
-            names=("egs-request-authors",),
+            names=(GUARD,),
         )
         for resource in (
             "mutatingadmissionpolicies",

@@ -71,8 +71,42 @@ def repaired(before: Quarrel | None, content: str, now: datetime) -> Quarrel:
     """After a write at `now`; other content begins anew, and so does an object that was left in peace for long."""
     if before is None or before.content != content:
         return Quarrel(content, 0, now)
-    in_peace = now - before.rests_until > LONGEST_PAUSE
-    return Quarrel(content, 1 if in_peace else before.count + 1, now)
+    return Quarrel(content, 1 if _in_peace(before, now) else before.count + 1, now)
+
+
+class Quarrels:
+    """About all objects that were written lately, by path; what was left in peace for long is forgotten."""
+
+    def __init__(self) -> None:
+        self._all: dict[str, Quarrel] = {}
+        self._swept: datetime | None = None
+
+    def rests_until(self, path: str, content: str, now: datetime) -> datetime | None:
+        """When this content may be written again; None: now."""
+        quarrel = self._all.get(path)
+        if quarrel is None or quarrel.content != content or now >= quarrel.rests_until:
+            return None
+        return quarrel.rests_until
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def repaired(self, path: str, content: str, now: datetime) -> None:
+        """It was written at `now`."""
+        self._sweep(now)
+        self._all[path] = repaired(self._all.get(path), content, now)
+
+    def _sweep(self, now: datetime) -> None:
+        """Seldom, since a large fleet begins with thousands of writes in one cycle."""
+        if self._swept is None:
+            self._swept = now
+        elif now - self._swept > LONGEST_PAUSE:
+            self._all = {path: kept for path, kept in self._all.items() if not _in_peace(kept, now)}
+            self._swept = now
+
+
+def _in_peace(quarrel: Quarrel, now: datetime) -> bool:
+    return now - quarrel.rests_until > LONGEST_PAUSE
 
 
 def read_item(kind: Kind, item: Json) -> Item:
@@ -114,7 +148,7 @@ class Repairs:
             for name, kind in KINDS.items()
         }
         self._roles = Informer(api, CLUSTER_ROLE.path(), _read_role, f"{MANAGED_BY}={MANAGER}", wake)
-        self._quarrels: dict[str, Quarrel] = {}
+        self._quarrels = Quarrels()
 
     @property
     def informers(self) -> tuple[Informer[Item], ...]:
@@ -174,10 +208,9 @@ class Repairs:
     def _write(self, kind: Kind, want: Json, have: Item | None, now: datetime) -> Busy | Refused | None:
         path = kind.path(want["metadata"].get("namespace", ""), want["metadata"]["name"])
         content = json.dumps([want["metadata"]["labels"], *(want[f] for f in kind.content)], sort_keys=True)
-        quarrel = self._quarrels.get(path)
-        if quarrel is not None and quarrel.content == content and now < quarrel.rests_until:
+        if (until := self._quarrels.rests_until(path, content, now)) is not None:
             by = f" by {have.by}" if have is not None and have.by else ""
-            return Busy(quarrel.rests_until, f"{path} is changed again and again{by}; left alone until then")
+            return Busy(until, f"{path} is changed again and again{by}; left alone until then")
         try:
             self._apply(kind, path, want, have)
         except Rejected as no:
@@ -187,7 +220,7 @@ class Repairs:
                 return _contended(path, now)
             if (trouble := self._again(kind, path, want, now)) is not None:
                 return trouble
-        self._quarrels[path] = repaired(quarrel, content, now)
+        self._quarrels.repaired(path, content, now)
         return None
 
     def _again(self, kind: Kind, path: str, want: Json, now: datetime) -> Busy | Refused | None:

@@ -136,6 +136,9 @@ class Slices:
         if space.is_leaving:
             yield Difference(terms.name, name, "changed", space.why_leaving)
             return
+        if (withheld := self._withheld(space, terms.name)) is not None:
+            yield Difference(terms.name, name, "changed", str(withheld.message))
+            return
         if not self._spaces.is_marked(space, terms.name):
             yield Difference(terms.name, name, "changed", "it is not marked as the slice's")
         for want in objects(terms, self._project, namespace):
@@ -183,13 +186,19 @@ class Slices:
                 text = f"namespace {namespace} belongs to the cluster itself; give slice {terms.name} another one"
                 return Refused("NamespaceProtected", text)
             space = self._spaces.find(namespace)
-            if space is not None and (refusal := self._spaces.taken(space, terms.name)) is not None:
+            refusal = None if space is None else self._spaces.taken(space, terms.name)
+            if refusal is not None:
                 return refusal
             # Also where somebody took the mark off: its objects are still the other slice's.
             owner = next((c for c in others if namespace in c.made), None)
             if owner is not None:
                 return taken(namespace, owner.slice, "" if owner.project == self._project else owner.project)
+            if space is not None and (refusal := self._withheld(space, terms.name)) is not None:
+                return refusal
         return None
+
+    def _withheld(self, space: Space, slice_: str) -> Refused | None:
+        return self._spaces.withheld(space, slice_, self._claims.get(slice_).made.get(space.name))
 
     def _key(self, terms: SliceTerms) -> tuple[str, str]:
         return terms.name, self._project
@@ -220,7 +229,7 @@ class Slices:
             yield from _tried(now, partial(self._repairs.drop, namespace, what, terms.name))
         yield from _tried(now, partial(self._repairs.put_role, now))
         for namespace in sorted(set(terms.namespaces)):
-            yield from self._furnished(terms, namespace, stamp, now)
+            yield from self._furnished(terms, namespace, claim, stamp, now)
 
     def _surplus(self, terms: SliceTerms, claim: Claim) -> list[tuple[str, str]]:
         """Objects that were asked for once, or bear the slice's labels, and are not asked for now."""
@@ -231,12 +240,15 @@ class Slices:
         """A newer controller has taken the slice while we were at it, as far as is known without asking."""
         return self._claims.refusal(self._claims.get(slice_), stamp)
 
-    def _furnished(self, terms: SliceTerms, namespace: str, stamp: Stamp, now: datetime) -> Iterator[Trouble]:
+    def _furnished(
+        self, terms: SliceTerms, namespace: str, claim: Claim, stamp: Stamp, now: datetime
+    ) -> Iterator[Trouble]:
         space = self._spaces.find(namespace)
         if space is not None and space.is_leaving:
             yield Busy(now + LEAVING, space.why_leaving)
             return
-        troubles = [*_tried(now, partial(self._spaces.mark, namespace, terms.name, stamp))]
+        made = claim.made.get(namespace)
+        troubles = [*_tried(now, partial(self._spaces.mark, namespace, terms.name, stamp, made))]
         if troubles:
             yield from troubles  # what is not marked gets nothing
             return

@@ -1,5 +1,8 @@
 """Namespaces of slices: ours by a mark on them, made by us or adopted; and what keeps one that should be gone.
 
+One that was there is adopted only where the cluster's admin offers it there (`egs.dev/adopt`): whoever may write a
+project's manifests would else get rights over what others run. Nothing is asked about what is marked already.
+
 Marks are written on top of the version that was read. A namespace that was there before us bears `egs.dev/adopted`,
 one that we made the label `app.kubernetes.io/managed-by: egs`, and only such a one is ever deleted.
 """
@@ -13,6 +16,7 @@ from reconciler.clusters.kubernetes.api import Api, Json, Rejected
 from reconciler.clusters.kubernetes.informer import Informer
 from reconciler.clusters.kubernetes.marks import late, read_stamp, write_stamp
 from reconciler.clusters.kubernetes.names import (
+    ADOPT,
     ADOPTED,
     KEEP,
     MANAGED_BY,
@@ -41,6 +45,7 @@ class Space:
     is_made: bool  # by us
     is_kept: bool  # a person wants it to outlive its slice
     is_leaving: bool
+    offered: str = ""  # the project to which the cluster's admin offers it
     stamp: Stamp | None = None  # whose word made it ours
     stuck: tuple[str, ...] = ()  # while it is leaving: what the server still waits for
 
@@ -69,6 +74,7 @@ def read_space(item: Json) -> Space:
         is_made=own.get(MANAGED_BY) == MANAGER and ADOPTED not in notes,
         is_kept=KEEP in notes,
         is_leaving=is_leaving,
+        offered=notes.get(ADOPT, ""),
         stamp=read_stamp(notes.get(OBJECT_STAMP)),
         stuck=tuple(stuck) if is_leaving else (),
     )
@@ -118,8 +124,24 @@ class Spaces:
             return None
         return taken(space.name, space.slice, "" if space.project == self._project else space.project)
 
-    def mark(self, name: str, slice_: str, stamp: Stamp) -> Refused | None:
-        """The namespace is there and the slice's.
+    def withheld(self, space: Space, slice_: str, made: bool | None) -> Refused | None:
+        """Why it cannot be adopted; `made` is what the slice's claim says of it, None where it says nothing.
+
+        One that the claim names needs no offer even where somebody took its mark off: it was adopted before, or is
+        still seen to be made by us. One that came up by itself while we were about to make it does.
+        """
+        known = made is False or (made is True and space.is_made)
+        if self.is_marked(space, slice_) or known or space.offered == self._project:
+            return None
+        return Refused(
+            "NamespaceNotOffered",
+            f"namespace {space.name} was there before slice {slice_} and is not offered to it; an admin of the cluster "
+            f"does so by `kubectl annotate namespace {space.name} {ADOPT}={self._project} --overwrite`, or give the "
+            "slice another one",
+        )
+
+    def mark(self, name: str, slice_: str, stamp: Stamp, made: bool | None) -> Refused | None:
+        """The namespace is there and the slice's; `made` as in `withheld`.
 
         Raises `Rejected` with 409 when it changed meanwhile: the next call finds it as it is then.
         """
@@ -134,7 +156,8 @@ class Spaces:
                 self._api.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
             )
             return None
-        if (refusal := self.taken(space, slice_)) is not None:
+        refusal = self.taken(space, slice_) or self.withheld(space, slice_, made)
+        if refusal is not None:
             return refusal
         if not self.is_marked(space, slice_) or space.stamp is None or space.stamp.term < stamp.term:
             # Each leader writes its stamp once: what an older one read before is then no more, and cannot be deleted.

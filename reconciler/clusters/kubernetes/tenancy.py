@@ -17,6 +17,7 @@ from reconciler.clusters.kubernetes.names import (
     MANAGED_BY,
     MANAGER,
     MEMBER_ACCOUNT,
+    MEMBER_KEY,
     MIG_RESOURCE_PREFIX,
     NAMESPACE_SLICE,
     OWNER,
@@ -105,7 +106,7 @@ def account_name(email: str) -> str:
 
 def secret_name(email: str) -> str:
     """The empty Secret that a member's kubeconfig is bound to: while it is there, the kubeconfig works."""
-    return f"kubeconfig-{member_id(email)}"
+    return MEMBER_KEY + member_id(email)
 
 
 def labels(slice_: str, project: str) -> dict[str, str]:

@@ -131,7 +131,7 @@ def _mig_health(subject: Subject, value: str) -> CheckResult:
 
 def drained(subject: Subject) -> CheckResult:
     """F10: nothing of the slice holds a GPU."""
-    left = [pod for pod in subject.pods if pod.evictable]
+    left = subject.pods
     used = sum(pod.gpus for pod in left)
     if left:
         names = ", ".join(pod.key for pod in left[:3]) + (" and more" if len(left) > 3 else "")

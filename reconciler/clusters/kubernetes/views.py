@@ -29,11 +29,19 @@ class Known:
     project: str
 
 
-def by_node(pods: Mapping[str, Pod]) -> PodsOfNodes:
-    """Pods that hold GPUs, by their node."""
+def owners_of(slices: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """Whose each namespace is."""
+    return {namespace: slice_ for slice_, spaces in slices.items() for namespace in spaces}
+
+
+def by_node(pods: Mapping[str, Pod], owners: Mapping[str, str]) -> PodsOfNodes:
+    """Pods that hold GPUs and have to leave before a node is free, by their node.
+
+    A slice's pod is never exempt, whatever it says of itself: its owner, its labels.
+    """
     found: dict[str, list[Pod]] = defaultdict(list)
     for _, pod in sorted(pods.items()):
-        if pod.uses_gpus and pod.node is not None:
+        if pod.uses_gpus and pod.node is not None and (pod.namespace in owners or not pod.exempt):
             found[pod.node].append(pod)
     return {node: tuple(here) for node, here in found.items()}
 
@@ -47,7 +55,7 @@ class Looks:
 
     def look(self, known: Known, pods: PodsOfNodes, at: datetime) -> ClusterView:
         """The whole; a node of ours that left its pool is shown as long as it bears a lease."""
-        owners = {ns: slice_ for slice_, spaces in known.slices.items() for ns in spaces}
+        owners = owners_of(known.slices)
         views, rest = {}, []
         for name, node in sorted(known.nodes.items()):
             pool = inventory.pool_of(node, self._spec, self._named)
@@ -80,7 +88,7 @@ def _view(
         lease=marks.lease,
         stamp=marks.stamp,
         # Until every pod has been asked, somebody still has to ask.
-        draining=marks.exit_by is not None and not any(p.evictable and p.ends is None for p in pods),
+        draining=marks.exit_by is not None and all(pod.ends is not None for pod in pods),
         gpus=inventory.gpus_view(node, pool, spec),
         attributes=inventory.attributes(node),
         foreign=foreign(pods, owners, marks.lease.slice if marks.lease is not None else None),
@@ -90,7 +98,7 @@ def _view(
 
 def foreign(pods: Iterable[Pod], owners: Mapping[str, str], slice_: str | None) -> tuple[str, ...]:
     """Pods that hold GPUs of a node and are not of the slice that it serves."""
-    return tuple(p.key for p in pods if p.evictable and (slice_ is None or owners.get(p.namespace) != slice_))
+    return tuple(pod.key for pod in pods if slice_ is None or owners.get(pod.namespace) != slice_)
 
 
 def managed(known: Known, spec: ClusterSpec, named: Mapping[str, Pool]) -> list[Node]:
@@ -120,26 +128,6 @@ def _left(known: Known, spec: ClusterSpec, named: Mapping[str, Pool]) -> list[No
         and marks_of(node).project == known.project
         and marks_of(node).lease is None
     ]
-
-
-def strays(known: Known, spec: ClusterSpec, named: Mapping[str, Pool]) -> tuple[Pod, ...]:
-    """Slices' pods that hold GPUs of a managed node which does not serve their slice, and were not asked to leave.
-
-    A scheduler may bind a pod to a node that it chose before it saw our taint. Pods of nobody's slice are not ours.
-    """
-    owners = {ns: slice_ for slice_, spaces in known.slices.items() for ns in spaces}
-    found = []
-    for name, pods in sorted(by_node(known.pods).items()):
-        node = known.nodes.get(name)
-        if node is None or inventory.pool_of(node, spec, named) is None:
-            continue
-        lease = marks_of(node).lease
-        for pod in pods:
-            slice_ = owners.get(pod.namespace)
-            wrong = slice_ is not None and (lease is None or lease.slice != slice_)
-            if wrong and pod.evictable and pod.ends is None:
-                found.append(pod)
-    return tuple(found)
 
 
 def _workloads(known: Known, owners: Mapping[str, str]) -> tuple[WorkloadView, ...]:

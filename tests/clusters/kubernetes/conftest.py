@@ -1,10 +1,17 @@
-"""An API server that serves custom resources, and doors from it into a repository, for the tests that need them."""
+"""What several pages of tests stand on: doors into a repository, checks, slices, a driver of a prepared cluster."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
+from reconciler.clusters.kubernetes.driver import KubernetesCluster
+from tests.clusters.kubernetes.checking import Bench, node, spec
+from tests.clusters.kubernetes.living import HOME, OBSERVED, Site, prepared
+from tests.clusters.kubernetes.tenants import NOW, opened
 from tests.support.door import Rig
+from tests.support.faulty import Wire
 from tests.support.requests import admission, install, namespace
 
 
@@ -32,3 +39,30 @@ def rig(clean, tmp_path):
     found = Rig(clean, tmp_path)
     yield found
     found.close()
+
+
+@pytest.fixture
+def bench(request, kube):
+    """One node h100-1; the parameter, if any, is `spec.checks`."""
+    made = Bench(kube, spec(**getattr(request, "param", {})))
+    made.add(node())
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def slices(kube):
+    """A controller of an empty cluster."""
+    found = opened(kube.api)
+    yield found
+    found.stop()
+
+
+@pytest.fixture
+def site(kube) -> Iterator[Site]:
+    prepared(kube)
+    api = kube.connect()
+    found = Site(kube, KubernetesCluster("east", OBSERVED, api, HOME), Wire(api))
+    found.driver.observe(NOW)
+    yield found
+    found.driver.close()

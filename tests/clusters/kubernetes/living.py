@@ -13,6 +13,7 @@ from reconciler.clusters.port import Answer, Busy, Done, LeaseRef, Note, SliceTe
 from schemas.cluster import Admission, Checks, Exit
 from tests.clusters.kubernetes.tenants import FIRST, NEWER, NOW, namespace, pod
 from tests.clusters.rig import KUBERNETES_SPEC, placed
+from tests.support.faulty import Wire
 from tests.support.kube import Plane, eventually, gpu_node
 
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
@@ -28,6 +29,7 @@ SPEC = KUBERNETES_SPEC.model_copy(
         "checks": Checks(image="ghcr.io/example/checks:1"),
     }
 )
+OBSERVED = SPEC.model_copy(update={"admission": Admission(mode="none")})
 HOME = Home(webhook="https://127.0.0.1:1")
 CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 JOBS = f"/apis/batch/v1/namespaces/{SYSTEM_NAMESPACE}/jobs"
@@ -161,3 +163,16 @@ class Life:
 
         eventually(look, "the slice is gone")
         return found[0]
+
+
+@dataclass
+class Site:
+    """A driver of a prepared cluster, and what stands between the two."""
+
+    plane: Plane
+    driver: KubernetesCluster
+    wire: Wire
+
+    def touch(self, node: str) -> None:
+        """Somebody else changes it."""
+        self.plane.api.merge(f"{NODES}/{node}", {"metadata": {"annotations": {"touched": str(id(object()))}}})

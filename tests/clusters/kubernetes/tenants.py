@@ -8,7 +8,7 @@ from typing import Any
 
 from reconciler.clusters.kubernetes.api import Api, Json, Rejected
 from reconciler.clusters.kubernetes.slices import Slices
-from reconciler.clusters.port import Answer, Busy, Done, SliceTerms, Stamp
+from reconciler.clusters.port import Answer, Busy, Difference, Done, SliceTerms, Stamp
 from tests.support.kube import Plane, eventually
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
@@ -17,6 +17,9 @@ OLD, FIRST, NEWER = Stamp(1, 1), Stamp(1, 2), Stamp(2, 1)
 BO, CY = "bo@example.com", "cy@example.com"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 NET = "/apis/networking.k8s.io/v1"
+CLAIM = "/api/v1/namespaces/egs-system/configmaps/slice-vision"
+DENY = f"{NET}/namespaces/vision/networkpolicies/egs-default-deny"
+QUOTA = "/api/v1/namespaces/vision/resourcequotas/egs-gpus"
 
 
 def terms(name: str = "vision", *namespaces: str, **more: Any) -> SliceTerms:
@@ -73,6 +76,10 @@ def namespace(plane: Plane, name: str, **meta: Any) -> Json:
     )
 
 
+OFFERED = {"egs.dev/adopt": "default"}
+"""Annotations of a namespace that the cluster's admin lets a slice of that project have."""
+
+
 def meta_of(plane: Plane, name: str) -> Json:
     """Metadata of a namespace; empty where there is none."""
     return (plane.api.find(f"/api/v1/namespaces/{name}") or {}).get("metadata", {})
@@ -111,3 +118,16 @@ def pod(name: str, gpus: int = 0, **spec: Any) -> Json:
         # A server of 1.20 refuses a pod whose account has no token yet.
         "spec": {"containers": [container], "automountServiceAccountToken": False, **spec},
     }
+
+
+def seen(slices: Slices, wanted: SliceTerms, *expected: Difference) -> None:
+    """The informers know exactly these differences."""
+    eventually(
+        lambda: set(slices.differences((wanted,), NOW)) == set(expected), f"the differences {expected}"
+    )
+
+
+def is_alive(kube: Plane, name: str) -> bool:
+    """The namespace is there, and stays."""
+    meta = meta_of(kube, name)
+    return bool(meta) and "deletionTimestamp" not in meta

@@ -3,52 +3,19 @@
 from __future__ import annotations
 
 import pytest
-import yaml
 
-from reconciler.clusters.kubernetes.connect import from_text
 from reconciler.clusters.kubernetes.rbac import DOOR_RULES
 from schemas.errors import Fault
+from tests.clusters.kubernetes.shipped import account, called, each
 from tests.support.door import PATH, SPEC
-from tests.support.kube import FAST, eventually
+from tests.support.kube import eventually
 from tests.support.world import at
-
-LEAST = [(rule, verb) for rule in DOOR_RULES for verb in rule.verbs]
-
-
-def account(plane, rules):
-    """A client that may do this and nothing else."""
-    name = "egs-door"
-    labels = {"name": name, "labels": {"app.kubernetes.io/managed-by": "egs"}}
-    role = {
-        "rules": [
-            {"apiGroups": [rule.group], "resources": [rule.resource], "verbs": list(verbs)}
-            | ({"resourceNames": list(rule.names)} if rule.names else {})
-            for rule, verbs in rules
-            if verbs
-        ]
-    }
-    subject = {"kind": "ServiceAccount", "name": name, "namespace": "default"}
-    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
-    base = "/apis/rbac.authorization.k8s.io/v1"
-    for path in (f"{base}/clusterroles", f"{base}/clusterrolebindings"):
-        plane.api.delete(f"{path}/{name}")
-    plane.api.delete(f"/api/v1/namespaces/default/serviceaccounts/{name}")
-    plane.api.create(f"{base}/clusterroles", {"metadata": labels, **role})
-    plane.api.create(
-        f"{base}/clusterrolebindings", {"metadata": labels, "roleRef": reference, "subjects": [subject]}
-    )
-    plane.api.create("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": name}})
-    path = f"/api/v1/namespaces/default/serviceaccounts/{name}/token"
-    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-    config = yaml.safe_load(plane.kubeconfig.read_text())
-    config["users"][0]["user"] = {"token": plane.api.create(path, asked)["status"]["token"]}
-    return from_text("east", yaml.safe_dump(config), None, FAST)
 
 
 def test_its_rights_are_enough(rig):
     """File, mirror, cancel, as the account of the chart would."""
     rig.close()
-    client = account(rig.plane, [(rule, rule.verbs) for rule in DOOR_RULES])
+    client = account(rig.plane, "door", DOOR_RULES)
     rig.plane.connect, connect = (lambda: client), rig.plane.connect
     try:
         rig.door = rig.opened()
@@ -70,15 +37,15 @@ def _tried(rig):
     return True
 
 
-@pytest.mark.parametrize(("rule", "verb"), LEAST, ids=[f"{verb} {rule.resource}" for rule, verb in LEAST])
-def test_one_right_less_is_not_enough_and_said(rig, rule, verb):
+@pytest.mark.parametrize("right", each(DOOR_RULES), ids=called)
+def test_one_right_less_is_not_enough_and_said(rig, right):
+    rule, verb = right
     rig.train.apply("train", **SPEC)
     rig.pass_()
     rig.train.delete("train")
     rig.eval.apply("other", **SPEC)
     rig.close()
-    fewer = [(r, tuple(v for v in r.verbs if (r, v) != (rule, verb))) for r in DOOR_RULES]
-    client = account(rig.plane, fewer)
+    client = account(rig.plane, "door", DOOR_RULES, right)
     rig.plane.connect, connect = (lambda: client), rig.plane.connect
     try:
         rig.door = rig.opened()

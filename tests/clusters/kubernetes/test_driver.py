@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from reconciler.clusters.kubernetes.driver import Home, KubernetesCluster
+from reconciler.clusters.kubernetes.names import LEASE as LEASE_MARK
 from reconciler.clusters.kubernetes.names import SLICE
 from reconciler.clusters.port import Busy, Done, LeaseRef, Refused, SliceTerms, Stamp
 from schemas.cluster import Admission, ClusterSpec, Exit
@@ -27,6 +28,11 @@ def spec(*nodes: str, **more: object) -> ClusterSpec:
     pool = {"name": "h100", "gpuShape": "H100-80GB", "gpusPerNode": 8, "memoryPerGpu": 80, "nodes": nodes}
     made = ClusterSpec.model_validate({"driver": "kubernetes", "mode": "manage", "pools": (pool,)})
     return made.model_copy(update={"admission": Admission(mode="none"), **more})
+
+
+def offered(namespace: str):
+    """A namespace that the cluster's admin lets a slice of the default project have."""
+    return {"metadata": {"name": namespace, "annotations": {"egs.dev/adopt": "default"}}}
 
 
 class Place:
@@ -120,14 +126,41 @@ def test_a_mark_that_somebody_took_away_is_a_difference_and_comes_back(place, se
 
 
 def test_a_pod_that_slipped_in_beside_our_taint_is_asked_to_leave(place, serving):
-    """C6: bound by somebody who does not ask the scheduler; a pod of nobody's slice is left to people."""
+    """C6: with notice, and only when it stays; a pod of nobody's slice is left to people."""
     for namespace in ("vision", "default"):
-        place.submit("sneaky", 1, namespace, nodeName="b")
+        place.submit("sneaky", 1, namespace, nodeName="b", **placed("vision"))
     assert serving.observe(NOW).nodes["b"].foreign == ("default/sneaky-0", "vision/sneaky-0")
-    assert differences(serving) == {("Pod vision/sneaky-0", "extra")}
-    serving.ensure_fleet(STAMP, NOW)
-    assert "deletionTimestamp" in place.api.get("/api/v1/namespaces/vision/pods/sneaky-0")["metadata"]
+    assert differences(serving) == set()
+    later = serving.differences((SliceTerms("vision", ("vision",)),), NOW + MINUTE)
+    assert {(d.object, d.found) for d in later} == {("Pod vision/sneaky-0", "extra")}
+    serving.ensure_fleet(STAMP, NOW + MINUTE)
+    asked = place.api.get("/api/v1/namespaces/vision/pods/sneaky-0")["metadata"]
+    assert asked["deletionGracePeriodSeconds"] == 60
     assert "deletionTimestamp" not in place.api.get("/api/v1/namespaces/default/pods/sneaky-0")["metadata"]
+
+
+def test_a_job_survives_that_its_nodes_lease_was_taken_off(place, serving):
+    """H13: the repair of drift must not do what the drift did not."""
+    annotations = {"metadata": {"annotations": {LEASE_MARK: None}}}
+    place.api.merge("/api/v1/nodes/a", annotations)
+    place.settle()
+    assert serving.observe(NOW).nodes["a"].lease is None
+    serving.ensure_fleet(STAMP, NOW)
+    assert serving.add("a", LEASE, STAMP, NOW) == Done()
+    serving.ensure_fleet(STAMP, NOW + 2 * MINUTE)
+    assert "deletionTimestamp" not in place.api.get("/api/v1/namespaces/vision/pods/train-0")["metadata"]
+
+
+def test_pods_of_an_adopted_namespace_run_on(place):
+    """A12: their node is occupied until they end by themselves."""
+    place.api.create("/api/v1/namespaces", offered("vision"))
+    place.submit("before", 8, nodeName="a")
+    driver = place.open(spec("a"))
+    assert driver.ensure_slice(SliceTerms("vision", ("vision",)), STAMP, NOW) == Done()
+    for minutes in (0, 2, 4):
+        driver.ensure_fleet(STAMP, NOW + minutes * MINUTE)
+    assert driver.observe(NOW).nodes["a"].foreign == ("vision/before-0",)
+    assert "deletionTimestamp" not in place.api.get("/api/v1/namespaces/vision/pods/before-0")["metadata"]
 
 
 def test_a_node_in_use_by_others_is_not_handed_over(place, serving):

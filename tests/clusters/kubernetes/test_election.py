@@ -193,3 +193,28 @@ def test_trouble_is_told_once_and_ends_the_lead(api, caplog):
     assert sum("election in trouble" in r.message for r in caplog.records) == 1
     world[0] += 1.5
     assert first.tick()
+
+
+def test_a_defect_ends_the_lead_and_not_the_taking_part(caplog):
+    """Else the process would be a follower for good, and nobody would know why."""
+
+    class Broken:
+        def find(self, _):
+            raise TypeError("a Lease without metadata")
+
+    world = [1000.0]
+    first = Process(Broken(), "first", world)
+    for _ in range(3):
+        assert not first.tick()
+    assert sum("election broke" in r.message for r in caplog.records) == 1
+
+
+def test_who_listens_may_break_and_the_election_goes_on(api, caplog):
+    def breaks():
+        raise TypeError
+
+    first = Election(api, NAMESPACE, NAME, "first", turned=breaks)
+    first.step()
+    assert first.leads()
+    first.step()
+    assert sum("its listener broke" in r.message for r in caplog.records) == 1

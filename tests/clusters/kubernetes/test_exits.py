@@ -73,34 +73,6 @@ def test_a_pod_is_asked_with_all_the_time_until_the_end(api, now):
     assert meta["deletionGracePeriodSeconds"] == 90
 
 
-@pytest.mark.parametrize(
-    ("gpus", "meta"),
-    [
-        pytest.param(0, {}, id="a pod without GPUs"),
-        pytest.param(
-            1,
-            {
-                "ownerReferences": [
-                    {
-                        "apiVersion": "apps/v1",
-                        "kind": "DaemonSet",
-                        "name": "d",
-                        "uid": "u",
-                        "controller": True,
-                    }
-                ]
-            },
-            id="a DaemonSet's pod",
-        ),
-    ],
-)
-def test_nobody_else_is_asked(api, now, gpus, meta):
-    pod = running(api, "web", gpus, **meta)
-    ask(api, [pod], now, now)
-    exits.force(api, [pod])
-    assert "deletionTimestamp" not in api.get(f"{PODS}/web")["metadata"]
-
-
 def test_a_budget_is_respected_until_the_strict_end(api, now):
     pod = running(api, "train")
     budget(api, discover(api).disruption_budgets)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from reconciler.clusters.kubernetes import inventory
 from reconciler.clusters.kubernetes.inventory import gpus_of, named_pools, pool_of, read_node, read_pod
-from reconciler.clusters.kubernetes.views import Known, Looks, by_node, strays
+from reconciler.clusters.kubernetes.names import LEASE, SLICE
+from reconciler.clusters.kubernetes.strays import LASTING, Strays, strays
+from reconciler.clusters.kubernetes.views import Known, Looks, by_node, owners_of
 from schemas.cluster import ClusterSpec
 from tests.support.kube import cpu_node, gpu_node
 
+DAEMON_SET = {"apiVersion": "apps/v1", "kind": "DaemonSet", "controller": True}
 AT = datetime(2026, 11, 21, 8, tzinfo=UTC)
 SPEC = ClusterSpec.model_validate_json(
     """{"driver": "kubernetes", "shapes": [
@@ -36,14 +41,15 @@ def as_served(item):
     return item
 
 
-def pod(name, namespace="vision", node="a", gpus=8, phase="Running", **meta):
+def pod(name, namespace="vision", node="a", gpus=8, phase="Running", tolerates="", **meta):
     """A pod as the server gives it."""
     container = {"resources": {"limits": {"nvidia.com/gpu": str(gpus)} if gpus else {}}}
     return read_pod(
         as_served(
             {
                 "metadata": {"name": name, "namespace": namespace, **meta},
-                "spec": {"nodeName": node, "containers": [container]},
+                "spec": {"nodeName": node, "containers": [container]}
+                | ({"tolerations": [{"key": SLICE, "value": tolerates}]} if tolerates else {}),
                 "status": {"phase": phase},
             }
         )
@@ -53,7 +59,7 @@ def pod(name, namespace="vision", node="a", gpus=8, phase="Running", **meta):
 def view(nodes, pods=(), slices=None):
     """What the reconciler sees of them."""
     known = Known({n.name: n for n in nodes}, {p.key: p for p in pods}, slices or {}, "default")
-    return Looks(SPEC, NAMED).look(known, by_node(known.pods), AT)
+    return Looks(SPEC, NAMED).look(known, by_node(known.pods, owners_of(known.slices)), AT)
 
 
 @pytest.mark.parametrize(
@@ -133,12 +139,24 @@ def test_what_people_ask_about_a_node_is_shown():
         pytest.param(pod("done", phase="Succeeded"), (), id="a finished pod"),
         pytest.param(pod("wait", node=None), (), id="a pod that has no node"),
         pytest.param(
-            pod("plugin", ownerReferences=[{"kind": "DaemonSet", "controller": True}]),
+            pod("plugin", ownerReferences=[DAEMON_SET]),
             (),
             id="a DaemonSet's pod",
         ),
         pytest.param(
-            pod("check", labels={"app.kubernetes.io/managed-by": "egs"}), (), id="one of our checks"
+            pod("check", "egs-system", labels={"app.kubernetes.io/managed-by": "egs"}),
+            (),
+            id="one of our checks",
+        ),
+        pytest.param(
+            pod("sly", labels={"app.kubernetes.io/managed-by": "egs"}),
+            ("vision/sly",),
+            id="one that calls itself a check of ours",
+        ),
+        pytest.param(
+            pod("sly", ownerReferences=[{**DAEMON_SET, "apiVersion": "x.example/v1"}]),
+            ("vision/sly",),
+            id="one that calls itself a DaemonSet's",
         ),
     ],
 )
@@ -147,15 +165,51 @@ def test_a_node_with_foreign_gpu_pods_is_not_free(found, foreign):
     assert (got.foreign, got.usable) == (foreign, not foreign)
 
 
-def test_a_slices_pod_on_a_node_that_is_not_its_own_is_a_stray():
-    """C6: the scheduler chose the node before it saw our taint."""
-    known = Known(
-        {"a": node()},
-        {"vision/train": pod("train"), "other/theirs": pod("theirs", "other")},
-        {"vision": ("vision",)},
-        "default",
-    )
-    assert [p.key for p in strays(known, SPEC, NAMED)] == ["vision/train"]
+@pytest.mark.parametrize(
+    "meta",
+    [
+        pytest.param({"ownerReferences": [DAEMON_SET]}, id="a DaemonSet's"),
+        pytest.param({"labels": {"app.kubernetes.io/managed-by": "egs"}}, id="one of ours"),
+        pytest.param({"annotations": {"kubernetes.io/config.mirror": "x"}}, id="the kubelet's"),
+    ],
+)
+def test_no_pod_of_a_slice_talks_itself_out_of_the_strict_end(meta):
+    """D7: whatever it claims to be."""
+    found = pod("sly", **meta)
+    assert by_node({found.key: found}, {"vision": "vision"}) == {"a": (found,)}
+
+
+@pytest.mark.parametrize(
+    ("found", "lease", "is_stray"),
+    [
+        pytest.param(pod("train", tolerates="vision"), None, True, id="chosen before our taint was seen"),
+        pytest.param(pod("train"), None, False, id="there before its namespace was a slice's"),
+        pytest.param(pod("train"), "speech", True, id="on another slice's node"),
+        pytest.param(pod("train", tolerates="vision"), "vision", False, id="on its slice's node"),
+        pytest.param(pod("theirs", "other", tolerates="vision"), None, False, id="of nobody's slice"),
+    ],
+)
+def test_a_slices_pod_where_it_may_not_be_is_a_stray(found, lease, is_stray):
+    """C6."""
+    item = as_served(gpu_node("a"))
+    if lease is not None:
+        held = json.dumps(
+            {"uid": "u", "request": f"{lease}/r", "slice": lease, "end": "2026-11-21T09:00:00Z"}
+        )
+        item["metadata"]["annotations"] = {LEASE: held}
+    known = Known({"a": read_node(item)}, {found.key: found}, {"vision": ("vision",)}, "default")
+    assert bool(strays(known, SPEC, NAMED)) == is_stray
+
+
+def test_a_stray_is_told_only_when_it_stays_one():
+    """Somebody took a node's marks away: it comes back to its slice in the same round, and its job goes on."""
+    found = pod("train", tolerates="vision")
+    known = Known({"a": node()}, {found.key: found}, {"vision": ("vision",)}, "default")
+    seen = Strays(SPEC, NAMED)
+    assert seen.lasting(known, AT) == []
+    assert seen.lasting(known, AT + LASTING) == [found]
+    assert seen.lasting(replace(known, pods={}), AT + LASTING) == []
+    assert seen.lasting(known, AT + 2 * LASTING) == []
 
 
 @pytest.mark.parametrize(
@@ -184,7 +238,7 @@ def test_a_second_look_sees_what_changed_and_nothing_else():
 
     def look(*nodes, pods=()):
         known = Known({n.name: n for n in nodes}, {p.key: p for p in pods}, {}, "default")
-        return looks.look(known, by_node(known.pods), AT).nodes
+        return looks.look(known, by_node(known.pods, {}), AT).nodes
 
     a, b = node("a"), node("b")
     first = look(a, b)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from reconciler.clusters.kubernetes.api import Rejected
-from reconciler.clusters.kubernetes.notes import LONGEST_NOTE, announce, event, shortened
+from reconciler.clusters.kubernetes.notes import LONGEST_NOTE, MOST_HEARD, Heard, announce, event, shortened
 from reconciler.clusters.port import Note
 from tests.support.kube import eventually
 
@@ -33,15 +33,15 @@ def spaces(kube):
 
 def test_a_note_is_told_once_however_often_it_is_given(spaces):
     """H11: also by another controller."""
-    announce(spaces.api, [STARTED], SLICES)
-    announce(spaces.connect(), [STARTED, replace(STARTED, key="another")], SLICES)
+    announce(spaces.api, [STARTED], SLICES, Heard())
+    announce(spaces.connect(), [STARTED, replace(STARTED, key="another")], SLICES, Heard())
     found = [e for e in events(spaces) if e["reason"] == "GPRProvisioned"]
     assert len(found) == 2
 
 
 def test_it_is_about_the_request_and_of_the_slices_first_namespace(spaces):
     """H10: `kubectl get events` of the tenant shows it."""
-    announce(spaces.api, [replace(STARTED, node="h100-1")], SLICES)
+    announce(spaces.api, [replace(STARTED, node="h100-1")], SLICES, Heard())
     (found,) = events(spaces)
     assert found["regarding"] == {
         "apiVersion": "egs.dev/v1alpha1",
@@ -70,7 +70,7 @@ def test_it_is_about_the_request_and_of_the_slices_first_namespace(spaces):
     ],
 )
 def test_every_kind_of_note_is_taken_by_the_server(spaces, note, kind, namespace):
-    announce(spaces.api, [note], SLICES)
+    announce(spaces.api, [note], SLICES, Heard())
     (found,) = [e for e in events(spaces, namespace) if e["reason"] == note.reason]
     assert found["regarding"]["kind"] == kind
     assert found["type"] == ("Warning" if note.warning else "Normal")
@@ -79,7 +79,7 @@ def test_every_kind_of_note_is_taken_by_the_server(spaces, note, kind, namespace
 @pytest.mark.parametrize("text", ["x" * 2000, "ä" * 2000, "short", "€" * 341, "€" * 342])
 def test_long_texts_are_cut_to_what_the_server_takes(spaces, text):
     assert len(shortened(text).encode()) <= LONGEST_NOTE
-    announce(spaces.api, [replace(STARTED, text=text)], SLICES)
+    announce(spaces.api, [replace(STARTED, text=text)], SLICES, Heard())
     (found,) = events(spaces)
     assert found["note"] == shortened(text)
 
@@ -98,17 +98,83 @@ def test_a_namespace_that_is_gone_or_goes_stops_no_other_note(spaces):
     notes = [replace(STARTED, key=s, request=f"{s}/x", slice=s) for s in ("gone", "going", "vision")]
     eventually(lambda: _terminating(spaces, "vision-dev"), "a namespace in Terminating")
     try:
-        announce(spaces.api, notes, slices)
+        announce(spaces.api, notes, slices, Heard())
         assert len(events(spaces)) == 1
     finally:
         spaces.api.patch(f"{path}/stuck", [{"op": "remove", "path": "/metadata/finalizers"}])
 
 
-def test_what_the_server_refuses_is_raised_after_all_others_were_told(spaces):
-    bad = replace(STARTED, key="bad", reason="r" * 200)
-    with pytest.raises(Rejected):
-        announce(spaces.api, [bad, STARTED], SLICES)
+def test_a_note_that_the_server_always_refuses_is_dropped_and_told_once(spaces, caplog):
+    """It must not make all others be sent again in each cycle."""
+    bad, heard = replace(STARTED, key="bad", reason="r" * 200), Heard()
+    for _ in range(3):
+        announce(spaces.api, [bad, STARTED], SLICES, heard)
     assert [e["reason"] for e in events(spaces)] == ["GPRProvisioned"]
+    assert sum("note dropped key=bad" in r.message for r in caplog.records) == 1
+
+
+class Server:
+    """Takes events but for those of which `answers` has a refusal, by reason."""
+
+    def __init__(self, **answers):
+        self.answers, self.asked = answers, []
+
+    def create(self, path, body):
+        self.asked.append(body["reason"])
+        if (no := self.answers.get(body["reason"])) is not None:
+            raise no
+        return body
+
+
+RBAC = 'cluster east refused POST …: events is forbidden: User "egs" cannot create resource "events"'
+NOTES = [replace(STARTED, key=key, reason=key) for key in ("a", "b", "c")]
+
+
+@pytest.mark.parametrize(
+    ("no", "first", "then"),
+    [
+        pytest.param(Rejected(RBAC, 403), "ab", "b", id="no right: it stops, and begins there again"),
+        pytest.param(Rejected("who?", 401), "ab", "b", id="unknown to it: the same"),
+        pytest.param(Rejected("busy", 429), "ab", "b", id="busy: the same"),
+        pytest.param(Rejected("broken", 500), "abc", "b", id="in trouble with one: the others first"),
+    ],
+)
+def test_trouble_of_the_server_is_raised_and_what_was_told_is_not_told_again(no, first, then):
+    server, heard = Server(b=no), Heard()
+    for asked in (first, then, then):
+        server.asked.clear()
+        with pytest.raises(Rejected):
+            announce(server, NOTES, SLICES, heard)
+        assert "".join(server.asked) == asked
+    server.answers.clear()
+    announce(server, NOTES, SLICES, heard)
+    server.asked.clear()
+    announce(server, NOTES, SLICES, heard)
+    assert server.asked == []
+
+
+@pytest.mark.parametrize(
+    "no",
+    [
+        pytest.param(Rejected("invalid", 422), id="not as it should be"),
+        pytest.param(Rejected("exceeded quota: events", 403), id="against a quota"),
+        pytest.param(Rejected("denied by policy", 403), id="against a policy"),
+        pytest.param(Rejected("there already", 409), id="told before"),
+    ],
+)
+def test_what_is_refused_for_itself_holds_up_no_other_and_is_not_tried_again(no):
+    server, heard = Server(b=no), Heard()
+    for asked in ("abc", ""):
+        announce(server, NOTES, SLICES, heard)
+        assert "".join(server.asked) == asked
+        server.asked.clear()
+
+
+def test_what_is_remembered_is_bounded():
+    heard = Heard()
+    for i in range(MOST_HEARD + 3):
+        heard.add(str(i))
+    assert ("2" in heard, "3" in heard, str(MOST_HEARD + 2) in heard) == (False, True, True)
 
 
 def test_the_name_follows_from_the_key_alone():

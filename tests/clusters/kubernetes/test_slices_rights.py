@@ -15,6 +15,7 @@ from tests.clusters.kubernetes.tenants import (
     NET,
     NEWER,
     NOW,
+    OFFERED,
     RBAC,
     SECOND,
     as_user,
@@ -104,7 +105,7 @@ def recorded(plane: Plane, api) -> set[tuple[str, str, str]]:
 
 def lived(plane: Plane, slices: Slices) -> None:
     """A slice's whole life: made, adopted, quarrelled over, changed, and gone."""
-    namespace(plane, "old")
+    namespace(plane, "old", annotations=OFFERED)
     eventually(lambda: slices._spaces.find("old"), "the namespace")
     wanted = terms("vision", "vision", "old")
     assert slices.ensure(wanted, FIRST, NOW) == Done()

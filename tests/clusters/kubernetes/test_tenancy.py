@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from reconciler.clusters.kubernetes import tenancy
-from reconciler.clusters.kubernetes.repairs import LONGEST_PAUSE, Quarrel, repaired
+from reconciler.clusters.kubernetes.repairs import LONGEST_PAUSE, Quarrel, Quarrels, repaired
 from reconciler.clusters.kubernetes.spaces import is_protected
 from tests.clusters.kubernetes.tenants import BO, CY, NOW, SECOND, terms
 
@@ -133,6 +133,18 @@ def test_pauses_between_repairs(before, after, rests):
     """H13."""
     assert repaired(before, "a", NOW) == after
     assert after.rests_until - NOW == rests
+
+
+def test_a_quarrel_is_forgotten_when_its_object_was_left_in_peace_for_long():
+    """No process grows with all the objects that it ever wrote."""
+    quarrels = Quarrels()
+    for hours in range(48):
+        for times in range(3):
+            quarrels.repaired(f"object {hours}", "a", NOW + hours * HOUR + times * 5 * SECOND)
+    now = NOW + 47 * HOUR + 11 * SECOND
+    assert quarrels.rests_until("object 47", "a", now) == NOW + 47 * HOUR + 20 * SECOND
+    assert quarrels.rests_until("object 47", "b", now) is None
+    assert len(quarrels) < 5
 
 
 @pytest.mark.parametrize(
