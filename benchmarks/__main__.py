@@ -7,7 +7,14 @@ import platform
 import subprocess
 import sys
 
-PARTS = ("validation", "planner", "store", "growth")
+PARTS = (
+    "validation",
+    "planner",
+    "store",
+    "growth",
+    *(("kubernetes",) if os.environ.get("EGS_TEST_KUBE") else ()),
+)
+"""The last one needs a control plane, and is left out where none is named."""
 
 
 def main() -> None:

@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.clock import SystemClock
-from reconciler.clusters.kubernetes.admission import SERVED, AdmissionServer, NotAReviewError, answer
+from reconciler.clusters.kubernetes.admission import SECRETS, SERVED, AdmissionServer, NotAReviewError, answer
 from reconciler.clusters.kubernetes.api import Json
 from reconciler.clusters.kubernetes.certificates import Certificate, current
 from reconciler.clusters.kubernetes.names import AUTHOR
-from reconciler.clusters.kubernetes.policies import AUTHORS_PATH
+from reconciler.clusters.kubernetes.policies import AUTHORS_PATH, SECRETS_PATH
 from schemas.errors import Fault, UserError
 from tests.clusters.kubernetes.judged import PLACED, gpu_pod, pod
 
@@ -189,6 +189,9 @@ fields = st.sampled_from(
         "nodeName",
         "annotations",
         "username",
+        "name",
+        "type",
+        "data",
     ]
 )
 
@@ -197,8 +200,11 @@ fields = st.sampled_from(
     st.sampled_from(sorted(SERVED)), st.dictionaries(fields, values), st.sampled_from(["CREATE", "UPDATE"])
 )
 def test_no_body_makes_it_fall(path: str, spec: Json, operation: str) -> None:
-    about = {"resource": REQUESTS, "userInfo": spec} if path == AUTHORS_PATH else {}
-    item = {"spec": spec, "metadata": spec}
+    about = {
+        AUTHORS_PATH: {"resource": REQUESTS, "userInfo": spec},
+        SECRETS_PATH: {"resource": SECRETS},
+    }.get(path, {})
+    item = {"spec": spec, "metadata": spec, **spec}
     body = json.dumps(review(item, operation=operation, oldObject=item, **about)).encode()
     with contextlib.suppress(NotAReviewError):
         assert answer(path, body, slice_of)["response"]["allowed"] in {True, False}

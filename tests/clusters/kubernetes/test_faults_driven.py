@@ -24,7 +24,7 @@ from tests.clusters.kubernetes.living import (
     B,
     h100,
 )
-from tests.clusters.kubernetes.tenants import FIRST, NOW, namespace, pod
+from tests.clusters.kubernetes.tenants import FIRST, NOW, OFFERED, namespace, pod
 from tests.clusters.rig import placed
 from tests.support.faulty import Canned, lost
 from tests.support.kube import eventually, gpu_node
@@ -154,7 +154,7 @@ def test_a_watch_that_is_silent_makes_the_cluster_unreachable(site, monkeypatch)
 
 
 def test_a_namespace_stuck_in_terminating_says_why_and_others_go_on(site):
-    meta = {"finalizers": ["example.com/keeps"]}
+    meta = {"finalizers": ["example.com/keeps"], "annotations": OFFERED}
     namespace(site.plane, "stuck", **meta)
     eventually(lambda: site.driver._slices._spaces.find("stuck"), "the namespace")
     site.plane.api.delete("/api/v1/namespaces/stuck")

@@ -195,6 +195,8 @@ def test_a_slice_that_leaves_a_namespace_takes_nothing_of_the_next_one(kube, sli
     ensured(slices, terms("speech", "speech"))
     claim = slices._claims.get("vision")
     ensured(slices, terms("vision", "vision"))
+    kube.api.merge("/api/v1/namespaces/shared", {"metadata": {"annotations": OFFERED}})
+    eventually(lambda: slices._spaces.find("shared").offered, "the offer")
     ensured(slices, terms("speech", "speech", "shared"))
     slices._released("shared", claim)
     assert slices.differences((terms("speech", "speech", "shared"),), NOW) == ()
