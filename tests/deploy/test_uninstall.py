@@ -72,6 +72,11 @@ class World:
         finally:
             cluster.close()
 
+    def offer(self, namespace: str, project: str) -> None:
+        """The cluster's admin lets that project's slices have it."""
+        notes = {"egs.dev/adopt": project}
+        self.kube.api.merge(f"/api/v1/namespaces/{namespace}", {"metadata": {"annotations": notes}})
+
     def lend(self, project: str, node: str) -> None:
         """A request has a node, and another node is taken out for its health."""
         cluster = KubernetesCluster("east", spec("gpu-1", "gpu-2"), self.kube.connect(), Home(project))
@@ -96,7 +101,7 @@ def world(kube: Plane) -> World:
     cordoned["spec"] = {"unschedulable": True}
     for node in (theirs, gpu_node("gpu-2"), cordoned, cpu_node("cpu-1")):
         kube.api.create("/api/v1/nodes", node)
-    for name, project in (("vision-old", "default"), ("nlp-old", "other")):
+    for name, project in (("vision-old", "default"), ("nlp-old", "two")):
         meta = {"name": name, "annotations": {"egs.dev/adopt": project}}
         kube.api.create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
         work = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "work"}}
@@ -162,6 +167,7 @@ def test_by_force_nodes_come_back_as_they_were(world: World) -> None:
 
 def test_another_project_keeps_all_that_is_its_own(world: World) -> None:
     list(install(world.kube.api, FULL, world.place))
+    world.offer("vision-old", "one")
     world.run("one", "vision", "gpu-1")
     between = everything(world.kube.api)
     world.run("two", "nlp", "gpu-2")
@@ -171,6 +177,7 @@ def test_another_project_keeps_all_that_is_its_own(world: World) -> None:
 
 def test_which_project_is_meant_must_be_said_where_there_are_several(world: World) -> None:
     list(install(world.kube.api, FULL, world.place))
+    world.offer("vision-old", "one")
     world.run("one", "vision", "gpu-1")
     world.run("two", "nlp", "gpu-2")
     with pytest.raises(WrongUse, match="one, two"):
