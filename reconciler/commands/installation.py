@@ -81,7 +81,8 @@ def take_out(projects: tuple[str, ...], name: str, own: Own, *, is_sure: bool, f
     if not is_sure:
         about = f"of project {', '.join(projects)} " if projects else ""
         sentence = (
-            f"This takes marks, slices and admission objects {about}out of this cluster, then {name} itself."
+            f"This takes marks, slices and admission objects {about}out of this cluster, then {name} itself. "
+            "Namespaces that were made for slices go with all that is in them."
         )
         if not typer.confirm(f"{sentence} Go on?", err=True):
             raise NotAllowed("nothing was removed")

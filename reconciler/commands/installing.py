@@ -103,7 +103,8 @@ def uninstall(
     Example:
       egs uninstall --context east
 
-    People's namespaces and pods stay. What Helm installed is stopped, and left for `helm uninstall`.
+    Namespaces that were made for slices go with all that is in them; adopted ones stay. What Helm installed is
+    stopped, and left for `helm uninstall`.
     """
     from reconciler.commands.installation import Own, take_out
 

@@ -45,6 +45,8 @@ Json = dict[str, Any]
 PATIENCE_S = 120.0
 """Longest wait for pods to end and for namespaces to go; after it the command says what is left."""
 PAUSE_S = 0.2
+QUIET_S = 12.0
+"""A controller looks at what moved in a cluster within five seconds; twice that, and a little."""
 TRIES = 5
 NODES = "/api/v1/nodes"
 _OURS = f"{MANAGED_BY}={MANAGER}"
@@ -83,7 +85,7 @@ def uninstall(
 ) -> Iterator[str]:
     """Yields each thing that was done; where other projects are left, what serves them stays.
 
-    Raises UserError `NodesHeld` before anything is written.
+    Raises UserError `NodesHeld` before anything is written, and `StillManaged` before any namespace goes.
     """
     found = look(api)
     held = found.held(projects)
@@ -98,6 +100,8 @@ def uninstall(
         yield from _stopped(api, place)
     yield from _unguarded(api, projects, is_last=is_last)
     yield from _unmarked(api, found, {*projects, ""} if is_last else set(projects))
+    if found.nodes:
+        _stay_quiet(api, projects)
     for project in projects:
         yield from _slices_gone(api, place, project, clock)
     if is_last:
@@ -272,6 +276,14 @@ def helms(api: Api, place: Place) -> bool:
 
 def _is_helms(item: Json) -> bool:
     return (item["metadata"].get("labels") or {}).get(MANAGED_BY) == "Helm"
+
+
+def _stay_quiet(api: Api, projects: Sequence[str]) -> None:
+    """Marks can be put back, what is in a namespace cannot: whoever still drives this cluster shows by then."""
+    end = monotonic_s() + QUIET_S
+    while monotonic_s() < end:
+        _check_quiet(api, projects)
+        time.sleep(PAUSE_S)
 
 
 def _check_quiet(api: Api, projects: Sequence[str]) -> None:

@@ -17,6 +17,7 @@ from reconciler.clusters.kubernetes.names import MIG_BEFORE, MIG_CONFIG
 from reconciler.clusters.port import Done, LeaseRef, SliceTerms, Stamp
 from reconciler.commands.errors import WrongUse
 from reconciler.commands.installation import Own, take_out
+from reconciler.deploying import uninstall as uninstalling
 from reconciler.deploying.install import budgets_of, install
 from reconciler.deploying.naming import Place
 from reconciler.deploying.uninstall import look, uninstall
@@ -91,8 +92,9 @@ class World:
 
 
 @pytest.fixture
-def world(kube: Plane) -> World:
+def world(kube: Plane, monkeypatch: pytest.MonkeyPatch) -> World:
     """Two GPU nodes that bear other people's marks, and namespaces in which people work."""
+    monkeypatch.setattr(uninstalling, "QUIET_S", 0.5)  # nobody else drives this cluster
     theirs = gpu_node("gpu-1")
     theirs["spec"] = {"taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]}
     theirs["metadata"]["annotations"] = {"example.com/rack": "r7"}
@@ -163,6 +165,22 @@ def test_by_force_nodes_come_back_as_they_were(world: World) -> None:
     world.kube.api.merge("/api/v1/nodes/gpu-1", {"metadata": cut})
     world.uninstall("default", force=True)
     as_before(world.kube, before)
+
+
+def test_no_namespace_goes_while_a_controller_still_drives_the_cluster(world: World, monkeypatch) -> None:
+    """It would put back what can be put back, and people's work cannot."""
+    list(install(world.kube.api, FULL, world.place))
+    world.run("default", "vision", "gpu-1")
+    monkeypatch.setattr(uninstalling, "QUIET_S", 30.0)  # ended by what it meets
+    elsewhere = KubernetesCluster("east", spec("gpu-1"), world.kube.connect(), Home("default"))
+    monkeypatch.setattr(
+        uninstalling.time, "sleep", lambda _: elsewhere.ensure_fleet(Stamp(2, 1), SystemClock().now())
+    )
+    with pytest.raises(UserError) as caught:
+        list(uninstall(world.kube.api, world.place, ["default"], SystemClock()))
+    elsewhere.close()
+    assert caught.value.reason == "StillManaged"
+    assert "deletionTimestamp" not in world.kube.api.get("/api/v1/namespaces/vision-new")["metadata"]
 
 
 def test_another_project_keeps_all_that_is_its_own(world: World) -> None:
