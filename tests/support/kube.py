@@ -34,6 +34,8 @@ WHY_NEW = f"needs a control plane of 1.36 or newer: set {NEW} to tests/support/c
 FAST = Rate(qps=2000, burst=4000)
 KEPT = {"default", "kube-system", "kube-public", "kube-node-lease"}
 UP_S = 90
+AGGREGATED = "/apis/rbac.authorization.k8s.io/v1/clusterroles/admin"
+"""Its rules are put together by a controller, a moment after the start."""
 
 
 class Plane:
@@ -130,6 +132,7 @@ def control_plane(variable: str = "EGS_TEST_KUBE", why: str = WHY) -> Iterator[P
             )
             plane = Plane(Path(done.stdout.strip().splitlines()[-1]))
             eventually(lambda: plane.api.find("/api/v1/namespaces/default"), "the namespace default")
+            eventually(lambda: (plane.api.find(AGGREGATED) or {}).get("rules"), "its controllers at work")
             yield plane
         finally:
             subprocess.run([script, "wipe", folder], check=False, timeout=UP_S)
