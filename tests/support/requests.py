@@ -60,9 +60,18 @@ class Objects:
         body = {"apiVersion": "egs.dev/v1alpha1", "kind": "GPR", "metadata": meta, "spec": spec}
         there = self.api.find(f"{self.path}/{name}")
         if there is None:
-            return self.api.create(self.path, body)
+            return eventually(lambda: self._created(body), "the kind to be served everywhere")
         there["spec"] = spec
         return self.api.replace(f"{self.path}/{name}", there)
+
+    def _created(self, body: Json) -> Json | None:
+        """None while parts of the server, as its admission, do not know the new kind yet."""
+        try:
+            return self.api.create(self.path, body)
+        except Rejected as no:
+            if "There can be a delay" in str(no):
+                return None
+            raise
 
     def annotate(self, name: str, key: str, value: str) -> None:
         """As `kubectl annotate` does."""

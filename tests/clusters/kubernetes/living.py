@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import timedelta
+from uuid import uuid4
 
 from reconciler.clusters.kubernetes import certificates
 from reconciler.clusters.kubernetes.api import Api, Json
@@ -175,4 +176,4 @@ class Site:
 
     def touch(self, node: str) -> None:
         """Somebody else changes it."""
-        self.plane.api.merge(f"{NODES}/{node}", {"metadata": {"annotations": {"touched": str(id(object()))}}})
+        self.plane.api.merge(f"{NODES}/{node}", {"metadata": {"annotations": {"touched": uuid4().hex}}})
