@@ -10,6 +10,7 @@ import pytest
 
 from reconciler.clock import SystemClock
 from reconciler.clusters.kubernetes import certificates
+from reconciler.clusters.kubernetes.api import Api
 from reconciler.clusters.kubernetes.authors import author_webhooks
 from reconciler.clusters.kubernetes.driver import Home, KubernetesCluster
 from reconciler.clusters.kubernetes.features import ADMISSION
@@ -53,6 +54,12 @@ def spec(*nodes: str) -> ClusterSpec:
     return ClusterSpec.model_validate_json(
         json.dumps({"driver": "kubernetes", "mode": "manage", "pools": [pool], "shapes": shapes})
     ).model_copy(update={"admission": Admission(mode="webhook")})
+
+
+def has_all_pods(api: Api) -> bool:
+    """The controllers have made what an installation asks for; no kubelet runs it."""
+    found = list(api.items(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"))
+    return all(d["status"].get("replicas", 0) == d["spec"]["replicas"] for d in found)
 
 
 @dataclass
@@ -187,6 +194,7 @@ def test_another_project_keeps_all_that_is_its_own(world: World) -> None:
     list(install(world.kube.api, FULL, world.place))
     world.offer("vision-old", "one")
     world.run("one", "vision", "gpu-1")
+    eventually(lambda: has_all_pods(world.kube.api), "the pods of all that was installed")
     between = everything(world.kube.api)
     world.run("two", "nlp", "gpu-2")
     world.uninstall("two")
