@@ -29,6 +29,7 @@ from schemas.repository import Outcome, Repository
 from schemas.slice import Slice
 from schemas.status import TERMINAL
 from schemas.strictyaml import MAX_BYTES, Positions, locate
+from schemas.workspace import WorkspaceRequest
 
 MAX_DOCUMENTS = 200_000
 """Files of one change that are looked at; more is refused before anything is read."""
@@ -133,6 +134,7 @@ class Desired:
         if project is None or not isinstance(project.document, Project):
             raise UserError("main has no valid project.yaml yet; `egs init` writes one", "NoProject")
         clusters = {d.metadata.name: d.spec for d in self._all(Cluster)}
+        made = {d.metadata.name: d.as_slice().spec for d in self._all(WorkspaceRequest)}
         approvals: dict[str, tuple[Approval, ...]] = {}
         for word in self._all(Approval):
             key = f"{word.spec.slice}/{word.spec.gpr}"
@@ -141,7 +143,7 @@ class Desired:
             commit=self.commit or "",
             project=project.document.spec,
             clusters=clusters,
-            slices={d.metadata.name: d.spec for d in self._all(Slice)},
+            slices=made | {d.metadata.name: d.spec for d in self._all(Slice)},
             filed=self._filed,
             approvals=approvals,
             pools=manifest_pools(clusters),
@@ -222,7 +224,7 @@ class Desired:
             document = self._force[path].document
             needed = (
                 isinstance(document, Project)
-                or (isinstance(document, Slice) and document.metadata.name in slices)
+                or (isinstance(document, Slice | WorkspaceRequest) and document.metadata.name in slices)
                 or (isinstance(document, Cluster) and document.metadata.name in clusters)
             )
             if not needed:

@@ -12,13 +12,25 @@ from datetime import datetime
 from reconciler.clusters.port import Busy, CheckResult, ClusterView, Difference, LeaseRef, Stage
 from reconciler.events import Event
 from reconciler.settings import Settings
+from reconciler.trust.model import Word
 from scheduler.snapshot import Pool, PoolKey
 from schemas.approval import Approval
 from schemas.cluster import ClusterSpec
 from schemas.gpr import RequestSpec
 from schemas.project import ProjectSpec
 from schemas.slice import SliceSpec
-from schemas.status import AgentReport, Cause, GPRStatus, NodeRecord, UnmanagedNode, UsageRecord
+from schemas.status import (
+    AgentReport,
+    Cause,
+    GPRStatus,
+    NodeRecord,
+    Provenance,
+    SpentApproval,
+    TrustRecord,
+    UnmanagedNode,
+    UsageRecord,
+    WorkspaceRecord,
+)
 
 NodeKey = tuple[str, str]
 """(cluster, node)."""
@@ -47,6 +59,9 @@ class Facts:
     held_deletions: str = ""  # names the deletions that wait for an admin; empty: none do
     found: Mapping[PoolKey, tuple[str, ...]] = field(default_factory=dict)  # nodes of pools with a selector
     unmanaged: Mapping[str, tuple[UnmanagedNode, ...]] = field(default_factory=dict)  # by cluster
+    trust: TrustRecord | None = None  # how far main was judged; None: nothing is verified
+    spent: Mapping[str, tuple[SpentApproval, ...]] = field(default_factory=dict)  # by slice
+    workspaces: Mapping[str, WorkspaceRecord] = field(default_factory=dict)  # by name
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +70,9 @@ class Filed:
 
     spec: RequestSpec | None
     problem: str = ""
+    provenance: Provenance | None = (
+        None  # of the file as it is; None: nothing is verified, or it is as before
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +89,8 @@ class Wanted:
     manifests: Mapping[str, ClusterSpec] = field(default_factory=dict)  # clusters as their files say
     found: Mapping[PoolKey, tuple[str, ...]] = field(default_factory=dict)
     """Nodes of pools with a selector that `clusters` and `pools` have; see `reconciler.finding`."""
+    words: Mapping[str, tuple[Word, ...]] = field(default_factory=dict)
+    """Decisions about requests whose author was shown, by slice/gpr; see `reconciler.wording`."""
 
 
 @dataclass(frozen=True, slots=True)

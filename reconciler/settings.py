@@ -5,8 +5,39 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Literal
 
 from reconciler.credentials import Credentials
+from reconciler.trust.model import Level
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """Whom this process believes, and how others know it; docs/security.md explains each."""
+
+    level: Level = "none"
+    """What has to be shown of every change on main before it counts."""
+
+    folder: Path | None = None
+    """Folder with allowed_signers, revoked_keys and gpg/: keys kept outside of the repository."""
+
+    key: Path | None = None
+    """Private ed25519 key with which this process signs what it commits; None: it signs nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForgeAddress:
+    """Which forge has the repository."""
+
+    kind: Literal["github", "gitlab", "gitea"]
+    api: str
+    """URL of its API: https://api.github.com, https://forge.example.com/api/v4, …"""
+
+    repository: str
+    """owner/name, or a GitLab project's whole path."""
+
+    token: Path | None = None
+    """File with the token, read anew at every call; None: only what everybody may read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +91,9 @@ class Settings:
 
     namespace: str = "egs-system"
     """Namespace in every cluster, also the controller's own, for what belongs to no slice."""
+
+    trust: Trust = Trust()
+    """Whose word counts."""
+
+    forge: ForgeAddress | None = None
+    """The forge that has the repository; None: plain Git."""

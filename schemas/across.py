@@ -23,7 +23,9 @@ from schemas.view import (
     requests_key,
     slice_path,
     template_path,
+    workspace_path,
 )
+from schemas.workspace import WorkspaceRequest
 
 MAX_REQUESTS = 1000
 """Files in one slice's folder when the project, for want of a valid project.yaml, gives no number."""
@@ -60,6 +62,8 @@ def across(file: str, document: Document, view: View) -> Iterator[Finding]:
             yield from _of_gpr(file, document, view)
         case Slice():
             yield from _of_slice(file, document, view)
+        case WorkspaceRequest():
+            yield from _of_workspace(file, document, view)
         case GPRTemplate():
             yield from _of_clusters(file, document.spec.clusters or (), view)
         case Approval():
@@ -74,7 +78,7 @@ def _of_clusters(file: str, names: Iterable[str], view: View) -> Iterator[Findin
 
 def _of_gpr(file: str, gpr: GPR, view: View) -> Iterator[Finding]:
     slice_ = view.slice(gpr.spec.slice)
-    if slice_ is None and view.absent(slice_path(gpr.spec.slice)):
+    if slice_ is None and view.no_slice(gpr.spec.slice):
         yield Finding(file, "UnknownSlice", f"there is no slice {gpr.spec.slice}", ("spec", "slice"))
     spec = _resolved(file, gpr, view)
     if isinstance(spec, Finding):
@@ -211,7 +215,8 @@ def _of_slice(file: str, slice_: Slice, view: View) -> Iterator[Finding]:
     yield from _of_clusters(file, spec.clusters, view)
     for cluster in spec.clusters:
         for i, namespace in enumerate(spec.namespaces):
-            others = [path for path in view.parts(namespace_key(cluster, namespace)) if path != file]
+            claims = view.parts(namespace_key(cluster, namespace))
+            others = [path for path in claims if path not in (slice_path(name), workspace_path(name))]
             if others:
                 message = f"namespace {namespace} of cluster {cluster} is also claimed by {others[0]}"
                 yield Finding(file, "NamespaceTaken", message, ("spec", "namespaces", i))
@@ -222,6 +227,15 @@ def _of_slice(file: str, slice_: Slice, view: View) -> Iterator[Finding]:
     if count > most:
         message = f"slices/{name}/gprs holds {count} requests, at most {most} are allowed"
         yield Finding(file, "TooManyRequests", message)
+
+
+def _of_workspace(file: str, asked: WorkspaceRequest, view: View) -> Iterator[Finding]:
+    name = asked.metadata.name
+    if view.absent(slice_path(name)):
+        yield from _of_slice(file, asked.as_slice(), view)
+    else:
+        message = f"slice {name} has a file of its own, which counts instead"
+        yield Finding(file, "WorkspaceMade", message, ("metadata", "name"))
 
 
 def _of_slice_shapes(file: str, slice_: Slice, view: View) -> Iterator[Finding]:

@@ -50,6 +50,24 @@ class Document(Model):
     metadata: Annotated[Metadata, Field(description="Its name, and labels.")]
 
 
+PUBLIC_KEY = (
+    r"^((ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)|sk-ssh-ed25519@openssh\.com|"
+    r"sk-ecdsa-sha2-nistp256@openssh\.com) [A-Za-z0-9+/]{40,4000}={0,2}( [ -~]{0,200})?|gpg:[0-9A-F]{40})$"
+)
+"""A line of `ssh-keygen`'s .pub file, or the fingerprint of an OpenPGP key that the controller's keyring has."""
+
+PublicKey = Annotated[str, Field(pattern=PUBLIC_KEY)]
+
+
+class ForgeAccount(Model):
+    """Somebody's account on the forge. The number is what counts: names can be given up and taken by others."""
+
+    login: Annotated[
+        str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", description="Name of the account.")
+    ]
+    id: Annotated[int, Field(ge=1, le=2**53, description="Its number, as the forge's API tells it.")]
+
+
 class Person(Model):
     """Someone who may act here."""
 
@@ -68,6 +86,16 @@ class Person(Model):
             "in lower case, other characters as '-'."
         ),
     ] = None
+    forge: Annotated[
+        ForgeAccount | None, Field(description="Account by which pull requests and reviews name this person.")
+    ] = None
+    keys: Annotated[
+        tuple[PublicKey, ...],
+        Field(
+            max_length=20,
+            description="Keys this person signs with: lines of .pub files, or `gpg:` and a fingerprint of 40 digits.",
+        ),
+    ] = ()
 
     @property
     def handle(self) -> str:

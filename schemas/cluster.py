@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from schemas.base import Document, Model
+from schemas.base import Document, Model, PublicKey
 from schemas.units import Duration, Instant, Lasting, LongName, Name
 
 MAX_NODES = 100_000
@@ -272,6 +272,15 @@ class Admission(Model):
     ] = "Fail"
 
 
+class AgentKey(Model):
+    """The key of one agent, or one for all agents of the cluster."""
+
+    agent: Annotated[
+        LongName | Literal["*"], Field(description='Name of the agent, mostly its node\'s; "*": every agent.')
+    ]
+    key: Annotated[PublicKey, Field(description="A line of `ssh-keygen`'s .pub file.")]
+
+
 class ClusterSpec(Model):
     """One Kubernetes cluster, or a simulated one."""
 
@@ -322,6 +331,16 @@ class ClusterSpec(Model):
             raise ValueError(f"the pools together have more than {MAX_NODES} nodes")
         return self
 
+    agent_keys: Annotated[
+        tuple[AgentKey, ...],
+        Field(max_length=1000, description="Keys by which its agents sign their reports."),
+    ] = ()
+    applier_keys: Annotated[
+        tuple[PublicKey, ...],
+        Field(
+            max_length=20, description="Keys by which its applier signs what it reports; with access.pull."
+        ),
+    ] = ()
     cleared: Annotated[
         tuple[Cleared, ...], Field(max_length=1000, description="Nodes that people have mended.")
     ] = ()

@@ -18,6 +18,7 @@ ALWAYS_FREE = (
     "preemptible",
     "not_before",
     "start",
+    "move",
 )
 """Fields that may change at any time. Of a provisioned request, notBefore and start then have no effect."""
 

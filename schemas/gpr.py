@@ -28,6 +28,7 @@ OUTSIDE_DIGEST = (
     "idleTimeout",
     "model",
     "priority",
+    "move",
 )
 """Fields an approval does not bind; a priority above the slice's ceiling is bound all the same."""
 
@@ -127,6 +128,14 @@ class GPRSpec(Wish):
     extend: Annotated[
         Duration, Field(description="Total grace asked for, beyond duration; within the project's.")
     ] = timedelta()
+    move: Annotated[
+        int,
+        Field(
+            ge=-1000,
+            le=1000,
+            description="An admin's word on its place among requests of its priority: higher first.",
+        ),
+    ] = 0
     template: Annotated[Name | None, Field(description="Template that fills in what is absent here.")] = None
 
     @model_validator(mode="after")
@@ -173,6 +182,7 @@ class RequestSpec(Model):
     model: Annotated[ModelInfo, Field(description="What will run, for people.")] = ModelInfo()
     early_release: Annotated[bool, Field(description="End it now.")] = False
     extend: Annotated[Duration, Field(description="Total grace asked for.")] = timedelta()
+    move: Annotated[int, Field(description="Place among requests of its priority: higher first.")] = 0
 
     def digest(self, max_priority: int) -> str:
         """What an approval binds: `sha256:` over the canonical JSON of the spec without `OUTSIDE_DIGEST`."""

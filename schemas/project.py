@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from schemas.base import Document, Model, Person
-from schemas.units import Duration
+from schemas.cluster import Shape
+from schemas.units import Duration, Lasting
 
 
 class ProjectLimits(Model):
@@ -30,6 +31,42 @@ class ProjectLimits(Model):
     ] = 10
 
 
+class TwoAdminsAbove(Model):
+    """The amounts beyond which one admin's word is not enough."""
+
+    gpus: Annotated[
+        int | None, Field(ge=1, le=1_000_000, description="GPUs of all nodes together; absent: any.")
+    ] = None
+    nodes: Annotated[int | None, Field(ge=1, le=100_000, description="Nodes; absent: any.")] = None
+
+
+class ApprovalPolicy(Model):
+    """What waits for an admin beside quota and node limit, and whose word counts."""
+
+    duration: Annotated[
+        Lasting | None, Field(description="Requests that are to last longer wait for an admin.")
+    ] = None
+    priority: Annotated[
+        int | None, Field(ge=1, le=300, description="Requests of a higher priority wait for an admin.")
+    ] = None
+    gpu_hours: Annotated[
+        int | None, Field(ge=1, le=10**9, description="Requests for more GPU-hours in all wait for an admin.")
+    ] = None
+    gpu_shapes: Annotated[
+        tuple[Shape, ...],
+        Field(max_length=100, description="Requests that may get one of these wait for an admin."),
+    ] = ()
+    two_admins_above: Annotated[
+        TwoAdminsAbove | None, Field(description="Beyond these amounts two admins have to approve.")
+    ] = None
+    own_requests: Annotated[
+        bool,
+        Field(
+            description="Whether an admin's word counts for a request of their own: for teams with one admin."
+        ),
+    ] = False
+
+
 class ProjectSpec(Model):
     """What an admin decides for everybody."""
 
@@ -39,6 +76,13 @@ class ProjectSpec(Model):
         Field(min_length=1, max_length=200, description="Who may approve and change what members may not."),
     ]
     limits: Annotated[ProjectLimits, Field(description="Bounds for every slice.")] = ProjectLimits()
+    approval: Annotated[
+        ApprovalPolicy, Field(description="What waits for an admin, and whose word counts.")
+    ] = ApprovalPolicy()
+    changes: Annotated[
+        Literal["push", "pull-request"],
+        Field(description="How commands bring changes to main: straight, or as pull requests."),
+    ] = "push"
     max_extension: Annotated[
         Duration, Field(description="Total grace a running request may be extended by.")
     ] = timedelta(hours=1)

@@ -25,6 +25,7 @@ from schemas.project import Project
 from schemas.rules import severity_of
 from schemas.slice import Slice
 from schemas.strictyaml import Positions, Refused, load, locate
+from schemas.workspace import WorkspaceRequest
 
 REGULAR = 0o100644
 READER_VERSION = "1"
@@ -35,7 +36,6 @@ Reading = Document | tuple[Problem, ...]
 
 _NAME = "[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
 _FOLDERS = ("clusters/", "slices/", "templates/", "requests/", "approvals/")
-_REQUEST = re.compile(f"requests/{_NAME}[.]yaml")
 _HEAD = (("api_version", "apiVersion"), ("kind", "kind"))
 _WELCOME = ("README.md", ".gitkeep")
 """Files that may lie anywhere without a word."""
@@ -61,6 +61,7 @@ PATHS = (
     PathRule("Approval", "approvals/<slice>/<gpr>/<name>.yaml", Approval),
     PathRule("Cluster", "clusters/<name>.yaml", Cluster),
     PathRule("GPRTemplate", "templates/<name>.yaml", GPRTemplate),
+    PathRule("WorkspaceRequest", "requests/<name>.yaml", WorkspaceRequest),
     PathRule("Project", "project.yaml", Project),
 )
 _MATCHERS = tuple((rule, re.compile(rule.pattern)) for rule in PATHS)
@@ -151,9 +152,6 @@ def _misplaced(path: str, document: Any, names: dict[str, str]) -> list[Finding]
 
 
 def _no_document(path: str) -> tuple[Problem, ...]:
-    if _REQUEST.fullmatch(path):
-        message = "requests for workspaces do nothing in this release"
-        return (Finding(path, "KindNotYetInEffect", message).problem(None),)
     if not path.startswith(_FOLDERS) or path.rpartition("/")[2] in _WELCOME:
         return ()
     fix = "name it .yaml" if path.endswith(".yml") else None

@@ -25,7 +25,8 @@ from schemas.project import Project
 from schemas.reading import Reading
 from schemas.slice import Slice
 from schemas.strictyaml import Positions
-from schemas.view import PROJECT, Key, View, approvals_key, facts_of
+from schemas.view import PROJECT, Key, View, approvals_key, facts_of, slice_path
+from schemas.workspace import WorkspaceRequest
 
 Outcome = Reading | None
 """What became of one file; None: it is gone."""
@@ -77,8 +78,17 @@ class Repository:
 
     @property
     def slices(self) -> Mapping[str, Slice]:
-        """By name."""
-        return MappingProxyType(self._named[Slice])
+        """By name: those of their own files, and those that workspace requests make."""
+        asked = self._named[WorkspaceRequest]
+        if not asked:
+            return MappingProxyType(self._named[Slice])
+        made = {name: request.as_slice() for name, request in asked.items() if self.absent(slice_path(name))}
+        return MappingProxyType(made | self._named[Slice])
+
+    @property
+    def workspaces(self) -> Mapping[str, WorkspaceRequest]:
+        """Requests for slices, by name."""
+        return MappingProxyType(self._named[WorkspaceRequest])
 
     @property
     def templates(self) -> Mapping[str, GPRTemplate]:
@@ -187,6 +197,7 @@ class Repository:
 _NAMES: dict[type[Document], Callable[[Any], str | tuple[str, str]]] = {
     Cluster: lambda document: document.metadata.name,
     Slice: lambda document: document.metadata.name,
+    WorkspaceRequest: lambda document: document.metadata.name,
     GPRTemplate: lambda document: document.metadata.name,
     GPR: lambda document: (document.spec.slice, document.metadata.name),
 }

@@ -91,12 +91,6 @@ _DOCUMENT = (
         "The field is read and kept, and does nothing in this release.",
         "leave it, or delete it",
     ),
-    Rule(
-        "KindNotYetInEffect",
-        "notice",
-        "Documents of this kind do nothing in this release.",
-        "leave it, or delete it",
-    ),
 )
 
 _ACROSS = (
@@ -191,6 +185,12 @@ _ACROSS = (
     Rule("BadThresholds", "error", "clearTemperature is at most maxTemperature.", "lower clearTemperature"),
     Rule(
         "NamespaceTaken", "error", "A namespace of a cluster belongs to one slice.", "use another namespace"
+    ),
+    Rule(
+        "WorkspaceMade",
+        "notice",
+        "A request for a slice that has a file of its own does nothing.",
+        "delete the request",
     ),
     Rule(
         "TooManyRequests",

@@ -35,6 +35,12 @@ class SliceSpec(Model):
     members: Annotated[
         tuple[Person, ...], Field(min_length=1, max_length=1000, description="Who may file requests.")
     ]
+    owners: Annotated[
+        tuple[Person, ...],
+        Field(
+            max_length=100, description="Who may change its members and its description, and file requests."
+        ),
+    ] = ()
     clusters: Annotated[
         tuple[Name, ...],
         Field(min_length=1, max_length=100, description="Clusters it spans, in order of preference."),

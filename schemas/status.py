@@ -102,6 +102,16 @@ class Cost(Model):
     gpu_hours: Annotated[float, Field(description="GPU-hours held, all GPUs of each node.")]
 
 
+class Provenance(Model):
+    """Who stands behind the present content of a request's file; absent where nothing is verified."""
+
+    commit: Annotated[str, Field(description="Commit of main that brought it.")]
+    authors: Annotated[tuple[str, ...], Field(description="Addresses of those who wrote it, sorted.")] = ()
+    merged_by: Annotated[
+        str | None, Field(description="Address of the admin whose own signed merge brought it in.")
+    ] = None
+
+
 class ApprovalState(Model):
     """Why a request needs an admin, and what the admin said."""
 
@@ -109,7 +119,16 @@ class ApprovalState(Model):
     decision: Annotated[
         Literal["approve", "reject"] | None, Field(description="Absent: nobody has decided.")
     ] = None
-    by: Annotated[str, Field(description="Handle of the admin.")] = ""
+    by: Annotated[str, Field(description="Handle of the admin; of two, both with a comma.")] = ""
+    how: Annotated[
+        Literal["file", "signed", "forge", "merge"] | None,
+        Field(
+            description="What shows it: an unsigned file, a signature, a review on the forge, a signed merge."
+        ),
+    ] = None
+    ids: Annotated[
+        tuple[str, ...], Field(description="Names of the statements that count, so that none counts twice.")
+    ] = ()
     message: Annotated[str, Field(description="The admin's reason.")] = ""
     limit: Annotated[ApprovalLimit | None, Field(description="The most that was approved.")] = None
     at: Annotated[Instant | None, Field(description="When the decision was first seen.")] = None
@@ -161,6 +180,10 @@ class GPRStatus(Model):
         RequestSpec, Field(description="The request as last accepted, template expanded.")
     ]
     spec_digest: Annotated[str, Field(description="What an approval binds, of the accepted spec.")]
+    provenance: Annotated[
+        Provenance | None,
+        Field(description="Who stands behind the accepted spec; absent: nothing is verified."),
+    ] = None
 
 
 class GPRRecord(Document):
@@ -332,6 +355,64 @@ class ClusterState(Model):
     name: Annotated[str, Field(description="Name of the cluster.")]
     reachable: Annotated[bool, Field(description="Whether it answers.")]
     since: Annotated[Instant, Field(description="Since when that is so.")]
+
+
+class HeldChange(Model):
+    """A change on main that nobody with the right to it stands behind: what was authorised last counts instead."""
+
+    path: Annotated[str, Field(description="File.")]
+    authorised: Annotated[
+        str | None, Field(description="Git's id of the content that counts; absent: no file counts.")
+    ] = None
+    found: Annotated[str | None, Field(description="Git's id of what main has; absent: it was deleted.")] = (
+        None
+    )
+    commit: Annotated[str, Field(description="Commit of main that made the change.")]
+    rule: Annotated[str, Field(description="The rule that forbids it: a stable CamelCase word.")]
+    message: Annotated[str, Field(description="The same for people, with what to do.")]
+    since: Annotated[Instant, Field(description="When it was judged.")]
+
+
+class TrustRecord(Document):
+    """`trust.yaml` on the status branch: how far main was judged, and what of it does not count."""
+
+    kind: Annotated[Literal["Trust"], Field(description="Kind of document.")] = "Trust"
+    main: Annotated[str, Field(description="Commit of main up to which changes were judged.")]
+    held: Annotated[tuple[HeldChange, ...], Field(description="By path.")] = ()
+
+
+class SpentApproval(Model):
+    """A statement that never counts again."""
+
+    id: Annotated[str, Field(description="The statement's digest.")]
+    request: Annotated[str, Field(description="slice/name.")]
+    why: Annotated[Literal["consumed", "withdrawn"], Field(description="Used for a lease, or taken back.")]
+    until: Annotated[Instant, Field(description="When it would have ended anyway; then this row goes.")]
+
+
+class SpentRecord(Document):
+    """`approvals/<slice>.yaml` on the status branch: words that were used up or taken back."""
+
+    kind: Annotated[Literal["SpentApprovals"], Field(description="Kind of document.")] = "SpentApprovals"
+    spent: Annotated[tuple[SpentApproval, ...], Field(description="By id.")] = ()
+
+
+class WorkspacePhase(StrEnum):
+    """Where a workspace request is."""
+
+    PENDING_APPROVAL = "PendingApproval"
+    READY = "Ready"
+    SUPERSEDED = "Superseded"  # the slice has a file of its own
+    INVALID = "Invalid"
+
+
+class WorkspaceRecord(Document):
+    """`requests/<name>.yaml` on the status branch: what became of a workspace request."""
+
+    kind: Annotated[Literal["WorkspaceRequest"], Field(description="Kind of document.")] = "WorkspaceRequest"
+    phase: Annotated[WorkspacePhase, Field(description="Where it is.")]
+    message: Annotated[str, Field(description="What is so, and what the person does next.")]
+    since: Annotated[Instant, Field(description="Since when.")]
 
 
 class ControllerRecord(Document):

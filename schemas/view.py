@@ -11,6 +11,7 @@ from schemas.cluster import Cluster
 from schemas.gpr import GPR, GPRTemplate
 from schemas.project import Project
 from schemas.slice import Slice
+from schemas.workspace import WorkspaceRequest
 
 PROJECT = "project.yaml"
 
@@ -23,6 +24,11 @@ Kind = TypeVar("Kind", bound=Document)
 def slice_path(name: str) -> str:
     """Where a slice's document lies."""
     return f"slices/{name}/slice.yaml"
+
+
+def workspace_path(name: str) -> str:
+    """Where the request for a workspace lies."""
+    return f"requests/{name}.yaml"
 
 
 def gpr_path(slice_: str, name: str) -> str:
@@ -62,6 +68,8 @@ def facts_of(document: Document | None) -> frozenset[Key]:
             return frozenset({requests_key(document.spec.slice)})
         case Approval():
             return frozenset({approvals_key(document.spec.slice, document.spec.gpr)})
+        case WorkspaceRequest():
+            return facts_of(document.as_slice())
         case Slice():
             return frozenset(
                 namespace_key(cluster, namespace)
@@ -115,8 +123,15 @@ class View:
         return self.document(cluster_path(name), Cluster)
 
     def slice(self, name: str) -> Slice | None:
-        """A slice."""
-        return self.document(slice_path(name), Slice)
+        """A slice: of its own file, or as a workspace request makes it."""
+        if not self.absent(slice_path(name)):
+            return self.document(slice_path(name), Slice)
+        asked = self.document(workspace_path(name), WorkspaceRequest)
+        return None if asked is None else asked.as_slice()
+
+    def no_slice(self, name: str) -> bool:
+        """Whether neither a slice's file nor a request for one lies there."""
+        return self.absent(slice_path(name)) and self.absent(workspace_path(name))
 
     def template(self, name: str) -> GPRTemplate | None:
         """A template."""

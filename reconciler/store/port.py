@@ -10,7 +10,7 @@ slash-separated name inside a tree.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -59,6 +59,8 @@ class Commit:
     at: datetime
     message: str
     trailers: Mapping[str, str]
+    signature: str = ""  # as it stands in the commit, armoured; empty: unsigned
+    payload: bytes = b""  # what was signed: the commit without its signature; empty for an unsigned one
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,10 @@ class Draft:
     at: datetime
     base: str | None = None
     parent: str | None = None
+
+
+Sign = Callable[[bytes], str]
+"""Gives the armoured signature of a commit's bytes, as git's own header has it."""
 
 
 class Store(Protocol):

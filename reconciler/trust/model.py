@@ -1,0 +1,97 @@
+"""The words of trust, as values: evidence, who it shows, and what is refused.
+
+A `Voucher` is evidence that somebody stands behind some content; whom it shows is for an `Authority` to say, which
+knows the people of the base tree and the keys that the operator keeps outside of the repository.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, Protocol
+
+from schemas.approval import ApprovalLimit
+from schemas.status import HeldChange, Provenance
+
+Level = Literal["none", "signature", "forge", "both"]
+"""What has to be shown of a change: nothing (demonstrations), a signature, the forge's word, or each of both."""
+
+GIT = "git"
+"""Namespace of the signatures of commits, as git itself has it."""
+HEALTH = "egs-health"
+"""Namespace of the signatures of agents' reports."""
+CLUSTER_REPORT = "egs-cluster"
+"""Namespace of the signatures of appliers' reports."""
+
+CONTROLLER = "controller"
+"""Principal of the keys with which controllers sign the status branch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Voucher:
+    """Evidence that somebody stands behind content: exactly one of `key`, `account` and `email` is given.
+
+    `email` is what a service whose signature was checked says in its On-Behalf-Of trailer.
+    """
+
+    how: Literal["signature", "forge"]
+    key: str = ""  # as `sshsig` gives it: `ssh-ed25519 AAAA…`, or `gpg:` and the fingerprint
+    account: int = 0
+    email: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Somebody whose identity was shown, and what the base tree makes of them."""
+
+    email: str
+    is_admin: bool = False
+    owns: frozenset[str] = frozenset()  # slices
+    member_of: frozenset[str] = frozenset()  # slices, owned ones too
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """Why a change of a file does not count: a stable reason, and a sentence with what to do."""
+
+    path: str
+    rule: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """How far main was judged: everything up to `commit`, except what is held."""
+
+    commit: str
+    held: Mapping[str, HeldChange] = field(default_factory=dict)  # by path
+    provenance: Mapping[str, Provenance] = field(default_factory=dict)
+    """Of the requests' files that changed since the last judging, by path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A decision about a request whose author was shown; whether it covers the request is still to be asked."""
+
+    request: str  # slice/name
+    decision: Literal["approve", "reject"]
+    by: str  # handle of the admin
+    email: str
+    digest: str  # of the spec it is about
+    how: Literal["file", "signed", "forge", "merge"]
+    id: str  # names the statement, for ever
+    rule: Literal["request", "extension"] = "request"
+    limit: ApprovalLimit | None = None  # None: what is asked for at this digest
+    not_after: datetime | None = None
+    reason: str = ""
+
+
+class Verifier(Protocol):
+    """Checks signatures. No network; may run `ssh-keygen` or `gpg` with a time limit for what is not ed25519."""
+
+    def key_of(self, namespace: str, message: bytes, signature: str) -> str | None:
+        """The key whose valid signature of `message` this is, as `Voucher.key` has it; None for anything else.
+
+        Says nothing about whose key that is, or whether it counts.
+        """
