@@ -29,6 +29,9 @@ from reconciler.clock import Clock, SystemClock
 from reconciler.credentials import from_environment
 from reconciler.store.git import GitStore
 from reconciler.store.port import Store
+from reconciler.trust.machines import signing
+from reconciler.trust.options import OwnKey
+from reconciler.trust.sshsig import PrivateKey, read_private_key
 from schemas.errors import EgsError, UserError
 from schemas.units import LONG_NAME_PATTERN, LONGEST_NAME, NAME_PATTERN
 
@@ -67,19 +70,20 @@ DEFAULT_STATE = Path("~/.local/state/egs-agent")
 
 
 @app.command(epilog="Example: egs-agent once --repo ./fleet.git --cluster east --node h100-1")
-def once(
+def once(  # noqa: PLR0913 - the options of a command
     repo: Repo,
     cluster: ClusterName,
     node: NodeName,
     agent: AgentName = None,
     simulated: Simulated = None,
     state: State = DEFAULT_STATE,
+    key: OwnKey = None,
 ) -> None:
     """Read, judge and report once, and print the report.
 
     Exit 0: the node is fit; 1: it is not; 3: it could not be read or its report could not be pushed.
     """
-    settings = _settings(Settings(repo, cluster, node, agent or node, state, simulated))
+    settings = _settings(Settings(repo, cluster, node, agent or node, state, simulated, key=key))
     with _refusals_told(), closing(_store(settings)) as store:
         clock, who = SystemClock(), identity(settings)
         watched = watch(settings, store, who)
@@ -100,10 +104,11 @@ def run(  # noqa: PLR0913 - the options of a command
     simulated: Simulated = None,
     interval: Interval = 10,
     state: State = DEFAULT_STATE,
+    key: OwnKey = None,
 ) -> None:
     """Read, judge and report on change, until SIGTERM or Ctrl-C."""
     every = timedelta(seconds=interval)
-    settings = _settings(Settings(repo, cluster, node, agent or node, state, simulated, every))
+    settings = _settings(Settings(repo, cluster, node, agent or node, state, simulated, every, key=key))
     with _refusals_told(), closing(_store(settings)) as store:
         keep_watching(watch(settings, store, identity(settings)), every, SystemClock())
 
@@ -111,7 +116,7 @@ def run(  # noqa: PLR0913 - the options of a command
 def watch(settings: Settings, store: Store, who: Identity) -> Watch:
     """The parts of one agent, put together."""
     manifest = Manifest(store, settings.main_branch, who, settings.thresholds_every)
-    return Watch(_reader(settings), Reporter(store, who), manifest, who)
+    return Watch(_reader(settings), Reporter(store, who, _key(settings)), manifest, who)
 
 
 def identity(settings: Settings) -> Identity:
@@ -163,7 +168,12 @@ def _reader(settings: Settings) -> Reader:
 
 def _store(settings: Settings) -> GitStore:
     state = settings.state.expanduser() / settings.cluster / settings.agent
-    return GitStore(settings.repo, state / "mirror.git", credentials=settings.credentials)
+    sign = signing(_key(settings))
+    return GitStore(settings.repo, state / "mirror.git", credentials=settings.credentials, sign=sign)
+
+
+def _key(settings: Settings) -> PrivateKey | None:
+    return None if settings.key is None else read_private_key(settings.key)
 
 
 def _settings(settings: Settings) -> Settings:

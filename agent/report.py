@@ -2,6 +2,10 @@
 
 The branch `egs/agents/<cluster>/<agent>` has one writer and one file, so a push that finds somebody else's commit
 is an alarm, not a race. The last report is read back at the start: what held before a restart still holds.
+
+An agent with a key signs: a second file holds the signature of the report's bytes (SSHSIG, namespace egs-health), and
+of what lies on its branch it takes for its own only what it signed. What somebody else put there, set back or removed
+is written over as soon as it is seen.
 """
 
 from __future__ import annotations
@@ -9,13 +13,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from pydantic import ValidationError
 
 from agent.judge import GPU_COUNT_LOW, GpuVerdict, Verdict, kind_of
 from agent.xids import RECOVERY_ACTIONS
 from reconciler.store.port import Draft, Outcome, Person, Store
+from reconciler.trust.model import GIT, HEALTH
+from reconciler.trust.sshsig import PrivateKey
 from schemas.errors import Fault
 from schemas.reading import parse_to_json
 from schemas.status import AgentReport, GpuReport, NodeMetadata
@@ -25,6 +31,7 @@ from schemas.yamltext import dump
 log = logging.getLogger(__name__)
 
 PATH = "report.yaml"
+SIGNATURE = f"{PATH}.sig"
 MESSAGE_LINES = 4
 """A message names that many GPUs; the rest stand in the report's list."""
 
@@ -120,11 +127,14 @@ def tells_news(new: AgentReport, old: AgentReport | None) -> bool:
 class Reporter:
     """Reads and writes the agent's own branch."""
 
-    def __init__(self, store: Store, who: Identity) -> None:
+    def __init__(self, store: Store, who: Identity, key: PrivateKey | None = None) -> None:
+        """`store` signs commits with the same key, where there is one."""
         self._store = store
         self._who = who
+        self._key = key
         self._tip: str | None = None
         self._last: AgentReport | None = None
+        self._newest: datetime | None = None  # instant of the last report that is known to have been there
         self._settled = False  # True: `_tip` and `_last` are what the remote has
 
     def previous(self) -> Previous | None:
@@ -132,24 +142,37 @@ class Reporter:
         self._tip = self._store.fetch([self._who.branch]).get(self._who.branch)
         self._last = None if self._tip is None else self._read(self._tip)
         self._settled = True
+        if self._last is not None and self._newest is not None and self._last.at < self._newest:
+            self._last = None  # the branch was set back: what it says is to be said anew
         if self._tip is None or self._last is None:
             return None
-        boot = self._store.commit(self._tip).trailers.get("Boot", "")
+        self._newest = self._last.at
+        boot = self._boot(self._tip)
         return Previous(self._last, rebooted=bool(boot and self._who.boot) and boot != self._who.boot)
+
+    def _boot(self, tip: str) -> str:
+        """In which life of the machine the tip was written; empty: not known, or not by us."""
+        commit = self._store.commit(tip)
+        if self._key is not None and self._key.sign(GIT, commit.payload) != commit.signature:
+            return ""
+        return commit.trailers.get("Boot", "")
 
     def publish(self, report: AgentReport) -> Outcome | None:
         """Push the report if it tells news; None when it does not.
 
-        Anything but `COMMITTED` is settled by reading the branch before the next attempt, which is the next call.
+        Anything but `COMMITTED` is settled by reading the branch before the next attempt, which is the next call; so
+        is a tip that another fetch has shown. Reports are dated in their order, whatever the clock does.
         """
-        if not self._settled:
+        if not self._settled or self._store.tips().get(self._who.branch) != self._tip:
             self.previous()
         if not tells_news(report, self._last):
             return None
+        if self._newest is not None and report.at <= self._newest:
+            report = report.model_copy(update={"at": self._newest + timedelta(seconds=1)})
         oid = self._store.write(self._draft(report))
         outcome = self._store.push(self._who.branch, oid, self._tip)
         if outcome is Outcome.COMMITTED:
-            self._tip, self._last = oid, report
+            self._tip, self._last, self._newest = oid, report, report.at
             log.info(
                 "report written branch=%s healthy=%s reason=%s",
                 self._who.branch,
@@ -172,8 +195,10 @@ class Reporter:
     def _draft(self, report: AgentReport) -> Draft:
         state = "healthy" if report.healthy else f"unhealthy: {report.reason}"
         trailers = f"Writer: {self._who.writer}\n" + (f"Boot: {self._who.boot}\n" if self._who.boot else "")
+        text = as_text(report)
+        signed = {} if self._key is None else {SIGNATURE: self._key.sign(HEALTH, text).encode("ascii")}
         return Draft(
-            changes={PATH: as_text(report)},
+            changes={PATH: text, **signed},
             message=f"{report.node} is {state}\n\n{trailers}",
             author=Person(f"egs-agent {self._who.agent}", "egs-agent@egs.invalid"),
             at=report.at,
@@ -183,11 +208,22 @@ class Reporter:
 
     def _read(self, tip: str) -> AgentReport | None:
         data = self._store.read_path(tip, PATH)
+        if data is not None and not self._is_own(tip, data):
+            log.error(
+                "last report is not signed by this agent branch=%s act=protect-the-branch", self._who.branch
+            )
+            return None
         try:
             return None if data is None else from_text(data)
         except Fault as error:
             log.warning("last report not readable branch=%s error=%s", self._who.branch, error)
             return None
+
+    def _is_own(self, tip: str, data: bytes) -> bool:
+        """Whether it bears our signature, which is always the same for the same bytes."""
+        if self._key is None:
+            return True
+        return self._store.read_path(tip, SIGNATURE) == self._key.sign(HEALTH, data).encode("ascii")
 
 
 def as_text(report: AgentReport) -> bytes:

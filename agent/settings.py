@@ -43,5 +43,8 @@ class Settings:
     main_branch: str = "main"
     """Branch that people write."""
 
+    key: Path | None = None
+    """Private ed25519 key with which this agent signs its reports; None: it signs nothing."""
+
     credentials: Credentials | None = None
     """Files that open the repository, from the variables EGS_GIT_…; they are read anew at every call of git."""

@@ -54,7 +54,8 @@ class Manifest:
     def _fetched(self) -> Orders | None:
         path = f"clusters/{self._who.cluster}.yaml"
         try:
-            tip = self._store.fetch([self._branch]).get(self._branch)
+            # The agent's own branch too: what somebody else did to it is seen so, and written over.
+            tip = self._store.fetch([self._branch, self._who.branch]).get(self._branch)
             data = None if tip is None else self._store.read_path(tip, path)
         except Fault as error:
             log.warning("thresholds not fetched path=%s error=%s", path, error)

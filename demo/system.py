@@ -7,13 +7,11 @@ and the agents as they run anywhere; only the clusters are simulated and the clo
 from __future__ import annotations
 
 import logging
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from subprocess import run
 
 from agent.report import Identity, Reporter
 from agent.simulated import SimulatedReader
@@ -26,6 +24,7 @@ from reconciler.status import events_from, request_path, request_status
 from reconciler.store.cache import DocumentCache
 from reconciler.store.git import GitStore
 from reconciler.store.port import Draft, Outcome, Person
+from reconciler.store.process import as_person
 from schemas.cluster import ClusterSpec
 from schemas.errors import Fault, UserError
 from schemas.reading import READER_VERSION
@@ -78,11 +77,11 @@ class System:
     def create(self, now: datetime) -> None:
         """A fresh repository with the example on main."""
         self.root.mkdir(parents=True, exist_ok=True)
-        git = shutil.which("git")
-        if git is None:
-            raise UserError("git is not installed; install it and try again", "NoGit")
-        command = [git, "init", "--quiet", "--bare", "--initial-branch=main", str(self.repository)]
-        run(command, check=True)  # noqa: S603 - fixed words and a path of our own
+        made = as_person(
+            ["init", "--quiet", "--bare", "--initial-branch=main", self.repository.name], self.root
+        )
+        if made.code != 0:
+            raise Fault(f"git init failed: {made.error}", "GitFailed")
         self.push(example_files(), "The department's fleet", Person("Ada", "ada@example.com"), now)
 
     def push(self, files: Mapping[str, bytes | None], message: str, author: Person, now: datetime) -> None:

@@ -19,8 +19,9 @@ from agent import settings as agent_settings
 from reconciler import door as reconciler_door
 from reconciler import settings as reconciler_settings
 from scheduler.lifecycle import diagram
-from schemas import approval, cluster, gpr, project, slice, status
+from schemas import approval, cluster, gpr, project, slice, status, workspace
 from schemas.base import Model
+from schemas.jsonschemas import AsWritten
 from schemas.rules import RULES
 
 MODELS: dict[str, type[Model]] = {
@@ -37,7 +38,18 @@ MODELS: dict[str, type[Model]] = {
     "Schedule": status.Schedule,
     "Usage": status.UsageRecord,
     "Controller": status.ControllerRecord,
+    "Trust": status.TrustRecord,
+    "SpentApprovals": status.SpentRecord,
+    "WorkspaceRequest": workspace.WorkspaceRequestSpec,
+    "WorkspaceRecord": status.WorkspaceRecord,
     "AgentReport": status.AgentReport,
+}
+SETTINGS: dict[str, type[object]] = {
+    "controller": reconciler_settings.Settings,
+    "trust": reconciler_settings.Trust,
+    "forge": reconciler_settings.ForgeAddress,
+    "door": reconciler_door.DoorSettings,
+    "agent": agent_settings.Settings,
 }
 _MARKED = re.compile(r"(<!-- (fields: \w+|settings: \w+|rules|phases) -->\n).*?(<!-- end -->)", re.DOTALL)
 _BOUNDS = (
@@ -53,7 +65,7 @@ _BOUNDS = (
 
 def field_table(model: type[Model]) -> str:
     """Every field of a document's spec, nested ones by their path: type, default, bounds, meaning."""
-    schema = model.model_json_schema(by_alias=True)
+    schema = model.model_json_schema(by_alias=True, schema_generator=AsWritten)
     rows = ["| field | type | default | bounds | meaning |", "| --- | --- | --- | --- | --- |"]
     rows += [" | ".join(("| `" + path + "`", *cells)) + " |" for path, *cells in _rows(schema, schema, "")]
     return "\n".join(rows) + "\n"
@@ -71,9 +83,10 @@ def phases() -> str:
     return f"```mermaid\n{diagram()}```\n"
 
 
-def settings_table(module: object) -> str:
+def settings_table(settings: type[object]) -> str:
     """Every setting with its default and the sentence that follows it in the code."""
-    body = next(n for n in ast.parse(inspect.getsource(module)).body if isinstance(n, ast.ClassDef)).body  # type: ignore[arg-type]
+    tree = ast.parse(inspect.getsource(settings)).body[0]
+    body = tree.body if isinstance(tree, ast.ClassDef) else []
     rows = ["| setting | default | meaning |", "| --- | --- | --- |"]
     for field, text in itertools.pairwise(body):
         if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
@@ -152,9 +165,7 @@ def _one_line(text: str) -> str:
 
 TABLES: dict[str, Callable[[str], str]] = {
     "fields": lambda kind: field_table(MODELS[kind]),
-    "settings": lambda name: settings_table(
-        {"controller": reconciler_settings, "door": reconciler_door, "agent": agent_settings}[name]
-    ),
+    "settings": lambda name: settings_table(SETTINGS[name]),
     "rules": lambda _: rule_table(),
     "phases": lambda _: phases(),
 }

@@ -30,6 +30,7 @@ from reconciler.settings import Settings
 from reconciler.store.cache import DocumentCache
 from reconciler.store.port import Store
 from reconciler.terms import assigned, terms_in
+from reconciler.trust.machines import Machines
 from reconciler.world import at
 from schemas.cluster import ClusterSpec
 from schemas.errors import EgsError, Fault, UserError
@@ -77,12 +78,17 @@ class Applier:
         writer: str,
         *,
         may_act: Callable[[], bool] = lambda: True,
+        machines: Machines | None = None,
     ) -> None:
-        """`driver_of` opens the cluster from inside; `may_act` is the election's word, where there is one."""
+        """`driver_of` opens the cluster from inside; `may_act` is the election's word, where there is one.
+
+        `machines` tells controllers and appliers by their signatures; None: whoever can push is believed.
+        """
         self._store, self._cluster, self._settings = store, cluster, settings
         self._driver_of, self._may_act = driver_of, may_act
-        self._committed = Committed(store, cache, settings, writer)
-        self._bulletin = Bulletin(store, cluster, settings, writer)
+        believes = None if machines is None else machines.controllers()
+        self._committed = Committed(store, cache, settings, writer, believes=believes)
+        self._bulletin = Bulletin(store, cluster, settings, writer, machines)
         self._is_elected = False
         self._driver: tuple[ClusterSpec, ClusterDriver] | None = None
         self._troubles, self._drift, self._board = Troubles(), Drift(), Noticeboard()

@@ -1,21 +1,39 @@
 """Whether a waiting request needs an admin's word, and whether it has it. Pure.
 
-In force is an unsigned Approval by an admin the Project lists, for exactly this content, not past its end and
-within its limit. A policy that changed re-judges whoever waits; who holds nodes keeps his terms.
+What counts as somebody's word is decided in `reconciler.wording`; here it is asked whether the words there are cover
+the request: this very content, not past their end, within their limits, and of two admins where that much is held.
+A policy that changed re-judges whoever waits; who holds nodes keeps his terms.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
+from itertools import combinations
 
 from reconciler.conditions import with_slip, without_promise
 from reconciler.events import Event, Told
-from reconciler.facts import Scene, Turn
-from scheduler.fit import approval_reasons, candidate_pools, limit_violations, usable_pools
+from reconciler.facts import Scene, Turn, Wanted
+from reconciler.trust.model import Word
+from scheduler.fit import approval_reasons, candidate_pools, largest_hold, limit_violations, usable_pools
 from scheduler.lifecycle import Event as Move
 from scheduler.lifecycle import advance
-from schemas.approval import Approval
+from schemas.approval import ApprovalLimit
+from schemas.fit import free_priority
+from schemas.gpr import RequestSpec
 from schemas.status import WAITING, ApprovalState, Cause, GPRStatus, Phase
+
+MOST_DOUBTS = 3
+"""Sentences on words that do not count, in one message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """Words that are enough together, and the most that they let the request hold."""
+
+    words: tuple[Word, ...]
+    limit: ApprovalLimit
 
 
 def approval_turn(key: str, status: GPRStatus, scene: Scene) -> Turn:
@@ -23,43 +41,83 @@ def approval_turn(key: str, status: GPRStatus, scene: Scene) -> Turn:
     if status.phase not in WAITING or status.accepted_spec.slice not in scene.wanted.slices:
         return Turn(status)
     words = standing_words(key, status, scene)
-    rejection = next((word for word in words if word.spec.decision == "reject"), None)
+    rejection = next((word for word in words if word.decision == "reject"), None)
     if rejection is not None:
         return _rejected(key, status, rejection, scene.now)
     reasons = needed_reasons(status, scene)
-    approval = next((w for w in words if w.spec.decision == "approve" and is_enough(w, status, scene)), None)
-    if reasons and approval is None:
-        return _pending(key, status, reasons, scene)
-    return _queued(key, status, reasons, approval, scene.now)
+    if not reasons:
+        return _queued(key, status, (), None, scene.now)
+    status = _bound_anew(status, scene)
+    words = tuple(word for word in standing_words(key, status, scene) if word.decision == "approve")
+    consent = consent_of(words, status.accepted_spec, scene.wanted)
+    if consent is None:
+        return _pending(key, status, (reasons, words), scene)
+    return _queued(key, status, reasons, consent, scene.now)
 
 
-def standing_words(key: str, status: GPRStatus, scene: Scene) -> tuple[Approval, ...]:
-    """Decisions on this request that count now, by the approver's name."""
-    admins = {person.handle for person in scene.wanted.project.admins}
+def standing_words(key: str, status: GPRStatus, scene: Scene) -> tuple[Word, ...]:
+    """Decisions on this request as it reads now, in the order of their authors' names."""
     return tuple(
         word
-        for word in sorted(scene.wanted.approvals.get(key, ()), key=lambda w: w.metadata.name)
-        if word.metadata.name in admins
-        and word.spec.spec_digest == status.spec_digest
-        and (word.spec.not_after is None or scene.now < word.spec.not_after)
+        for word in sorted(scene.wanted.words.get(key, ()), key=lambda w: (w.by, w.id))
+        if word.rule == "request"
+        and word.digest == status.spec_digest
+        and (word.not_after is None or scene.now < word.not_after)
     )
 
 
-def is_enough(word: Approval, status: GPRStatus, scene: Scene) -> bool:
-    """True when an approval's limit covers the request in at least one pool that fits it."""
+def _bound_anew(status: GPRStatus, scene: Scene) -> GPRStatus:
+    """With the digest that words must have by the present policy: it says from which priority on that is bound."""
     spec, wanted = status.accepted_spec, scene.wanted
-    slice_, limit = wanted.slices[spec.slice], word.spec.limit
-    if limit is None or limit.nodes < spec.nodes:
+    digest = spec.digest(free_priority(wanted.slices[spec.slice], wanted.project))
+    return status if digest == status.spec_digest else status.model_copy(update={"spec_digest": digest})
+
+
+# -- what is enough --------------------------------------------------------------------------------------------------
+
+
+def consent_of(words: tuple[Word, ...], spec: RequestSpec, wanted: Wanted) -> Consent | None:
+    """The first of these words, or two of them, that cover the request in at least one pool that fits it."""
+    return next((c for c in _consents(words, spec, wanted) if _is_enough(c.limit, spec, wanted)), None)
+
+
+def _consents(words: tuple[Word, ...], spec: RequestSpec, wanted: Wanted) -> Iterator[Consent]:
+    """Two admins' words before one's, where the project has a second threshold: they reach further."""
+    above = wanted.project.approval.two_admins_above
+    limits = {word.id: word.limit or _as_asked(spec, wanted) for word in words}
+    if above is None:
+        yield from (Consent((word,), limits[word.id]) for word in words)
+        return
+    for one, other in combinations(words, 2):
+        if one.email.lower() != other.email.lower():
+            yield Consent((one, other), _least(limits[one.id], limits[other.id]))
+    for word in words:
+        limit = limits[word.id]
+        gpus, nodes = above.gpus or limit.gpus, above.nodes or limit.nodes
+        yield Consent((word,), _least(limit, ApprovalLimit(gpus=gpus, nodes=nodes)))
+
+
+def _least(one: ApprovalLimit, other: ApprovalLimit) -> ApprovalLimit:
+    return ApprovalLimit(gpus=min(one.gpus, other.gpus), nodes=min(one.nodes, other.nodes))
+
+
+def _as_asked(spec: RequestSpec, wanted: Wanted) -> ApprovalLimit:
+    """Of a word about content as a whole: whatever that content asks for."""
+    return largest_hold(spec, wanted.slices[spec.slice], wanted.pools)
+
+
+def _is_enough(limit: ApprovalLimit, spec: RequestSpec, wanted: Wanted) -> bool:
+    slice_ = wanted.slices[spec.slice]
+    if limit.nodes < spec.nodes:
         return False
     fitting = candidate_pools(spec, slice_, wanted.pools)
-    return not fitting or bool(usable_pools(spec, slice_, wanted.project.limits, wanted.pools, limit))
+    return not fitting or bool(usable_pools(spec, slice_, wanted.project, wanted.pools, limit))
 
 
 def needed_reasons(status: GPRStatus, scene: Scene) -> tuple[str, ...]:
-    """Why an admin must approve this request: QuotaExceeded, NodeLimitExceeded, LimitExceeded; () if nothing."""
-    spec = status.accepted_spec
-    slice_ = scene.wanted.slices[spec.slice]
-    needs = approval_reasons(spec, slice_, scene.wanted.project.limits, scene.wanted.pools)
+    """Why an admin must approve this request, as `schemas.fit` lists it; () if nothing."""
+    spec, wanted = status.accepted_spec, scene.wanted
+    needs = approval_reasons(spec, wanted.slices[spec.slice], wanted.project, wanted.pools)
     return tuple(need.reason for need in needs)
 
 
@@ -71,21 +129,47 @@ def hard_violations(status: GPRStatus, scene: Scene) -> tuple[str, ...]:
     return tuple(violation.message for violation in limit_violations(status.accepted_spec, slice_))
 
 
-def _pending(key: str, status: GPRStatus, reasons: tuple[str, ...], scene: Scene) -> Turn:
-    if status.phase is Phase.PENDING_APPROVAL:
-        return Turn(status)
+# -- what becomes of the request -------------------------------------------------------------------------------------
+
+
+def _pending(
+    key: str, status: GPRStatus, found: tuple[tuple[str, ...], tuple[Word, ...]], scene: Scene
+) -> Turn:
+    """Waiting for a word. Those that are there and not enough are shown, so that each is known as used."""
+    reasons, words = found
     why = " and ".join(reasons)
+    doubts = [*_too_little(words), *scene.wanted.doubts.get(key, ())][:MOST_DOUBTS]
+    update = {
+        "reason": "NeedsApproval",
+        "message": "; ".join((f"{why}: an admin approves it with `egs approve {key}`", *doubts)),
+        "approval": _shown(reasons, words),
+    }
+    if status.phase is Phase.PENDING_APPROVAL:
+        return Turn(status.model_copy(update=update))  # what is missing may be another thing now
     slipped, told = _without_start(key, status, scene.now)
     pending = without_promise(slipped).model_copy(
-        update={
-            "phase": advance(status.phase, Move.WITHHOLD),
-            "reason": "NeedsApproval",
-            "message": f"{why}: an admin approves it with `egs approve {key}`",
-            "approval": ApprovalState(reasons=reasons),
-        }
+        update={**update, "phase": advance(status.phase, Move.WITHHOLD)}
     )
     waits = Event(scene.now, Told.PENDING_APPROVAL, f"{key} waits for approval: {why}", key)
     return Turn(pending, (*told, waits))
+
+
+def _shown(reasons: tuple[str, ...], words: tuple[Word, ...]) -> ApprovalState:
+    if not words:
+        return ApprovalState(reasons=reasons)
+    return ApprovalState(reasons=reasons, by=_names(words), how=words[0].how, ids=_ids(words))
+
+
+def _too_little(words: tuple[Word, ...]) -> tuple[str, ...]:
+    if not words:
+        return ()
+    one = len(words) == 1
+    return (
+        f"the approval of {_names(words)} is not enough: its limit is below what is asked for, or it takes "
+        "a second admin"
+        if one
+        else f"the approvals of {_names(words)} are not enough: their limits are below what is asked for",
+    )
 
 
 def _without_start(key: str, status: GPRStatus, now: datetime) -> tuple[GPRStatus, tuple[Event, ...]]:
@@ -98,10 +182,10 @@ def _without_start(key: str, status: GPRStatus, now: datetime) -> tuple[GPRStatu
 
 
 def _queued(
-    key: str, status: GPRStatus, reasons: tuple[str, ...], approval: Approval | None, now: datetime
+    key: str, status: GPRStatus, reasons: tuple[str, ...], consent: Consent | None, now: datetime
 ) -> Turn:
-    """In the queue, with the word that let it in: its limit says which pools may serve."""
-    word = _recorded(status, reasons, approval, now) if reasons else None
+    """In the queue, with the words that let it in: their limit says which pools may serve."""
+    word = None if consent is None else _recorded(status, reasons, consent, now)
     if status.phase is Phase.QUEUED and word == status.approval:
         return Turn(status)
     queued = status.model_copy(update={"approval": word})
@@ -114,34 +198,42 @@ def _queued(
     return Turn(queued, (Event(now, Told.APPROVED, what, key),), (Cause.APPROVED, key))
 
 
-def _recorded(
-    status: GPRStatus, reasons: tuple[str, ...], approval: Approval | None, now: datetime
-) -> ApprovalState | None:
-    """The approval as the status shows it; one that is recorded already keeps its time."""
-    if approval is None:
-        return None
+def _recorded(status: GPRStatus, reasons: tuple[str, ...], consent: Consent, now: datetime) -> ApprovalState:
+    """The words as the status shows them; what is recorded already keeps its time."""
+    words = consent.words
     word = ApprovalState(
         reasons=reasons,
         decision="approve",
-        by=approval.metadata.name,
-        message=approval.spec.reason,
-        limit=approval.spec.limit,
+        by=_names(words),
+        how=words[0].how,
+        ids=_ids(words),
+        message="; ".join(word.reason for word in words if word.reason),
+        limit=consent.limit,
         at=now,
     )
     known = status.approval
     return known if known is not None and known.model_copy(update={"at": now}) == word else word
 
 
-def _rejected(key: str, status: GPRStatus, word: Approval, now: datetime) -> Turn:
-    by, why = word.metadata.name, word.spec.reason or "no reason given"
+def _names(words: tuple[Word, ...]) -> str:
+    return ", ".join(dict.fromkeys(word.by for word in words))
+
+
+def _ids(words: tuple[Word, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(word.id for word in words))
+
+
+def _rejected(key: str, status: GPRStatus, word: Word, now: datetime) -> Turn:
+    by, why = word.by, word.reason or "no reason given"
     queued = status.phase is Phase.QUEUED  # a word against it counts also where none was needed
     pending = advance(status.phase, Move.WITHHOLD) if queued else status.phase
+    told = ApprovalState(decision="reject", by=by, how=word.how, ids=(word.id,), message=why, at=now)
     rejected = without_promise(status).model_copy(
         update={
             "phase": advance(pending, Move.REJECT),
             "reason": "Rejected",
             "message": f"rejected by {by}: {why}",
-            "approval": ApprovalState(decision="reject", by=by, message=why, at=now),
+            "approval": told,
         }
     )
     return Turn(rejected, (Event(now, Told.REJECTED, f"{key} was rejected by {by}: {why}", key),))

@@ -1,4 +1,7 @@
-"""The status branch as this controller has it: facts in, commits out, under a term that fences others off."""
+"""The status branch as this controller has it: facts in, commits out, under a term that fences others off.
+
+Where controllers sign, facts are those of the last commit that a controller signed, whatever lies on top of it.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,7 @@ from reconciler.status import (
     request_file,
     request_path,
 )
+from reconciler.store.believing import Believes
 from reconciler.store.port import REGULAR_MODE, Entry, Outcome, Person, Store
 from reconciler.store.trailers import parse_stamp
 from reconciler.store.turns import WriterSettings
@@ -74,11 +78,15 @@ class StatusBranch:
     (`is_current` is False). Nothing is written until `reload` has read them.
     """
 
-    def __init__(self, store: Store, settings: Settings, writer: str) -> None:
+    def __init__(
+        self, store: Store, settings: Settings, writer: str, believes: Believes | None = None
+    ) -> None:
+        """`believes` tells commits of controllers by their signatures; None: every commit counts."""
         self._store = store
         self._branch = settings.status_branch
         budget = WriterSettings(pushes_per_minute=settings.pushes_per_minute)
-        self._writer = BranchWriter(store, self._branch, writer, AUTHOR, budget)
+        self._writer = BranchWriter(store, self._branch, writer, AUTHOR, budget, believes=believes)
+        self._belief = self._writer.belief
         self._tip: str | None = None  # the commit that `facts` are of
         self._read: tuple[_Tree, Loaded] | None = None  # the tip that was read last
         self._unread: frozenset[str] = frozenset()  # request files that wait to be written anew
@@ -117,9 +125,21 @@ class StatusBranch:
         """True when the remote has the branch, as of the last fetch."""
         return self._branch in self._store.tips()
 
+    def counting(self) -> str | None:
+        """The commit that counts, as of the last fetch: mostly the tip. None: there is none."""
+        return self._belief.newest(self._store.tips().get(self._branch))
+
+    def complaint(self) -> str | None:
+        """What is wrong with the branch's tip, as of the last fetch; None: nothing."""
+        return self._belief.complaint(self._store.tips().get(self._branch))
+
+    def adopt(self) -> None:
+        """A person says that the branch counts as it is, by whomever it was written."""
+        self._belief.adopt(self._store.tips().get(self._branch))
+
     def read(self, now: datetime) -> Loaded:
-        """The tip's facts; no branch: no facts. Costs all files at first, then what changed."""
-        tip = self._store.tips().get(self._branch)
+        """The facts that count; no branch: no facts. Costs all files at first, then what changed."""
+        tip = self.counting()
         if tip is None:
             return Loaded(Facts(now), {})
         if self._read is None or self._read[0].tip != tip:
@@ -149,7 +169,7 @@ class StatusBranch:
                 records[path] = record
             else:
                 unread.add(path)
-        for path in sorted(p for p in unread & changed.keys() if p.startswith("slices/")):
+        for path in sorted(p for p in unread & changed.keys() if p.startswith(("slices/", "approvals/"))):
             if (earlier := self._earlier(tip, path)) is not None:
                 records[path] = earlier
         return _Tree(tip, records, accepted, frozenset(unread))
@@ -163,7 +183,7 @@ class StatusBranch:
 
     def _earlier(self, tip: str, path: str) -> Record | None:
         """The last readable version of a file that somebody broke."""
-        for commit in self._store.log(tip, HISTORY)[1:]:
+        for commit in filter(self._belief.counts, self._store.log(tip, HISTORY)[1:]):
             data = self._store.read_path(commit.oid, path)
             if data is not None and (record := _record(path, data)) is not None:
                 return record
@@ -184,7 +204,7 @@ class StatusBranch:
 
     def _decided_at(self, tip: str) -> datetime:
         """When the tip's facts were decided; taking over decides nothing, so that an absence stays visible."""
-        commits = self._store.log(tip, LOOKED_BACK)
+        commits = [c for c in self._store.log(tip, LOOKED_BACK) if self._belief.counts(c)]
         return next((c.at for c in commits if not c.message.startswith(TAKE_OVER)), commits[-1].at)
 
     def take_over(self, now: datetime) -> Loaded | None:
@@ -292,12 +312,13 @@ class StatusBranch:
         return {day for day in self._event_days if day < oldest}
 
     def _paths_of(self, day: str) -> list[str]:
-        tip = self._store.tips()[self._branch]
+        tip = self._writer.tip
+        assert tip is not None, "a leader has a branch"
         return [e.path for e in self._store.diff(None, tip) if e.path.startswith(f"events/{day}/")]
 
 
 FACT = re.compile(
-    r"controller\.yaml|slices/[^/]+/gprs/[^/]+|nodes/[^/]+/[^/]+|usage/[^/]+|accepted/.+"
+    r"controller\.yaml|trust\.yaml|trust/\d{3}\.yaml|slices/[^/]+/gprs/[^/]+|nodes/[^/]+/[^/]+|usage/[^/]+|requests/[^/]+|approvals/[^/]+|accepted/.+"
     r"|clusters/[^/]+/(inventory\.yaml|pools/[^/]+/[^/]+)"
 )
 

@@ -15,9 +15,10 @@ from reconciler.clusters.port import ClusterView, NodeView
 from reconciler.clusters.pull import ReportBranches, branch_of
 from reconciler.clusters.reported import Files, Rendering, Report
 from reconciler.settings import Settings
-from reconciler.store.port import Person, Store
+from reconciler.store.port import Commit, Person, Store
 from reconciler.store.turns import WriterSettings
 from reconciler.store.writer import BranchWriter, Postponed, outcome_of
+from reconciler.trust.machines import Machines
 from schemas.cluster import ClusterSpec
 from schemas.errors import Fault
 
@@ -30,12 +31,17 @@ _NEVER = timedelta(days=1)
 class Bulletin:
     """One applier's branch. One owner."""
 
-    def __init__(self, store: Store, cluster: str, settings: Settings, writer: str) -> None:
-        self._store, self._cluster = store, cluster
+    def __init__(
+        self, store: Store, cluster: str, settings: Settings, writer: str, machines: Machines | None = None
+    ) -> None:
+        """`machines` tells the cluster's appliers from strangers; None: whoever has a later term is one."""
+        self._store, self._cluster, self._machines = store, cluster, machines
+        self._spec: ClusterSpec | None = None  # as last asked about
         self._branch = branch_of(cluster)
         budget = WriterSettings(pushes_per_minute=settings.pushes_per_minute)
-        self._writer = BranchWriter(store, self._branch, writer, AUTHOR, budget)
-        self._others = ReportBranches(store)
+        believes = None if machines is None else self._believes
+        self._writer = BranchWriter(store, self._branch, writer, AUTHOR, budget, believes=believes)
+        self._others = ReportBranches(store, machines)
         self._rendering = Rendering()
         self._settings = settings
         self._begun = False  # the branch was ours since our turn began
@@ -44,6 +50,13 @@ class Bulletin:
         self._outcome = ""  # of the last take-over
         self.pushed = ""
         """What became of the last push."""
+
+    def _believes(self, commit: Commit) -> bool:
+        """Whether it is by an applier of this cluster, as far as keys tell."""
+        assert self._machines is not None
+        assert self._spec is not None, "whose turn it is was asked first"
+        by_keys = self._machines.applier(self._cluster, self._spec)
+        return by_keys is None or by_keys(commit)
 
     def begin(self) -> None:
         """Our turn, whoever has the branch."""
@@ -54,6 +67,7 @@ class Bulletin:
 
         While the branch cannot be asked for, what is committed is carried out by everybody: stamps keep order.
         """
+        self._spec = spec
         if self._writer.check() or not reachable:
             return True
         if self._begun and self._writer.superseded and not self._is_silent(spec, now):
@@ -73,7 +87,7 @@ class Bulletin:
 
     def _is_silent(self, spec: ClusterSpec, now: datetime) -> bool:
         try:
-            other = self._others.read(self._cluster)
+            other = self._others.read(self._cluster, spec)
         except Fault:
             return True
         return other is None or now > other.at + other.every + spec.stale

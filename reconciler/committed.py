@@ -19,10 +19,12 @@ from reconciler.facts import Facts, Wanted
 from reconciler.noting import TOLD_AGAIN
 from reconciler.settings import Settings
 from reconciler.status import OWN_BYTES, UNREADABLE, events_from
+from reconciler.store.believing import Believes
 from reconciler.store.cache import DocumentCache
 from reconciler.store.port import REGULAR_MODE, Store
 from reconciler.store.trailers import parse_stamp
 from schemas.errors import Fault, UserError
+from schemas.status import TrustRecord
 from schemas.units import parse_instant
 
 log = logging.getLogger(__name__)
@@ -49,13 +51,22 @@ class _Tip:
 class Committed:
     """Reads `main` and the status branch as they were fetched last. One owner."""
 
-    def __init__(self, store: Store, cache: DocumentCache, settings: Settings, writer: str) -> None:
+    def __init__(
+        self,
+        store: Store,
+        cache: DocumentCache,
+        settings: Settings,
+        writer: str,
+        *,
+        believes: Believes | None = None,
+    ) -> None:
+        """`believes` tells commits of controllers by their signatures; None: every commit with a stamp counts."""
         self._store, self._cache, self._settings = store, cache, settings
-        self._branch = StatusBranch(store, settings, writer)
+        self._branch = StatusBranch(store, settings, writer, believes)
         self._desired = Desired(store, cache)
         self._accepted: Mapping[str, bytes] | None = None
         self._tip: _Tip | None = None
-        self._odd = ""  # the tip that does not count, as the log has it
+        self._odd: str | None = None  # the tip that does not count, as the log has it; empty: there is none
         self._events = _Events(store)
 
     def read(self, now: datetime) -> Decided | None:
@@ -73,39 +84,64 @@ class Committed:
 
     def _advance(self, now: datetime) -> None:
         """Go on to the branch's tip, if it is a commit of a controller and not older than the last."""
-        tip = self._store.tips().get(self._settings.status_branch)
+        tip = self._branch.counting()
+        if (complaint := self._branch.complaint()) is not None:
+            self._complain(self._store.tips().get(self._settings.status_branch) or "", complaint)
         if tip is None or (self._tip is not None and tip == self._tip.oid):
             return
         found = parse_stamp(self._store.commit(tip).trailers)
         stamp = None if found is None else Stamp(found.term, found.seq)
         if stamp is None or (self._tip is not None and stamp < self._tip.stamp):
-            if self._odd != tip:
-                why = (
-                    "has no stamp of a controller" if stamp is None else "is older than what was done already"
-                )
-                log.warning(
-                    "status not followed tip=%s why=%s; a person should protect the branch", tip[:12], why
-                )
-            self._odd = tip
+            old = (
+                "it has no stamp of a controller"
+                if stamp is None
+                else "it is older than what was done already"
+            )
+            self._complain(tip, old)
             return
         self._tip = _Tip(tip, stamp, self._branch.read(now))
 
+    def _complain(self, tip: str, why: str) -> None:
+        """Once for each tip."""
+        if self._odd != tip:
+            log.warning(
+                "status not followed tip=%s why=%s; a person should protect the branch", tip[:12], why
+            )
+        self._odd = tip
+
     def _follow_main(self, loaded: Loaded) -> None:
-        """The documents in force: those that the decision answered, and what is sound of main since."""
+        """The documents in force: those that the decision answered, and what is sound of main since.
+
+        Where main is judged nothing counts before a controller judged it, and nothing that it holds.
+        """
+        trust = loaded.facts.trust
         if loaded.accepted != self._accepted:
             # What main broke counts as the controller keeps it, whatever of it we happened to see ourselves.
             self._desired = Desired(self._store, self._cache)
             self._desired.restore(loaded.accepted)
             if loaded.facts.intent:
-                self._update(loaded.facts.intent)
+                self._update(loaded.facts.intent, trust)
             self._accepted = loaded.accepted
+        if trust is not None or self._settings.trust.level != "none":
+            self._update(trust.main if trust is not None else loaded.facts.intent, trust)
+            return
         main = self._store.tips().get(self._settings.main_branch)
-        if main is not None:
-            self._update(main)
+        if main is not None and self._goes_on(main):
+            self._update(main, None)
 
-    def _update(self, commit: str) -> None:
+    def _goes_on(self, main: str) -> bool:
+        """Whether main is built on what was followed; one that was rewritten is for the controller to tell of."""
+        followed = self._desired.commit
         try:
-            self._desired.update(commit)
+            return followed is None or followed == main or self._store.is_ancestor(followed, main)
+        except Fault as error:
+            log.debug("main not followed reason=%s; its last good commit stays in force", error.reason)
+            return False
+
+    def _update(self, commit: str, trust: TrustRecord | None) -> None:
+        try:
+            if commit:
+                self._desired.update(commit, trust)
         except (Fault, UserError) as error:
             log.debug("main not read reason=%s; its last good commit stays in force", error.reason)
 

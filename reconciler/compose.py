@@ -8,13 +8,18 @@ from dataclasses import dataclass, field
 from functools import partial
 from uuid import uuid4
 
+from reconciler.clock import SystemClock
 from reconciler.clusters.open import Ground, open_cluster
 from reconciler.clusters.port import ClusterDriver
 from reconciler.clusters.pull import PullCluster, ReportBranches
 from reconciler.loop import Reconciler
+from reconciler.pulls.watching import Watcher
 from reconciler.settings import Settings
+from reconciler.store.believing import Belief
 from reconciler.store.cache import DocumentCache
 from reconciler.store.git import GitStore
+from reconciler.trust.keyring import TrustFolder
+from reconciler.trust.machines import machines_of, own_key, signing
 from schemas.cluster import ClusterSpec
 from schemas.errors import EgsError
 from schemas.reading import READER_VERSION
@@ -59,7 +64,7 @@ class OpenClusters:
 
     def _driver(self, name: str, spec: ClusterSpec) -> ClusterDriver:
         if spec.access is not None and spec.access.pull and self.reports is not None:
-            return PullCluster(name, spec, partial(self.reports.read, name))
+            return PullCluster(name, spec, partial(self.reports.read, name, spec))
         return open_cluster(name, spec, self.ground)
 
 
@@ -81,14 +86,46 @@ def controller(
 ) -> Reconciler:
     """A controller over a real repository, with its state in `settings.state`; see `Reconciler` for the rest.
 
+    UserError `BadKey`, `BadTrustFolder`, `KeyMissing` or `KeyNotTrusted` for keys that somebody has to mend first.
     `wake` is called whenever a cluster changed, from any thread.
     """
     settings.state.mkdir(parents=True, exist_ok=True)
-    store = GitStore(settings.repo, settings.state / "mirror.git", credentials=settings.credentials)
+    key, machines = own_key(settings.trust), machines_of(settings.trust)
+    machines.check_own(key, SystemClock().now())
+    store = GitStore(
+        settings.repo, settings.state / "mirror.git", credentials=settings.credentials, sign=signing(key)
+    )
     cache = DocumentCache(settings.state / "documents.sqlite", READER_VERSION)
-    reports = ReportBranches(store)
+    reports = ReportBranches(store, machines)
     clusters = OpenClusters(ground_of(settings, wake), reports)
     writer = f"controller-{uuid4().hex[:12]}"
     return Reconciler(
-        store, cache, clusters, settings, writer, adopt=adopt, may_lead=may_lead, settled=reports.settled
+        store,
+        cache,
+        clusters,
+        settings,
+        writer,
+        adopt=adopt,
+        may_lead=may_lead,
+        settled=reports.settled,
+        machines=machines,
     )
+
+
+def watcher(settings: Settings) -> Watcher:
+    """What tells pull requests on the forge of these settings; with a mirror of its own, so that no loop waits for it.
+
+    UserError `BadForge`, `BadTrustFolder`, or one of `GitStore`.
+    """
+    from reconciler.forges.open import open_forge  # who has no forge starts without it
+
+    assert settings.forge is not None, "there is a forge"
+    settings.state.mkdir(parents=True, exist_ok=True)
+    forge, machines, keys = (
+        open_forge(settings.forge),
+        machines_of(settings.trust),
+        TrustFolder(settings.trust.folder),
+    )
+    store = GitStore(settings.repo, settings.state / "pulls.git", credentials=settings.credentials)
+    belief = Belief(store, machines.controllers(), store.tips().get(settings.status_branch))
+    return Watcher(forge, store, settings, keys.keyring, belief.newest)

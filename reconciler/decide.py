@@ -18,6 +18,7 @@ from reconciler.facts import Facts, Scene, Seen, Wanted
 from reconciler.fold import Folded
 from reconciler.settings import Settings
 from reconciler.spares import Spares
+from reconciler.spending import spent_after
 from reconciler.world import build_snapshot
 from scheduler.causes import Moved, slips
 from scheduler.changes import Known, changes_between, node_key
@@ -76,7 +77,8 @@ def decide(
     requests, lost = _accounted(folded.facts.requests, requests, facts.at)
     requests, started = _with_starts(requests, due, (world, planned), scene)
     told += [*lost, *started]
-    final = replace(facts, requests=requests)
+    spent = spent_after(folded.facts, requests, wanted, facts.at)
+    final = replace(facts, requests=requests, spent=spent)
     urgent = bool(started) or any(event.reason in URGENT for event in told)
     return Decision(final, tuple(told), urgent, planned, world)
 

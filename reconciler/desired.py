@@ -3,18 +3,21 @@
 A document that main breaks or deletes while it is needed stays in force as it was last valid; it is then kept under
 `accepted/` on the status branch, so that a controller started anywhere knows it. For requests the same lives in
 their own status. Approvals are the exception: one that is gone or broken counts for nothing.
+
+What is held (`reconciler.trust.gate`) is not even read: in its place stands the content that was authorised last.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from reconciler.facts import Facts, Filed, Wanted
+from reconciler.facts import Facts, Filed, Wanted, Workspace
 from reconciler.finding import with_found
+from reconciler.overlay import Overlay, overlaid
 from reconciler.store.cache import DocumentCache
-from reconciler.store.port import REGULAR_MODE, Entry, Store
+from reconciler.store.port import REGULAR_MODE, Contents, Entry
 from reconciler.world import manifest_pools
 from schemas.approval import Approval
 from schemas.base import Document
@@ -24,10 +27,10 @@ from schemas.errors import UserError
 from schemas.gpr import GPR, GPRTemplate, resolve
 from schemas.problems import Problem
 from schemas.project import Project
-from schemas.reading import from_json, read_document, read_with_text
+from schemas.reading import from_json, read_document, read_with_text, rule_of
 from schemas.repository import Outcome, Repository
 from schemas.slice import Slice
-from schemas.status import TERMINAL
+from schemas.status import TERMINAL, Provenance, TrustRecord
 from schemas.strictyaml import MAX_BYTES, Positions, locate
 from schemas.workspace import WorkspaceRequest
 
@@ -37,6 +40,8 @@ ACCEPTED = "accepted/"
 PROJECT = "project.yaml"
 QUEUES_ANYWAY = frozenset({"FitsNowhere", "UnknownShape"})
 """Errors of a request that wait for the fleet to change: it queues without an estimate and says what would fit."""
+
+NOTHING: Mapping[str, Provenance] = {}
 
 Kind = TypeVar("Kind", bound=Document)
 
@@ -52,11 +57,14 @@ class InForce:
 class Desired:
     """The documents of main. One owner; `update` moves it from commit to commit."""
 
-    def __init__(self, store: Store, cache: DocumentCache) -> None:
+    def __init__(self, store: Contents, cache: DocumentCache) -> None:
         self._store = store
         self._cache = cache
         self._repository = Repository()
-        self._oids: dict[str, str] = {}
+        self._entries: dict[str, Entry] = {}  # what counts, by path
+        self._overlay = Overlay()
+        self._trust: TrustRecord | None = None
+        self._provenance: Mapping[str, Provenance] = {}
         self._force: dict[str, InForce] = {}
         self._filed: dict[str, Filed] = {}
         self._errors: dict[str, Problem] = {}
@@ -76,39 +84,52 @@ class Desired:
                 self._force[path] = InForce(document, data)
         self._wanted = None
 
-    def update(self, commit: str) -> None:
+    def update(
+        self,
+        commit: str,
+        trust: TrustRecord | None = None,
+        provenance: Mapping[str, Provenance] = NOTHING,
+    ) -> None:
         """Read what changed since the last commit. Raises UserError `TooManyFiles`, or a Fault of the store.
 
-        What was in force stays so then, and the next call goes on from there.
+        What was in force stays so then, and the next call goes on from there. `trust` says which changes of main are
+        held (None: none is), `provenance` who stands behind the requests' files, by path.
         """
-        if commit == self.commit:
+        if commit == self.commit and trust == self._trust:
             return
-        entries = self._store.diff(self._at, commit)
-        if len(entries) > MAX_DOCUMENTS:
-            text = f"main changes {len(entries)} files at once, at most {MAX_DOCUMENTS} are read; split the change"
+        found = self._store.diff(self._at, commit)
+        if len(found) > MAX_DOCUMENTS:
+            text = f"main changes {len(found)} files at once, at most {MAX_DOCUMENTS} are read; split the change"
             raise UserError(text, "TooManyFiles")
+        holds = () if trust is None else trust.held
+        entries, overlay = overlaid(found, holds, self._overlay, self._entries)
         with collector_paused():
             outcomes = self._read(entries)
             self._repository.update(outcomes)
         for entry in entries:
-            self._oids.pop(entry.path, None)
-        self._oids |= {e.path: e.oid for e in entries if e.oid is not None}
+            self._entries.pop(entry.path, None)
+        self._entries |= {entry.path: entry for entry in entries if entry.oid is not None}
         if self._at is None:
             # Once a process life is enough to keep the file as large as the repository, not as its history.
-            self._cache.retain(self._oids.values())
-        self._at = commit
+            self._cache.retain(entry.oid for entry in self._entries.values() if entry.oid is not None)
+        self._at, self._overlay, self._provenance = commit, overlay, provenance
         self._changed |= outcomes.keys()
         problems = self._repository.problems(self._positions)
         errors = {p.file: p for p in reversed(problems) if p.severity == "error"}
         self._put_in_force(self._changed, errors)
         self._file_anew(errors)
-        self.problems, self.commit = problems, commit
+        self.problems, self.commit, self._trust = problems, commit, trust
         self._changed, self._wanted = set(), None
 
     @property
     def repository(self) -> Repository:
         """All documents of main, sound or not; for reading alone."""
         return self._repository
+
+    def in_force(self, path: str) -> Document | None:
+        """The document of a path that counts."""
+        found = self._force.get(path)
+        return None if found is None else found.document
 
     def has_requests(self) -> bool:
         """True when main holds any GPR."""
@@ -148,7 +169,24 @@ class Desired:
             approvals=approvals,
             pools=manifest_pools(clusters),
             manifests=clusters,
+            trust=self._trust,
+            workspaces=self._workspaces(),
+            project_name=project.document.metadata.name,
         )
+
+    def _workspaces(self) -> dict[str, Workspace]:
+        """Requests for slices: those in force, and those whose files are refused."""
+        asked = {d.metadata.name: d.spec for d in self._all(WorkspaceRequest)}
+        own = {d.metadata.name for d in self._all(Slice)}
+        refused = {
+            rule[1]["name"]: _sentence(problem)
+            for path, problem in self._errors.items()
+            if (rule := rule_of(path)) is not None and rule[0].kind == "WorkspaceRequest"
+        }
+        return {
+            name: Workspace(asked.get(name), refused.get(name, ""), name in own)
+            for name in sorted({*asked, *refused})
+        }
 
     def _all(self, kind: type[Kind]) -> list[Kind]:
         return [k.document for _, k in sorted(self._force.items()) if isinstance(k.document, kind)]
@@ -165,7 +203,7 @@ class Desired:
         outcomes: dict[str, Outcome] = {e.path: None for e in entries if e.oid is None}
         for entry in present:
             assert entry.oid is not None
-            if entry.oid in known:
+            if entry.mode == REGULAR_MODE and entry.oid in known:
                 outcome = from_json(entry.path, known[entry.oid])
                 # A refusal is explained with its lines and columns, and those only the bytes have.
                 if isinstance(outcome, Document) or not outcome:
@@ -190,8 +228,12 @@ class Desired:
         return self._store.read([entry.oid])[entry.oid]
 
     def _positions(self, path: str) -> Positions | None:
-        oid = self._oids.get(path)
+        oid = self._oid(path)
         return None if oid is None else locate(self._store.read([oid])[oid])
+
+    def _oid(self, path: str) -> str | None:
+        entry = self._entries.get(path)
+        return None if entry is None else entry.oid
 
     # -- what counts -----------------------------------------------------------------------------------------
 
@@ -206,8 +248,9 @@ class Desired:
         changed = {
             path: document for path, document in sound.items() if path in touched or path not in self._force
         }
-        data = self._store.read({self._oids[path] for path in changed})
-        self._force |= {path: InForce(doc, data[self._oids[path]]) for path, doc in changed.items()}
+        oids = {path: oid for path in changed if (oid := self._oid(path)) is not None}
+        data = self._store.read(set(oids.values()))
+        self._force |= {path: InForce(changed[path], data[oid]) for path, oid in oids.items()}
         for path, kept in list(self._force.items()):
             if isinstance(kept.document, Approval) and path not in sound:
                 del self._force[path]
@@ -245,7 +288,8 @@ class Desired:
                     key = f"{slice_}/{file.removesuffix('.yaml')}"
                     filed.pop(key, None)
                     if (found := self._file_at(path, errors.get(path))) is not None:
-                        filed[key] = found
+                        behind, held = self._provenance.get(path), self._overlay.held.get(path)
+                        filed[key] = replace(found, provenance=behind, held=held)
         self._filed, self._errors, self._templates = filed, errors, templates
 
     def _file_at(self, path: str, error: Problem | None) -> Filed | None:

@@ -7,6 +7,9 @@ writes the statuses of objects. Any pass may be cut off anywhere and begun again
 The door writes main, or branches below `egs/gpr/` for people to merge; it never writes the status branch. Several
 doors of one cluster do no harm: every push is a compare-and-swap.
 
+With a key it signs what it commits, as a service: its word is whom the trailer `On-Behalf-Of` names, which it writes
+for nobody but those whom admission vouches for. Whether such a person may do that is for whoever judges main.
+
 Held by tests/clusters/kubernetes/test_door.py.
 """
 
@@ -34,16 +37,25 @@ from reconciler.clusters.kubernetes.asked import (
     asked_from,
     branch_of,
 )
-from reconciler.clusters.kubernetes.authors import BINDING_PATH, POLICY_PATH, WEBHOOK_PATH, guarded_since
+from reconciler.clusters.kubernetes.authors import (
+    BINDING_PATH,
+    POLICY_PATH,
+    WEBHOOK_PATH,
+    address_of,
+    guarded_since,
+)
 from reconciler.clusters.kubernetes.informer import Informer
 from reconciler.clusters.kubernetes.mirroring import Refusal
 from reconciler.clusters.kubernetes.names import NAMESPACE_SLICE
 from reconciler.clusters.kubernetes.requests import door_actions, held_cancellations, orphans
 from reconciler.desired import Desired
 from reconciler.settings import Settings
+from reconciler.store.believing import Believes
 from reconciler.store.cache import DocumentCache
 from reconciler.store.git import GitStore
 from reconciler.store.port import Draft, Outcome, Person, Store
+from reconciler.trust.machines import machines_of, own_key, signing
+from reconciler.trust.vouching import ON_BEHALF_OF
 from schemas.crds import GROUP, PLURAL, VERSION
 from schemas.errors import EgsError, Fault
 from schemas.reading import READER_VERSION, rule_of
@@ -58,7 +70,6 @@ TRIES = 10
 """Lost races after which somebody should look why so many push at once."""
 LONGEST_PAUSE = timedelta(minutes=5)
 MACHINE = Person("EGS door", "door@egs.dev")
-_MAIL = re.compile(r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9.-]{1,189}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +99,19 @@ class RequestDoor:
     """One cluster's objects and one repository. One owner; `start` before the first `step`."""
 
     def __init__(
-        self, api: Api, store: Store, cache: DocumentCache, settings: Settings, door: DoorSettings
+        self,
+        api: Api,
+        store: Store,
+        cache: DocumentCache,
+        settings: Settings,
+        door: DoorSettings,
+        *,
+        believes: Believes | None = None,
     ) -> None:
+        """`believes` tells controllers' commits on the status branch; None: every commit counts."""
         self._api, self._store, self._settings, self._door = api, store, settings, door
         self._desired = Desired(store, cache)
-        self._status = StatusBranch(store, settings, "door")
+        self._status = StatusBranch(store, settings, "door", believes)
         self.woken = Event()
         path = f"{GPRS}/{PLURAL}"
         self._objects: Informer[Asked] = Informer(api, path, asked_from, wake=self.woken.set)
@@ -238,9 +257,8 @@ class RequestDoor:
 
     def _draft(self, edit: Edit, parent: str, now: datetime) -> Draft:
         trailers = [f"Origin: {edit.origin}"]
-        if edit.author.name:
-            trailers.append(f"Requested-By: {_clean(edit.author.name)}")
-            trailers.append(f"Author-Verified: {'yes' if edit.author.is_verified else 'no'}")
+        if edit.behalf:
+            trailers.append(f"{ON_BEHALF_OF}: {_clean(edit.author.name or edit.behalf)} <{edit.behalf}>")
         message = "\n".join([edit.subject, "", *trailers, ""])
         who = person_of(edit.author, self._door.cluster)
         return Draft(edit.changes, message, who, now, base=parent, parent=parent)
@@ -291,8 +309,8 @@ def person_of(author: Author, cluster: str) -> Person:
     name = _clean(author.name)
     if not author.is_verified:
         return Person(f"{name} (unverified)", f"unverified@{cluster}.invalid")
-    if _MAIL.fullmatch(name):
-        return Person(name, name)
+    if address := address_of(name, cluster):
+        return Person(name, address)
     local = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:64] or "unknown"
     return Person(name, f"{local}@{cluster}.invalid")
 
@@ -308,9 +326,10 @@ def run_door(
     """Passes until `ended`; trouble is told and tried again. Keeps its mirror apart from a controller's."""
     time, home = clock or SystemClock(), settings.state / "doors" / door.cluster
     home.mkdir(parents=True, exist_ok=True)
-    store = GitStore(settings.repo, home / "mirror.git", credentials=settings.credentials)
+    sign, believes = signing(own_key(settings.trust)), machines_of(settings.trust).controllers()
+    store = GitStore(settings.repo, home / "mirror.git", credentials=settings.credentials, sign=sign)
     cache = DocumentCache(home / "documents.sqlite", READER_VERSION)
-    requests = RequestDoor(api, store, cache, settings, door)
+    requests = RequestDoor(api, store, cache, settings, door, believes=believes)
     try:
         requests.start()
         while not ended.is_set():

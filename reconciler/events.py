@@ -15,6 +15,7 @@ class Told(StrEnum):
     APPROVED = "GPRApproved"
     REJECTED = "GPRRejected"
     EDITED = "GPREdited"
+    MOVED = "GPRMoved"
     EDIT_REFUSED = "GPREditRefused"
     DELAYED = "GPRDelayed"
     CANCELLED = "GPRCancelled"
@@ -47,7 +48,13 @@ class Told(StrEnum):
     ACTION_REFUSED = "ActionRefused"
     DELETIONS_HELD = "DeletionsHeld"
     TAKEN_OVER = "ControllerTookOver"
+    WORKSPACE_ASKED = "WorkspaceRequested"
+    WORKSPACE_READY = "WorkspaceReady"
+    WORKSPACE_INVALID = "WorkspaceInvalid"
     MANIFEST_REFUSED = "ManifestRefused"
+    TRUST_BEGAN = "VerificationBegan"
+    NOT_AUTHORISED = "ChangeNotAuthorised"
+    AUTHORISED = "ChangeAuthorised"
     ALARM = "RepositoryAlarm"
 
 
@@ -82,5 +89,5 @@ _WARNINGS = frozenset({
     Told.EDIT_REFUSED, Told.DELAYED, Told.CHECK_FAILED, Told.EXTENSION_REFUSED, Told.REQUEUED, Told.FAILED,
     Told.FILE_MISSING, Told.NODE_NOT_REPLACED, Told.NODE_OUT, Told.NODE_SUSPECT, Told.POST_CHECK_FAILED,
     Told.CLUSTER_UNREACHABLE, Told.MANIFEST_REFUSED, Told.DRIFT, Told.ACTION_REFUSED, Told.DELETIONS_HELD, Told.ALARM,
-    Told.DRIFT_SEEN, Told.LATENCY_HIGH,
+    Told.DRIFT_SEEN, Told.LATENCY_HIGH, Told.WORKSPACE_INVALID, Told.NOT_AUTHORISED,
 })  # fmt: skip

@@ -1,16 +1,21 @@
-"""Grace for a running request: granted within the project's bound when nobody's promise moves. Pure."""
+"""Grace for a running request: granted when nobody's promise moves; beyond the project's bound an admin allows it.
+
+Pure. An admin's word lifts the bound, never somebody else's promise.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from reconciler.conditions import has_condition, with_condition, without_condition
 from reconciler.events import Event, Told
 from reconciler.facts import Facts, Turn, Wanted
+from reconciler.trust.model import Word
 from scheduler.plan import plan
 from scheduler.snapshot import Lease, Snapshot
-from schemas.status import Condition, GPRStatus, Phase
+from schemas.fit import admins_needed
+from schemas.status import ApprovalState, Condition, GPRStatus, Phase
 from schemas.units import format_duration
 
 
@@ -39,8 +44,12 @@ def _turn(
 ) -> tuple[Turn, Snapshot]:
     facts, wanted = known
     asked, most = status.accepted_spec.extend, wanted.project.max_extension
-    if asked > most:
-        message = f"{format_duration(asked)} of grace is more than the project's {format_duration(most)}"
+    words = () if asked <= most else _words_for(key, status, wanted, facts.at)
+    if asked > most and not words:
+        message = (
+            f"{format_duration(asked)} of grace is more than the project's {format_duration(most)}; an admin "
+            f"approves it with `egs approve {key} --rule extension`"
+        )
         return _refused(key, status, message, facts), snapshot
     longer = _with_longer_lease(key, asked - status.extended_by, snapshot)
     hurt = _first_in_the_way(longer.leases[key], longer) or _first_hurt(snapshot, longer)
@@ -49,11 +58,60 @@ def _turn(
         return _refused(key, status, message, facts), snapshot
     assert status.end_time is not None
     end = status.end_time + (asked - status.extended_by)
-    granted = without_condition(status, "ExtensionRefused").model_copy(
+    granted = _with_words(without_condition(status, "ExtensionRefused"), words, facts.at).model_copy(
         update={"end_time": end, "estimated_end_time": end, "extended_by": asked}
     )
     text = f"{key} may run {format_duration(asked)} longer in total"
     return Turn(granted, (Event(facts.at, Told.EXTENDED, text, key),)), longer
+
+
+def _words_for(key: str, status: GPRStatus, wanted: Wanted, now: datetime) -> tuple[Word, ...]:
+    """Admins' words that together allow all the grace that is asked for; () when they are too few."""
+    spec, held = status.accepted_spec, _gpus_held(status, wanted)
+    found: dict[str, Word] = {}
+    for word in sorted(wanted.words.get(key, ()), key=lambda w: (w.by, w.id)):
+        limit = word.limit
+        if (
+            word.rule == "extension"
+            and word.decision == "approve"
+            and word.digest == status.spec_digest
+            and (word.not_after is None or now < word.not_after)
+            and limit is not None
+            and limit.nodes >= spec.nodes
+            and limit.gpus >= held
+            and limit.extend is not None
+            and limit.extend >= spec.extend
+        ):
+            found.setdefault(word.email.lower(), word)
+    needed = admins_needed(wanted.project, spec.nodes, held)
+    return tuple(found.values())[:needed] if len(found) >= needed else ()
+
+
+def _gpus_held(status: GPRStatus, wanted: Wanted) -> int:
+    spec, at = status.accepted_spec, status.assignment
+    pool = None if at is None else wanted.pools.get((at.cluster, at.pool))
+    return spec.nodes * (spec.gpus_per_node if pool is None else pool.gpus_per_node)
+
+
+def _with_words(status: GPRStatus, words: tuple[Word, ...], now: datetime) -> GPRStatus:
+    """With the words that allowed its grace among those that it has used."""
+    if not words:
+        return status
+    names, ids = tuple(word.by for word in words), tuple(word.id for word in words)
+    known = status.approval
+    if known is not None:
+        state = known.model_copy(update={"ids": tuple(dict.fromkeys((*known.ids, *ids)))})
+    else:
+        state = ApprovalState(
+            reasons=("ExtensionNeedsApproval",),
+            decision="approve",
+            by=", ".join(names),
+            how=words[0].how,
+            ids=ids,
+            limit=words[0].limit,
+            at=now,
+        )
+    return status.model_copy(update={"approval": state})
 
 
 def _refused(key: str, status: GPRStatus, message: str, facts: Facts) -> Turn:

@@ -23,6 +23,7 @@ from schemas.status import (
     AgentReport,
     Cause,
     GPRStatus,
+    HeldChange,
     NodeRecord,
     Provenance,
     SpentApproval,
@@ -31,6 +32,7 @@ from schemas.status import (
     UsageRecord,
     WorkspaceRecord,
 )
+from schemas.workspace import WorkspaceRequestSpec
 
 NodeKey = tuple[str, str]
 """(cluster, node)."""
@@ -70,9 +72,19 @@ class Filed:
 
     spec: RequestSpec | None
     problem: str = ""
-    provenance: Provenance | None = (
-        None  # of the file as it is; None: nothing is verified, or it is as before
-    )
+    provenance: Provenance | None = None
+    """Of the file as it is; None: nothing is verified, or it is as before."""
+    held: HeldChange | None = None
+    """The change that main has of the file and that does not count; None: there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """What main says about one request for a slice."""
+
+    spec: WorkspaceRequestSpec | None  # as it is in force; None: it never was
+    problem: str = ""  # why the file as it reads now does not count
+    has_own_file: bool = False  # the slice has a slice.yaml, which counts instead
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +101,13 @@ class Wanted:
     manifests: Mapping[str, ClusterSpec] = field(default_factory=dict)  # clusters as their files say
     found: Mapping[PoolKey, tuple[str, ...]] = field(default_factory=dict)
     """Nodes of pools with a selector that `clusters` and `pools` have; see `reconciler.finding`."""
+    workspaces: Mapping[str, Workspace] = field(default_factory=dict)  # by name
     words: Mapping[str, tuple[Word, ...]] = field(default_factory=dict)
     """Decisions about requests whose author was shown, by slice/gpr; see `reconciler.wording`."""
+    doubts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Sentences on what looks like such a decision and does not count, by slice/gpr."""
+    trust: TrustRecord | None = None  # how far main was judged; None: nothing is verified
+    project_name: str = "default"  # as statements of approval name it
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,20 +6,30 @@ Pure. The rules are the life of a file in docs/gpr.md; a request that finished n
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from datetime import datetime
 
 from reconciler.conditions import has_condition, with_condition, without_condition, without_promise
 from reconciler.events import Event, Told
+from reconciler.evidence import with_evidence
 from reconciler.facts import Filed, Scene, Turn
 from scheduler.lifecycle import Event as Move
 from scheduler.lifecycle import advance
 from schemas.edits import ALWAYS_FREE, FIELD_NAMES, asks_more_or_other, changed_terms
+from schemas.fit import free_priority
 from schemas.gpr import RequestSpec
 from schemas.status import HOLDING, TERMINAL, WAITING, Cause, Condition, GPRStatus, Phase
 
 
 def file_turn(key: str, filed: Filed | None, status: GPRStatus | None, scene: Scene) -> Turn:
     """What the file (None: there is none) makes of the record (None: there is none)."""
+    turn = _turned(key, filed, status, scene)
+    if turn.status is None or filed is None:
+        return turn
+    return replace(turn, status=with_evidence(status, turn.status, filed, scene.now))
+
+
+def _turned(key: str, filed: Filed | None, status: GPRStatus | None, scene: Scene) -> Turn:
     if status is None:
         return _first_seen(key, filed, scene)
     if filed is None:
@@ -85,6 +95,9 @@ def _waiting(key: str, status: GPRStatus, spec: RequestSpec, scene: Scene) -> Tu
         edited = edited.model_copy(update={"reason": None, "message": None})
     if reset:
         edited = edited.model_copy(update={"filed_at": scene.now, "remaining": None})
+    if not reset and spec.move != status.accepted_spec.move:
+        text = f"{key} was moved by an admin among the requests of its priority"
+        return Turn(edited, (Event(scene.now, Told.MOVED, text, key),), (Cause.ADMIN_MOVED, key))
     how = "asks for more or something else and queues anew" if reset else "keeps its place"
     told = Event(scene.now, Told.EDITED, f"{key} was edited and {how}", key)
     return Turn(edited, (told,), (Cause.REQUEST_CHANGED, key))
@@ -148,7 +161,7 @@ def _noted(status: GPRStatus, type_: str, reason: str, message: str, now: dateti
 
 def _ceiling(spec: RequestSpec, scene: Scene) -> int:
     slice_ = scene.wanted.slices.get(spec.slice)
-    return 0 if slice_ is None else slice_.limits.max_priority
+    return 0 if slice_ is None else free_priority(slice_, scene.wanted.project)
 
 
 def _uid(key: str, scene: Scene) -> str:

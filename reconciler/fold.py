@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from reconciler import holding
 from reconciler.approval import approval_turn
 from reconciler.clusters.port import Busy
 from reconciler.events import Event, Told
@@ -23,7 +24,9 @@ from reconciler.ledger import with_finished
 from reconciler.running import overdue_nodes, releasing_turn, running_turn
 from reconciler.settings import Settings
 from reconciler.spares import Spares
-from reconciler.world import asked_anew, at, build_snapshot, stray_nodes
+from reconciler.spending import spent_after
+from reconciler.workspaces import workspace_turn
+from reconciler.world import asked_anew, at, build_snapshot, let_past, moved, stray_nodes
 from schemas.status import (
     TERMINAL,
     WAITING,
@@ -50,6 +53,8 @@ class Folded:
 def fold(facts: Facts, wanted: Wanted, seen: Seen, settings: Settings, now: datetime) -> Folded:
     """The facts as they are now, before planning."""
     gather = _Gather(dict(facts.requests))
+    gather.events += holding.told(facts.trust, wanted.trust, now)
+    facts = replace(facts, trust=wanted.trust)
     clusters = _reachability(facts, wanted, seen, now, gather)
     wanted, held = _with_held_deletions(facts, wanted, now, gather)
     scene = Scene(now, settings, wanted, seen, facts.nodes, clusters)
@@ -73,9 +78,19 @@ def fold(facts: Facts, wanted: Wanted, seen: Seen, settings: Settings, now: date
         unmanaged=_unmanaged(facts, wanted, seen),
     )
     _lease_turns(scene, current, gather)
+    spaces, told = workspace_turn(facts, wanted, now)
+    gather.events += told
     usage = with_finished(facts, gather.requests, wanted.project.currency, now)
-    current = replace(current, usage=usage)
-    return Folded(current, tuple(gather.events), gather.causes, failed, asked_anew(facts, current))
+    spent = spent_after(facts, gather.requests, wanted, now)
+    current = replace(current, usage=usage, workspaces=spaces, spent=spent)
+    causes = _of_moves(facts, current) | gather.causes
+    return Folded(current, tuple(gather.events), causes, failed, asked_anew(facts, current))
+
+
+def _of_moves(before: Facts, after: Facts) -> dict[str, tuple[Cause, str]]:
+    """Who is ahead of somebody because an admin moved a request: that is why they may make others later."""
+    by = min(moved(before, after), default="")
+    return dict.fromkeys(sorted(let_past(before, after)), (Cause.ADMIN_MOVED, by))
 
 
 @dataclass(slots=True)

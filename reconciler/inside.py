@@ -18,6 +18,7 @@ from reconciler.probes import Health, alive, ready
 from reconciler.settings import Settings
 from reconciler.store.cache import DocumentCache
 from reconciler.store.git import GitStore
+from reconciler.trust.machines import machines_of, own_key, signing
 from reconciler.waking import Waking
 from schemas.cluster import Access, ClusterSpec
 from schemas.reading import READER_VERSION
@@ -44,7 +45,10 @@ class Inside:
     ) -> None:
         metrics.expect(where.cluster)
         settings.state.mkdir(parents=True, exist_ok=True)
-        store = GitStore(settings.repo, settings.state / "mirror.git", credentials=settings.credentials)
+        sign = signing(own_key(settings.trust))
+        store = GitStore(
+            settings.repo, settings.state / "mirror.git", credentials=settings.credentials, sign=sign
+        )
         cache = DocumentCache(settings.state / "documents.sqlite", READER_VERSION)
         applier = Applier(
             store,
@@ -54,6 +58,7 @@ class Inside:
             settings,
             f"applier-{uuid4().hex[:12]}",
             may_act=may_act or (lambda: True),
+            machines=machines_of(settings.trust),
         )
         self._clock = clock
         self._loop = Waking(applier, clock, tried=partial(metrics.attempted, where.cluster), fatal=())
@@ -88,6 +93,10 @@ class Inside:
     def wake(self) -> None:
         """Look at once."""
         self._loop.wake()
+
+    def wakers(self) -> dict[str, Callable[[], None]]:
+        """What to call when something happened in the repository."""
+        return {name: loop.wake for name, loop in self.loops.items()}
 
     def alive(self) -> Health:
         """Whether the loop turns."""

@@ -30,8 +30,7 @@ def next_wake(
     for key, status in facts.requests.items():
         found += _instants(status, wanted)
         if status.phase in WAITING:
-            words = wanted.approvals.get(key, ())
-            found += [w.spec.not_after for w in words if w.spec.not_after is not None]
+            found += [word.not_after for word in wanted.words.get(key, ()) if word.not_after is not None]
     found += [record.until for record in facts.nodes.values() if record.until is not None]
     later = [at for at in found if at > now]
     return min(later)

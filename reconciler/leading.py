@@ -17,6 +17,7 @@ from reconciler.desired import Desired
 from reconciler.events import Event, Told
 from reconciler.facts import Facts, Wanted
 from reconciler.settings import Settings
+from reconciler.store.believing import Believes
 from reconciler.store.port import Store
 from reconciler.telling import News
 from schemas.errors import Fault, UserError
@@ -28,7 +29,7 @@ log = logging.getLogger(__name__)
 class Leading:
     """The status branch and the documents its facts answered, as one process life has them."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - its parts; what may be left out is given by name
         self,
         store: Store,
         desired: Desired,
@@ -37,6 +38,7 @@ class Leading:
         *,
         adopt: bool,
         may_lead: Callable[[], bool] | None = None,
+        believes: Believes | None = None,
     ) -> None:
         self._store = store
         self._desired = desired
@@ -48,7 +50,7 @@ class Leading:
         self._called = False  # elected, and the branch not taken for it yet
         self._stood_down = False  # not elected any more, and no term taken since
         self._passed_over: datetime | None = None  # elected, but superseded since
-        self.branch = StatusBranch(store, settings, writer)
+        self.branch = StatusBranch(store, settings, writer, believes)
         self.news = News()
         self.before: Wanted | None = None
         """The documents that the committed facts answered; None: not known any more."""
@@ -67,6 +69,7 @@ class Leading:
             return True
         if not reachable or not self._takes(now):
             return False
+        self._refuse_what_nobody_signed()
         self._refuse_to_adopt()
         loaded = self.branch.take_over(now)
         if loaded is not None:
@@ -123,16 +126,35 @@ class Leading:
     def _recall(self, facts: Facts) -> None:
         """The documents that the committed facts answered, so that causes are judged against them."""
         try:
-            self._desired.update(facts.intent)
+            self._desired.update(facts.intent, facts.trust)
             self.before = self._desired.wanted(facts)
             self.news.known(self._desired.problems)
         except (Fault, UserError) as error:
             log.info("last intent not recalled reason=%s", error.reason)
 
+    def _refuse_what_nobody_signed(self) -> None:
+        """Without one commit that counts, nothing tells what was promised; to guess would be to plan anew."""
+        if self._adopt and self._term == 0:
+            self.branch.adopt()
+        if self.branch.exists() and self.branch.counting() is None:
+            name = self._settings.status_branch
+            raise UserError(
+                f"branch {name}: no commit of it is signed by a controller that the trust folder names; push the "
+                f"last one that is, or name its key as `controller` in allowed_signers; if nobody signed it so far, "
+                "run `egs-reconciler adopt` once",
+                "StatusNotTrusted",
+            )
+
     def _refuse_to_adopt(self) -> None:
         main = self._store.tips().get(self._settings.main_branch)
-        if self._adopt or main is None or self.branch.exists():
+        if self._adopt or main is None or self.branch.exists() or self.branch.counting() is not None:
             return
+        if self._settings.trust.level != "none":
+            raise UserError(
+                "there is no status branch, so nothing tells how far main was judged: whoever removed it could have "
+                "changed main as well; look at main, then run `egs-reconciler adopt` once",
+                "NotAdopted",
+            )
         self._desired.update(main)
         if self._desired.has_requests():
             raise UserError(

@@ -34,6 +34,10 @@ from reconciler.store.port import Store
 from reconciler.store.writer import Postponed, outcome_of
 from reconciler.telling import summarised
 from reconciler.terms import terms_in
+from reconciler.trust.assessing import Sources
+from reconciler.trust.gate import Gate, sources_of
+from reconciler.trust.machines import Machines
+from reconciler.wording import Wording, wording_of
 from reconciler.world import at, build_snapshot
 from scheduler.snapshot import Snapshot
 from schemas.cluster import ClusterSpec
@@ -82,19 +86,31 @@ class Reconciler:
         adopt: bool = False,
         may_lead: Callable[[], bool] | None = None,
         settled: Callable[[datetime, bool], bool] = lambda _, reachable: reachable,
+        machines: Machines | None = None,
+        wording: Wording | None = None,
+        sources: Sources | None = None,
     ) -> None:
         """`may_lead` tells whether this process is elected; None: there is no election, the branch alone decides.
 
         `settled` may put deciding off while the repository answers again and those who report to it have not yet.
+        `machines` tells by their signatures who controllers and agents are; None: whoever can push is believed.
+        `wording` knows whose words on requests count; None: by `settings.trust`, and no forge is asked.
+        `sources` are what main is judged by; None: as `settings.trust` has it, and no forge is asked.
         """
         self._store = store
         self._drivers = drivers
         self._settled = settled
         self._settings = settings
         self._desired = Desired(store, cache)
-        self._leading = Leading(store, self._desired, settings, writer, adopt=adopt, may_lead=may_lead)
+        self._gate = Gate(store, cache, sources or sources_of(settings), self._desired.in_force, adopt=adopt)
+        self._has_more = False  # main goes on, and is judged in the next cycle
+        self._wording = wording or wording_of(settings, store)
+        believes = None if machines is None else machines.controllers()
+        self._leading = Leading(
+            store, self._desired, settings, writer, adopt=adopt, may_lead=may_lead, believes=believes
+        )
         self._branch, self._news = self._leading.branch, self._leading.news
-        self._reports = reports.Reports(store)
+        self._reports = reports.Reports(store, machines)
         self._checks: dict[CheckKey, Busy | tuple[CheckResult, ...]] = {}
         self._views: Mapping[str, ClusterView] = {}
         self._refusals: set[tuple[str, str, str]] = set()
@@ -129,6 +145,7 @@ class Reconciler:
         acted = waits and bool(set(answers.done) - self._done)
         self._done = set(answers.done)
         wake = next_wake((facts, wanted), decision, answers, self._settings, held)
+        wake = now if self._has_more else wake
         if acted:
             wake = min(wake, now + RETRY) if self._hurried == now else now
             self._hurried = now
@@ -162,18 +179,22 @@ class Reconciler:
         return facts
 
     def _read_desired(self, now: datetime, reachable: bool) -> Wanted:
-        """The documents in force; when main cannot be read, those of its last commit that could."""
-        main, alarms = self._store.tips().get(self._settings.main_branch), [*self._store.alarms()]
+        """The documents in force: main as far as it was judged; when it cannot be read, its last commit that could."""
+        main = self._store.tips().get(self._settings.main_branch)
+        alarms = [*self._store.alarms(), *self._reports.alarms]
         if main is not None and reachable:
+            known = self._facts()
+            admitted = self._gate.admit(main, known.trust, known.intent, now)
+            self._has_more, alarms = admitted.has_more, [*alarms, *filter(None, [admitted.alarm])]
             try:
-                self._desired.update(main)
+                self._desired.update(admitted.commit, admitted.record, admitted.provenance)
                 self._news.note_problems(self._desired.problems, now)
             except (Fault, UserError) as error:
                 if self._desired.commit is None:
                     raise  # nothing is in force: every request would count as deleted
                 alarms.append(f"main is not read: {error}; its last good commit stays in force")
         self._news.note_alarms(alarms, now)
-        return self._desired.wanted(self._facts())
+        return self._wording.hear(self._desired.wanted(self._facts()), self._facts(), now)
 
     def _observe(self, wanted: Wanted, now: datetime) -> tuple[Wanted, Seen]:
         """What clusters and agents say, and the documents with the nodes that the clusters show."""
@@ -238,7 +259,7 @@ class Reconciler:
         facts = decision.facts
         state = (
             (facts.requests, facts.nodes, facts.clusters, facts.usage, facts.held_deletions),
-            (facts.found, facts.unmanaged),
+            (facts.found, facts.unmanaged, facts.workspaces, facts.spent, facts.trust),
         )
         of = (state, decision.plan.order, self._desired.problems)
         if self._rendered is None or self._rendered[0] is not wanted or self._rendered[1] != of:

@@ -23,11 +23,29 @@ from reconciler.hooks import secrets_of
 from reconciler.inside import Inside, Where
 from reconciler.loop import Cycle, Reconciler
 from reconciler.metrics import Metrics
+from reconciler.options import (
+    DEFAULT_STATE,
+    Budget,
+    Elect,
+    ElectKubeconfig,
+    Fleet,
+    HookSecrets,
+    Kubeconfigs,
+    Listen,
+    Namespace,
+    Poll,
+    Project,
+    Repo,
+    Repos,
+    State,
+    grouped,
+)
 from reconciler.resident import app as residents
 from reconciler.serving import Server, Service
 from reconciler.settings import Settings
 from reconciler.store.address import is_remote
 from reconciler.tending import Tending, apart, named
+from reconciler.trust.options import ForgeOptions, TrustOptions, forge_of
 from schemas.errors import EgsError, Fault, UserError
 
 app = typer.Typer(
@@ -39,101 +57,7 @@ app = typer.Typer(
 )
 app.add_typer(residents)
 
-Repo = Annotated[
-    str, typer.Option("--repo", envvar="EGS_REPO", help="Path or URL of the repository.", show_default=False)
-]
-Repos = Annotated[
-    list[str],
-    typer.Option(
-        "--repo",
-        envvar="EGS_REPO",
-        help="Path or URL of a repository, or NAME=ADDRESS; may be repeated.",
-        show_default=False,
-    ),
-]
-State = Annotated[
-    Path,
-    typer.Option("--state", envvar="EGS_STATE", help="Folder for mirror and cache; may be lost at any time."),
-]
-Poll = Annotated[
-    int, typer.Option("--poll", min=1, max=3600, help="Seconds between two looks at the repository.")
-]
-Budget = Annotated[
-    int | None,
-    typer.Option(
-        "--pushes-per-minute",
-        min=0,
-        max=60,
-        help="Pushes that nobody waits for; 0: no bound. Default: 2 for a URL, no bound for a path.",
-    ),
-]
-Listen = Annotated[
-    str,
-    typer.Option(
-        "--listen",
-        envvar="EGS_LISTEN",
-        help="HOST:PORT for webhooks, metrics and probes; none by default.",
-        show_default=False,
-    ),
-]
-HookSecrets = Annotated[
-    Path | None,
-    typer.Option(
-        "--hook-secrets",
-        envvar="EGS_HOOK_SECRETS",
-        help="File with the secrets of webhooks, one a line; without it webhooks are off.",
-        show_default=False,
-    ),
-]
-Elect = Annotated[
-    str,
-    typer.Option(
-        "--elect",
-        envvar="EGS_ELECT",
-        help="NAMESPACE/NAME of a Lease: of all processes that name it one is active. Default: no election.",
-        show_default=False,
-    ),
-]
-ElectKubeconfig = Annotated[
-    Path | None,
-    typer.Option(
-        "--elect-kubeconfig",
-        envvar="EGS_ELECT_KUBECONFIG",
-        help="Kubeconfig of the cluster with that Lease. Default: the cluster that this runs in.",
-        show_default=False,
-    ),
-]
-
-Project = Annotated[
-    str,
-    typer.Option(
-        "--project",
-        envvar="EGS_PROJECT",
-        help="Whose nodes and namespaces they are, where projects share clusters. Default: default; of several "
-        "repositories, each one's name.",
-        show_default=False,
-    ),
-]
-Kubeconfigs = Annotated[
-    Path | None,
-    typer.Option(
-        "--kubeconfigs",
-        envvar="EGS_KUBECONFIGS",
-        help="Folder with the kubeconfigs that Cluster manifests name.",
-        show_default=False,
-    ),
-]
-Namespace = Annotated[
-    str,
-    typer.Option(
-        "--namespace", envvar="EGS_NAMESPACE", help="Namespace in every cluster for what belongs to no slice."
-    ),
-]
-
 DEFAULT_PROJECT = "default"
-DEFAULT_STATE = Path("~/.local/state/egs-reconciler")
-
-
 HOSTED_BUDGET = 2
 """Pushes a minute that a forge is asked for when nobody waits; one's own disk needs no such care."""
 LOG = "%(asctime)s %(levelname)s {}%(name)s %(message)s"
@@ -143,30 +67,39 @@ MOST_CYCLES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Driving:
-    """How real clusters are driven."""
+class Given:
+    """What the options say of every repository alike."""
 
+    state: Path
+    trust: TrustOptions
+    forge: ForgeOptions
     project: str = ""  # empty: nobody said
     kubeconfigs: Path | None = None
     namespace: str = SYSTEM_NAMESPACE
+    poll: int = 30
+    budget: int | None = None
 
-    def of(self, settings: Settings, name: str) -> Settings:
-        """Settings with it; `name` is the project where nobody named one."""
-        return replace(
-            settings, project=self.project or name, kubeconfigs=self.kubeconfigs, namespace=self.namespace
+    def of(self, repo: str, name: str = DEFAULT_PROJECT) -> Settings:
+        """Settings for that repository; `name` is the project where nobody named one."""
+        trust = self.trust.settings()
+        budget = HOSTED_BUDGET if self.budget is None and is_remote(repo) else self.budget
+        return Settings(
+            repo=repo,
+            state=self.state.expanduser(),
+            credentials=from_environment(os.environ),
+            poll=timedelta(seconds=self.poll),
+            pushes_per_minute=budget or None,
+            project=self.project or name,
+            kubeconfigs=self.kubeconfigs,
+            namespace=self.namespace,
+            trust=trust,
+            forge=forge_of(self.forge, repo, trust.level),
         )
 
 
-def _settings(repo: str, state: Path, poll: int = 30, budget: int | None = None) -> Settings:
-    if budget is None and is_remote(repo):
-        budget = HOSTED_BUDGET
-    return Settings(
-        repo=repo,
-        state=state.expanduser(),
-        credentials=from_environment(os.environ),
-        poll=timedelta(seconds=poll),
-        pushes_per_minute=budget or None,
-    )
+def _one(fleet: Fleet, trust: TrustOptions, forge: ForgeOptions) -> Settings:
+    given = Given(fleet.state, trust, forge, fleet.project, fleet.kubeconfigs, fleet.namespace)
+    return given.of(fleet.repo)
 
 
 def _settle(reconciler: Reconciler) -> tuple[Cycle, int]:
@@ -189,8 +122,11 @@ def _settle(reconciler: Reconciler) -> tuple[Cycle, int]:
 
 
 @app.command(epilog="Example: egs-reconciler run --repo https://forge.example.com/fleet.git --listen :8080")
+@grouped
 def run(  # noqa: PLR0913 - one for each option
     repo: Repos,
+    trust: TrustOptions,
+    forge: ForgeOptions,
     state: State = DEFAULT_STATE,
     poll: Poll = 30,
     pushes_per_minute: Budget = None,
@@ -204,23 +140,23 @@ def run(  # noqa: PLR0913 - one for each option
 ) -> None:
     """Plan and act until SIGTERM or Ctrl-C, for one repository or several."""
     election = candidate(elect, elect_kubeconfig)
-    clock, settings = (
-        SystemClock(),
-        _each(repo, state, (poll, pushes_per_minute), Driving(project, kubeconfigs, namespace)),
-    )
+    given = Given(state, trust, forge, project, kubeconfigs, namespace, poll, pushes_per_minute)
+    clock = SystemClock()
     metrics = Metrics(clock)
-    tending = Tending(settings, clock, metrics, None if election is None else election.leads)
+    tending = Tending(_each(repo, given), clock, metrics, None if election is None else election.leads)
     server = _server(listen, hook_secrets, tending, metrics)
     with taking_part(election, tending.wake):
         _until_told(tending, server)
 
 
 @app.command(epilog="Example: egs-reconciler apply --cluster east --repo https://forge.example.com/fleet.git")
+@grouped
 def apply(  # noqa: PLR0913 - one for each option
     cluster: Annotated[
         str, typer.Option("--cluster", envvar="EGS_CLUSTER", help="The Cluster document.", show_default=False)
     ],
     repo: Repo,
+    trust: TrustOptions,
     state: State = DEFAULT_STATE,
     poll: Poll = 15,
     report_every: Annotated[
@@ -245,12 +181,8 @@ def apply(  # noqa: PLR0913 - one for each option
 ) -> None:
     """Inside of a cluster with access.pull: carry out what is committed, and report, until SIGTERM or Ctrl-C."""
     election = candidate(elect, elect_kubeconfig)
-    own = replace(
-        Driving(project, None, namespace).of(
-            _settings(repo, state, poll, pushes_per_minute), DEFAULT_PROJECT
-        ),
-        report_every=timedelta(seconds=report_every),
-    )
+    given = Given(state, trust, ForgeOptions(), project, None, namespace, poll, pushes_per_minute)
+    own = replace(given.of(repo), report_every=timedelta(seconds=report_every))
     clock = SystemClock()
     metrics = Metrics(clock)
     where = Where(cluster, None if kubeconfig is None else kubeconfig.absolute())
@@ -273,24 +205,20 @@ def _until_told(work: Tending | Inside, server: Server | None) -> None:
     work.stop()
 
 
-def _each(
-    repo: Sequence[str], state: Path, pace: tuple[int, int | None], driving: Driving
-) -> dict[str, Settings]:
+def _each(repo: Sequence[str], given: Given) -> dict[str, Settings]:
     addresses = named(repo)
-    if len(addresses) > 1 and driving.project:
+    if len(addresses) > 1 and (given.project or given.forge.forge_repository):
         raise UserError(
-            "--project is for one repository; of several each one's name is its project", "WrongUse"
+            "--project and --forge-repository are for one repository; of several each one's name is its project, and "
+            "its address tells its name on the forge",
+            "WrongUse",
         )
     if len(addresses) > 1:
         for handler in logging.getLogger().handlers:
             handler.setFormatter(logging.Formatter(LOG.format("%(threadName)s ")))
+    alone = len(addresses) == 1
     return apart(
-        {
-            name: driving.of(
-                _settings(address, state, *pace), name if len(addresses) > 1 else DEFAULT_PROJECT
-            )
-            for name, address in addresses.items()
-        }
+        {name: given.of(address, DEFAULT_PROJECT if alone else name) for name, address in addresses.items()}
     )
 
 
@@ -300,8 +228,7 @@ def _server(listen: str, secrets: Path | None, tending: Tending | Inside, metric
         _check_secrets(secrets, listen)
     if not listen:
         return None
-    wake = {name: loop.wake for name, loop in tending.loops.items()}
-    service = Service(wake, tending.alive, tending.ready, metrics.page, metrics.hooked, secrets)
+    service = Service(tending.wakers(), tending.alive, tending.ready, metrics.page, metrics.hooked, secrets)
     return Server(listen, service)
 
 
@@ -318,16 +245,10 @@ def _check_secrets(file: Path, listen: str) -> None:
 
 
 @app.command(epilog="Example: egs-reconciler once --repo ./fleet.git")
-def once(
-    repo: Repo,
-    state: State = DEFAULT_STATE,
-    project: Project = "",
-    kubeconfigs: Kubeconfigs = None,
-    namespace: Namespace = SYSTEM_NAMESPACE,
-) -> None:
+@grouped
+def once(fleet: Fleet, trust: TrustOptions, forge: ForgeOptions) -> None:
     """Look, plan, commit, act, until there is nothing left to do at this instant. Exit 1: somebody else leads."""
-    driving = Driving(project, kubeconfigs, namespace)
-    cycle, told = _settle(controller(driving.of(_settings(repo, state), DEFAULT_PROJECT)))
+    cycle, told = _settle(controller(_one(fleet, trust, forge)))
     if not cycle.leading:
         typer.echo("another controller leads; nothing was done", err=True)
         raise typer.Exit(1)
@@ -335,16 +256,10 @@ def once(
 
 
 @app.command(epilog="Example: egs-reconciler adopt --repo ./fleet.git")
-def adopt(
-    repo: Repo,
-    state: State = DEFAULT_STATE,
-    project: Project = "",
-    kubeconfigs: Kubeconfigs = None,
-    namespace: Namespace = SYSTEM_NAMESPACE,
-) -> None:
-    """Take a repository over whose requests have no status yet: every request is filed now."""
-    driving = Driving(project, kubeconfigs, namespace)
-    cycle, _ = _settle(controller(driving.of(_settings(repo, state), DEFAULT_PROJECT), adopt=True))
+@grouped
+def adopt(fleet: Fleet, trust: TrustOptions, forge: ForgeOptions) -> None:
+    """Take a repository as it is: a new one whose requests have no status, or one whose main was rewritten."""
+    cycle, _ = _settle(controller(_one(fleet, trust, forge), adopt=True))
     count = len(cycle.facts.requests) if cycle.facts else 0
     typer.echo(f"adopted {count} request{'' if count == 1 else 's'}")
 

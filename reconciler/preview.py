@@ -15,6 +15,7 @@ from reconciler.facts import Facts, Scene, Seen, Wanted
 from reconciler.filing import file_turn
 from reconciler.fold import deletions_to_hold
 from reconciler.settings import Settings
+from reconciler.workspaces import workspace_turn
 from schemas.status import GPRStatus
 
 
@@ -37,4 +38,5 @@ def preview(committed: Facts, wanted: Wanted, now: datetime, filed_at: datetime 
         if old is None and filed_at is not None:
             status = status.model_copy(update={"filed_at": filed_at})
         requests[key] = status
-    return replace(committed, at=now, intent=wanted.commit, requests=requests)
+    spaces, _ = workspace_turn(committed, wanted, now)
+    return replace(committed, at=now, intent=wanted.commit, requests=requests, workspaces=spaces)

@@ -1,81 +1,182 @@
-"""What agents report, from their own branches; one report a node, parsed once."""
+"""What agents report, from their own branches; one report a node, parsed once.
+
+Where agents sign, a report counts that the branch's own agent signed, about its own node, and that is not older than
+the last one that counted; whatever else lies on the branch, or nothing, leaves that one in force. Held by
+tests/reconciler/test_reports.py.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from pydantic import ValidationError
 
 from reconciler.facts import NodeKey
 from reconciler.health import AHEAD
 from reconciler.store.port import REGULAR_MODE, Store
+from reconciler.trust.machines import Machines, Signed
+from schemas.cluster import AgentKey, ClusterSpec
 from schemas.errors import Fault
 from schemas.status import AgentReport
 from schemas.strictyaml import MAX_BYTES, Refused, load
 
 log = logging.getLogger(__name__)
 
-PATTERN = "egs/agents/*/*"
+PREFIX = "egs/agents/"
+PATTERN = f"{PREFIX}*/*"
 FILE = "report.yaml"
+SIGNATURE = "report.yaml.sig"
+SEARCHED = 20
+"""Commits below a tip that are searched for the last report that counts; agents write on change only."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What one branch said when it was looked at."""
+
+    tip: str = ""  # empty: to be looked at again
+    keys: tuple[AgentKey, ...] | None = None  # those that the manifest had for it; None: none was asked for
+    report: AgentReport | None = None
+    alarm: str = ""
 
 
 class Reports:
     """The last good report of every agent."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._known: dict[str, tuple[str, AgentReport | None]] = {}
+    def __init__(self, store: Store, machines: Machines | None = None) -> None:
+        """`machines` tells agents by their signatures; None: every report counts."""
+        self._store, self._machines = store, machines
+        self._known: dict[str, _Known] = {}
+        # What this process's predecessor fetched last, where they share a mirror: older reports count no more.
+        self._before = {
+            b: t for b, t in store.tips().items() if machines is not None and b.startswith(PREFIX)
+        }
 
-    def read(self, clusters: Mapping[str, Any], now: datetime) -> dict[NodeKey, AgentReport]:
+    @property
+    def alarms(self) -> tuple[str, ...]:
+        """A sentence for each branch whose tip is not its agent's, as of the last reading."""
+        return tuple(known.alarm for _, known in sorted(self._known.items()) if known.alarm)
+
+    def read(self, clusters: Mapping[str, ClusterSpec], now: datetime) -> dict[NodeKey, AgentReport]:
         """Reports by cluster and node; an agent speaks only for the cluster its branch is named after.
 
         A report dated in the future counts when its time has come: it must not hide what is newer by then.
         """
         found: dict[NodeKey, AgentReport] = {}
-        tips = {b: t for b, t in self._store.tips().items() if b.startswith("egs/agents/")}
-        self._known = {b: known for b, known in self._known.items() if b in tips}
-        for branch, tip in sorted(tips.items()):
-            if self._known.get(branch, ("", None))[0] != tip:
-                self._learn(branch, tip)
-            report, cluster = self._known[branch][1], branch.split("/")[2]
-            if report is None or report.at > now + AHEAD:
+        for branch, tip in sorted(self._tips().items()):
+            cluster = branch.split("/")[2]
+            if cluster not in clusters:
+                self._known.pop(branch, None)
                 continue
-            if report.cluster == cluster and cluster in clusters:
-                key = (cluster, report.node)
-                if key not in found or found[key].at < report.at:
-                    found[key] = report
+            self._look(branch, tip, clusters[cluster])
+            report = self._known[branch].report
+            if report is None or report.at > now + AHEAD or report.cluster != cluster:
+                continue
+            key = (cluster, report.node)
+            if key not in found or found[key].at < report.at:
+                found[key] = report
         return found
 
-    def _learn(self, branch: str, tip: str) -> None:
-        """The branch's new report, or the last good one; what could not be looked at is looked at again."""
-        last = self._known.get(branch, ("", None))[1]
+    def _tips(self) -> dict[str, str | None]:
+        """Where agents' branches stand; one whose report counted for its signature does not vanish with its branch."""
+        there: dict[str, str | None] = {
+            b: t for b, t in self._store.tips().items() if b.startswith(PREFIX) and b.count("/") == 3
+        }
+        if self._machines is None:
+            self._known = {b: known for b, known in self._known.items() if b in there}
+        return dict.fromkeys(self._known) | there
+
+    def _look(self, branch: str, tip: str | None, spec: ClusterSpec) -> None:
+        last, (_, _, cluster, agent) = self._known.get(branch, _Known()), branch.split("/")
+        if self._machines is None or not self._machines.asks(cluster, agent, spec):
+            if tip is None:
+                del self._known[branch]
+            elif (last.tip, last.keys) != (tip, None):
+                self._known[branch] = self._tried(branch, last, lambda: self._plain(branch, tip, last))
+            return
+        if last.keys != spec.agent_keys:
+            last = _Known(keys=spec.agent_keys)  # other keys may leave nothing of what counted
+        before = self._before.pop(branch, None)
+        if before is not None:
+            last = self._tried(branch, last, lambda: self._signed(branch, before, spec, last))
+        if tip is None:
+            self._known[branch] = replace(last, tip="", alarm=_wrong(branch, "is gone"))
+        elif last.tip != tip:
+            last = self._tried(branch, last, lambda: self._signed(branch, tip, spec, last))
+            self._known[branch] = last
+
+    def _tried(self, branch: str, last: _Known, look: Callable[[], _Known]) -> _Known:
+        """What could not be looked at is looked at again; until then the last good report counts."""
         try:
-            self._known[branch] = (tip, self._parse(branch, tip) or last)
+            return look()
         except Fault as fault:
             log.debug("report not read branch=%s reason=%s", branch, fault.reason)
-            self._known[branch] = ("", last)
+            return replace(last, tip="")
 
-    def _data(self, branch: str, tip: str) -> bytes | None:
-        """The report's bytes; nothing larger than a report can be is ever read."""
-        entries = self._store.diff(None, tip)
-        oid = next((e.oid for e in entries if e.path == FILE and e.mode == REGULAR_MODE), None)
-        if oid is None:
-            return None
-        if self._store.sizes([oid])[oid] > MAX_BYTES:
+    def _plain(self, branch: str, tip: str, last: _Known) -> _Known:
+        """The tip's report, or the last good one."""
+        data = self._files(branch, tip, FILE).get(FILE)
+        return _Known(tip, None, (None if data is None else _parsed(branch, data)) or last.report)
+
+    def _signed(self, branch: str, tip: str, spec: ClusterSpec, last: _Known) -> _Known:
+        """The newest report on the branch that its agent signed, unless one that is newer counted already."""
+        commit, report = next(self._believed(branch, tip, spec), ("", None))
+        alarm = "" if commit == tip else _wrong(branch, f"has a tip {tip[:12]} that is not its agent's")
+        if report is None or (last.report is not None and report.at < last.report.at):
+            alarm = alarm or _wrong(branch, f"was set back to {tip[:12]}")
+            report = last.report
+        if alarm and alarm != last.alarm:
+            log.warning("report does not count branch=%s tip=%s; protect the branch", branch, tip[:12])
+        return _Known(tip, spec.agent_keys, report, alarm)
+
+    def _believed(self, branch: str, tip: str, spec: ClusterSpec) -> Iterator[tuple[str, AgentReport]]:
+        """Commits whose report counts for its signature, newest first, down the first parents."""
+        assert self._machines is not None
+        _, _, cluster, agent = branch.split("/")
+        step: str | None = tip
+        for _ in range(SEARCHED):
+            if step is None:
+                return
+            files = self._files(branch, step, FILE, SIGNATURE)
+            data, signature = files.get(FILE), files.get(SIGNATURE, b"").decode("ascii", "replace")
+            report = _parsed(branch, data) if data is not None and signature else None
+            if report is not None and data is not None and _speaks_for(report, cluster, agent):
+                signed = Signed(cluster, agent, data, signature, report.at)
+                yield from [(step, report)] if self._machines.believes(signed, spec) else []
+            step = next(iter(self._store.commit(step).parents), None)
+
+    def _files(self, branch: str, commit: str, *names: str) -> dict[str, bytes]:
+        """Those of a commit's files that are plain; nothing larger than a report can be is ever read."""
+        entries = self._store.diff(None, commit)
+        there = {e.path: e.oid for e in entries if e.path in names and e.mode == REGULAR_MODE and e.oid}
+        sizes = self._store.sizes(there.values())
+        if any(size > MAX_BYTES for size in sizes.values()):
             log.warning("report too large branch=%s; the agent's operator should look at it", branch)
-            return None
-        return self._store.read([oid])[oid]
+            return {}
+        contents = self._store.read(there.values())
+        return {path: contents[oid] for path, oid in there.items()}
 
-    def _parse(self, branch: str, tip: str) -> AgentReport | None:
-        data = self._data(branch, tip)
-        if data is None:
-            return None
-        try:
-            return AgentReport.model_validate_json(json.dumps(load(data)))
-        except (Refused, ValidationError):
-            log.warning("report not read branch=%s; the agent's operator should look at it", branch)
-            return None
+
+def _parsed(branch: str, data: bytes) -> AgentReport | None:
+    try:
+        return AgentReport.model_validate_json(json.dumps(load(data)))
+    except (Refused, ValidationError):
+        log.warning("report not read branch=%s; the agent's operator should look at it", branch)
+        return None
+
+
+def _speaks_for(report: AgentReport, cluster: str, agent: str) -> bool:
+    """Whether it is of that agent, and of the node that the agent is named after (`NODE`, or `NODE.` and more)."""
+    own = agent == report.node or agent.startswith(f"{report.node}.")
+    return own and report.cluster == cluster and report.metadata.name == agent
+
+
+def _wrong(branch: str, what: str) -> str:
+    return (
+        f"branch {branch} {what}; its last signed report stays in force. Only its agent may push there, so protect "
+        "the branch; if the agent has another key now, name that in the cluster's agentKeys"
+    )

@@ -18,7 +18,9 @@ import typer
 from reconciler.clock import SystemClock
 from reconciler.clusters.kubernetes.names import SYSTEM_NAMESPACE
 from reconciler.credentials import from_environment
+from reconciler.options import DEFAULT_STATE, Repo, State, grouped
 from reconciler.settings import Settings
+from reconciler.trust.options import TrustOptions
 from schemas.errors import UserError
 
 if TYPE_CHECKING:
@@ -41,18 +43,14 @@ Kubeconfig = Annotated[
 @app.command(
     epilog="Example: egs-reconciler door --cluster east --repo https://forge.example.com/fleet.git --via commit"
 )
+@grouped
 def door(
     cluster: Annotated[
         str, typer.Option("--cluster", envvar="EGS_CLUSTER", help="The Cluster document.", show_default=False)
     ],
-    repo: Annotated[
-        str,
-        typer.Option("--repo", envvar="EGS_REPO", help="Path or URL of the repository.", show_default=False),
-    ],
-    state: Annotated[
-        Path,
-        typer.Option("--state", envvar="EGS_STATE", help="Folder for the mirror; may be lost at any time."),
-    ] = Path("~/.local/state/egs-reconciler"),
+    repo: Repo,
+    trust: TrustOptions,
+    state: State = DEFAULT_STATE,
     via: Annotated[
         Literal["commit", "branch"],
         typer.Option("--via", help="commit: onto main, by verified authors; branch: for people to merge."),
@@ -64,7 +62,12 @@ def door(
     api = _api(cluster, kubeconfig)
     from reconciler.door import DoorSettings, run_door
 
-    settings = Settings(repo=repo, state=state.expanduser(), credentials=from_environment(os.environ))
+    settings = Settings(
+        repo=repo,
+        state=state.expanduser(),
+        credentials=from_environment(os.environ),
+        trust=trust.settings(),
+    )
     log.info("door opened cluster=%s via=%s", cluster, via)
     run_door(api, settings, DoorSettings(cluster, via), ended)
 

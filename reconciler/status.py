@@ -8,12 +8,13 @@ no folder 1,000 entries.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from reconciler.events import Event
 from reconciler.facts import Facts, Reachability, Wanted
+from reconciler.holding import held_problems
 from reconciler.readme import readme
 from schemas.base import API_VERSION, Document, Metadata
 from schemas.errors import UserError
@@ -34,8 +35,13 @@ from schemas.status import (
     PoolNodes,
     Reservation,
     Schedule,
+    SpentApproval,
+    SpentRecord,
+    TrustRecord,
     UnmanagedNode,
     UsageRecord,
+    WorkspacePhase,
+    WorkspaceRecord,
 )
 from schemas.strictyaml import FORBIDDEN, load
 from schemas.units import format_instant
@@ -47,8 +53,12 @@ MAX_NAMES = 3500
 """Names of nodes in one file; a name has 253 characters at most."""
 MAX_NODE_FILES = 1000
 """Entries of one folder; nodes beyond it are in the inventory only."""
+MAX_FILES = 1000
+"""Entries of the folder of requests for slices; those that nobody waits for are left out first."""
 SEEN_ANEW = frozenset({NodeState.LOST, NodeState.CORDONED, NodeState.UNFIT, NodeState.OCCUPIED})
 """States that the next look at the cluster tells again: their files are the first to be left out."""
+MAX_HELD = 500
+"""Held changes in one file; each has its path, who is concerned and what to do."""
 EVENTS_KEPT = timedelta(days=30)
 """Older event files are dropped; the branch's history has them as long as it lasts."""
 EVENTS_PER_FILE = 1000
@@ -56,7 +66,17 @@ OWN_BYTES = 1_000_000
 """Bound for files of our own; people's are smaller."""
 
 Files = dict[str, bytes]
-Record = GPRRecord | NodeRecord | UsageRecord | ControllerRecord | Inventory | PoolNodes
+Record = (
+    GPRRecord
+    | NodeRecord
+    | UsageRecord
+    | ControllerRecord
+    | Inventory
+    | PoolNodes
+    | WorkspaceRecord
+    | SpentRecord
+    | TrustRecord
+)
 """A file of facts, read."""
 UNREADABLE = (UserError, ValueError)
 """What reading a file raises that somebody broke."""
@@ -68,7 +88,8 @@ def render(facts: Facts, wanted: Wanted, order: tuple[str, ...], problems: Itera
         "README.md": readme(facts, wanted, order).encode(),
         "controller.yaml": _document(_controller(facts)),
         "queue.yaml": _queue(facts, order),
-        "problems.yaml": _problems(problems),
+        "problems.yaml": _problems((*problems, *held_problems(facts.trust))),
+        **trust_files(facts.trust),
     }
     for name in sorted(wanted.clusters):
         files[f"clusters/{name}/inventory.yaml"] = _document(_inventory(name, facts, wanted))
@@ -84,7 +105,34 @@ def render(facts: Facts, wanted: Wanted, order: tuple[str, ...], problems: Itera
             files[f"nodes/{cluster}/{key[1]}.yaml"] = _document(facts.nodes[key])
     for slice_, usage in sorted(facts.usage.items()):
         files[f"usage/{slice_}.yaml"] = _document(usage)
+    for slice_, rows in sorted(facts.spent.items()):
+        files[f"approvals/{slice_}.yaml"] = _document(SpentRecord(metadata=Metadata(name=slice_), spent=rows))
+    settled = sorted(facts.workspaces, key=lambda name: (_is_settled(facts.workspaces[name]), name))
+    for name in settled[:MAX_FILES]:
+        files[f"requests/{name}.yaml"] = _document(facts.workspaces[name])
     return files
+
+
+def trust_files(record: TrustRecord | None) -> Files:
+    """How far main was judged, and what is held of it: some in trust.yaml, the rest in parts."""
+    if record is None:
+        return {}
+    files: Files = {}
+    for part, begin in enumerate(range(0, max(1, len(record.held)), MAX_HELD)):
+        path = "trust.yaml" if part == 0 else f"trust/{part:03}.yaml"
+        held = record.held[begin : begin + MAX_HELD]
+        files[path] = _document(record.model_copy(update={"held": held}))
+    return files
+
+
+def _trust_of(parts: Sequence[TrustRecord]) -> TrustRecord | None:
+    """The parts of the record together; None: there is none."""
+    held = sorted((change for part in parts for change in part.held), key=lambda change: change.path)
+    return parts[0].model_copy(update={"held": tuple(held)}) if parts else None
+
+
+def _is_settled(record: WorkspaceRecord) -> bool:
+    return record.phase in {WorkspacePhase.READY, WorkspacePhase.SUPERSEDED}
 
 
 def request_path(key: str) -> str:
@@ -146,12 +194,18 @@ def record_from(path: str, data: bytes) -> Record | None:
             return NodeRecord.model_validate_json(_json(data))
         case ["usage", _]:
             return UsageRecord.model_validate_json(_json(data))
+        case ["approvals", _]:
+            return SpentRecord.model_validate_json(_json(data))
+        case ["requests", _]:
+            return WorkspaceRecord.model_validate_json(_json(data))
         case ["clusters", _, "inventory.yaml"]:
             return Inventory.model_validate_json(_json(data))
         case ["clusters", _, "pools", _, _]:
             return PoolNodes.model_validate_json(_json(data))
         case ["controller.yaml"]:
             return ControllerRecord.model_validate_json(_json(data))
+        case ["trust.yaml"] | ["trust", _]:
+            return TrustRecord.model_validate_json(_json(data))
     return None
 
 
@@ -162,6 +216,9 @@ def facts_of(records: Mapping[str, Record], at: datetime, intent: str) -> Facts:
     usage: dict[str, UsageRecord] = {}
     found: dict[tuple[str, str], tuple[str, ...]] = {}
     unmanaged: dict[str, tuple[UnmanagedNode, ...]] = {}
+    spaces: dict[str, WorkspaceRecord] = {}
+    spent: dict[str, tuple[SpentApproval, ...]] = {}
+    trust = _trust_of([record for _, record in sorted(records.items()) if isinstance(record, TrustRecord)])
     own: ControllerRecord | None = None
     for path, record in sorted(records.items()):
         match record:
@@ -171,6 +228,10 @@ def facts_of(records: Mapping[str, Record], at: datetime, intent: str) -> Facts:
                 nodes[(path.split("/")[1], record.metadata.name)] = record
             case UsageRecord():
                 usage[record.metadata.name] = record
+            case SpentRecord():
+                spent[record.metadata.name] = record.spent
+            case WorkspaceRecord():
+                spaces[record.metadata.name] = record
             case PoolNodes():
                 key = (path.split("/")[1], path.split("/")[3])
                 found[key] = (*found.get(key, ()), *record.nodes)
@@ -180,7 +241,9 @@ def facts_of(records: Mapping[str, Record], at: datetime, intent: str) -> Facts:
                 own = record
     clusters = {c.name: Reachability(c.reachable, c.since) for c in own.clusters} if own else {}
     held = own.held_deletions if own else ""
-    return Facts(at, intent, requests, nodes, clusters, usage, held, found, unmanaged)
+    return Facts(
+        at, intent, requests, nodes, clusters, usage, held, found, unmanaged, trust, spent, spaces
+    )
 
 
 def events_from(data: bytes) -> list[dict[str, str]]:

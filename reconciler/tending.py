@@ -12,11 +12,12 @@ from datetime import datetime
 from functools import partial
 
 from reconciler.clock import Clock
-from reconciler.compose import controller
+from reconciler.compose import controller, watcher
 from reconciler.credentials import Credentials
 from reconciler.loop import Cycle, Reconciler
 from reconciler.metrics import Metrics
 from reconciler.probes import Health, alive, ready
+from reconciler.pulls.attending import Attending
 from reconciler.settings import Settings
 from reconciler.waking import FATAL, Waking
 from schemas.errors import UserError
@@ -95,12 +96,18 @@ class Tending:
         self._clock = clock
         alone = len(settings) == 1
         self.loops: dict[str, Waking] = {}
+        self._attending = {
+            name: Attending(partial(watcher, own), clock, name)
+            for name, own in settings.items()
+            if own.forge is not None and own.forge.token is not None  # nobody posts without a name
+        }
         for name, own in settings.items():
             metrics.expect(name)
             make = partial(controller, own, may_lead=may_lead, wake=partial(self._stir, name))
             self.loops[name] = Waking(
                 make() if alone else _Later(make),
                 clock,
+                watch=self._attending[name].note if name in self._attending else lambda _: None,
                 tried=partial(metrics.attempted, name),
                 fatal=FATAL if alone else (),
                 name=name,
@@ -110,11 +117,15 @@ class Tending:
         """Begin; returns at once."""
         for loop in self.loops.values():
             loop.start()
+        for attending in self._attending.values():
+            attending.start()
 
     def end(self) -> None:
         """Begin nothing new; may be called by a signal."""
         for loop in self.loops.values():
             loop.ended.set()
+        for attending in self._attending.values():
+            attending.end()
 
     def wait(self) -> None:
         """Until every loop was told to end, or ended by itself."""
@@ -126,6 +137,8 @@ class Tending:
         self.end()
         for loop in self.loops.values():
             loop.stop()
+        for attending in self._attending.values():
+            attending.stop()
         for loop in self.loops.values():
             if loop.failed is not None:
                 raise loop.failed
@@ -136,8 +149,17 @@ class Tending:
 
     def wake(self) -> None:
         """Every loop looks at once."""
-        for loop in self.loops.values():
-            loop.wake()
+        for name in self.loops:
+            self._wake(name)
+
+    def wakers(self) -> dict[str, Callable[[], None]]:
+        """What to call, by repository, when something happened in it: its loop looks, and its pull requests are."""
+        return {name: partial(self._wake, name) for name in self.loops}
+
+    def _wake(self, name: str) -> None:
+        self.loops[name].wake()
+        if name in self._attending:
+            self._attending[name].wake()
 
     def alive(self) -> Health:
         """Whether every loop turns."""

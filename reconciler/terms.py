@@ -35,7 +35,7 @@ def terms_in(cluster: str, wanted: Wanted, facts: Facts) -> tuple[SliceTerms, ..
         SliceTerms(
             name=name,
             namespaces=slice_.namespaces,
-            members=tuple(person.email for person in slice_.members),
+            members=tuple(person.email for person in slice_.people),
             gpus=_most_gpus(slice_, held.get(name, 0)),
             paused=is_paused or slice_.paused,
         )

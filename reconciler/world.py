@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from reconciler.conditions import clean_by, lease_duration
 from reconciler.facts import IN_SERVICE, Facts, NodeKey, Seen, Wanted
 from scheduler.fit import limit_violations, usable_pools
+from scheduler.rank import Rank, overtaking, rank
 from scheduler.snapshot import FOREVER, Lease, Pool, PoolKey, Promise, Request, Snapshot, Window
 from schemas.cluster import ClusterSpec
 from schemas.status import Assignment, GPRStatus, NodeRecord, NodeState, Phase
@@ -89,8 +90,11 @@ def build_snapshot(
 
 
 def asked_anew(before: Facts, after: Facts) -> frozenset[str]:
-    """Who waits in `after` and took the place since `before`: filed, approved, requeued, or asking for more."""
-    return frozenset(
+    """Who waits in `after` and took the place since `before`: filed, approved, requeued, asking for more, or let past.
+
+    A move by an admin is a re-reading of the rank: whoever is ahead of somebody because of it plans anew.
+    """
+    return let_past(before, after) | frozenset(
         key
         for key, status in after.requests.items()
         if status.phase is Phase.QUEUED
@@ -100,6 +104,40 @@ def asked_anew(before: Facts, after: Facts) -> frozenset[str]:
             or old.filed_at != status.filed_at
         )
     )
+
+
+def moved(before: Facts, after: Facts) -> frozenset[str]:
+    """Requests that waited and wait, and that an admin moved among those of their priority."""
+    waiting = _waiting_on(before, after)
+    return frozenset(
+        key for key, (old, new) in waiting.items() if old.accepted_spec.move != new.accepted_spec.move
+    )
+
+
+def let_past(before: Facts, after: Facts) -> frozenset[str]:
+    """Who is ahead of somebody because an admin moved one of the two."""
+    if not moved(before, after):
+        return frozenset()
+    waiting = _waiting_on(before, after)
+    ranks = [{key: _rank(key, pair[i]) for key, pair in waiting.items()} for i in (0, 1)]
+    return overtaking(*ranks)
+
+
+def _waiting_on(before: Facts, after: Facts) -> dict[str, tuple[GPRStatus, GPRStatus]]:
+    """Requests that wait in both, and of whose place nothing else changed."""
+    return {
+        key: (old, status)
+        for key, status in after.requests.items()
+        if (old := before.requests.get(key)) is not None
+        and status.phase is Phase.QUEUED
+        and old.phase is Phase.QUEUED
+        and old.filed_at == status.filed_at
+        and old.accepted_spec.priority == status.accepted_spec.priority
+    }
+
+
+def _rank(key: str, status: GPRStatus) -> Rank:
+    return rank(status.accepted_spec.priority, status.accepted_spec.move, seconds(status.filed_at), key)
 
 
 def _as_asked(request: Request, anew: bool) -> Request:
@@ -182,7 +220,7 @@ def _request(key: str, status: GPRStatus, wanted: Wanted, ready: frozenset[str] 
     if status.phase is not Phase.QUEUED or slice_ is None or limit_violations(spec, slice_):
         return None
     limit = status.approval.limit if status.approval is not None else None
-    pools = usable_pools(spec, slice_, wanted.project.limits, wanted.pools, limit)
+    pools = usable_pools(spec, slice_, wanted.project, wanted.pools, limit)
     managed = tuple(p for p in pools if not wanted.pools[p].observed)
     promise = promise_of(status) if managed else None
     waits = spec.start == "promised" or (
@@ -195,6 +233,7 @@ def _request(key: str, status: GPRStatus, wanted: Wanted, ready: frozenset[str] 
         duration=int(lease_duration(status).total_seconds()),
         pools=managed or pools,
         priority=spec.priority,
+        move=spec.move,
         filed_at=seconds(status.filed_at),
         not_before=0 if spec.not_before is None else seconds(spec.not_before),
         promise=promise,

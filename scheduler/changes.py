@@ -76,15 +76,30 @@ def pool_key(pool: PoolKey) -> str:
 
 
 def _requests(before: Snapshot, after: Snapshot) -> Iterator[Change]:
+    moved = sorted(
+        key for key in before.requests.keys() & after.requests if _move(before, key) != _move(after, key)
+    )
     for key, request in sorted(after.requests.items()):
         old = before.requests.get(key)
         if old is None:
             cause = Cause.REQUEUED if key in before.leases else Cause.HIGHER_RANK_ARRIVED
             yield Change(ChangeKind.REQUEST, key, cause, key)
         elif asked(request) != asked(old) or _asks_anew(request, old):
-            yield Change(ChangeKind.REQUEST, key, Cause.REQUEST_CHANGED, key)
+            cause, by = _asked_why(request, old, moved)
+            yield Change(ChangeKind.REQUEST, key, cause, by)
         elif request.pools != old.pools:
             yield Change(ChangeKind.REQUEST, key, Cause.POLICY_CHANGED, key)
+
+
+def _move(snapshot: Snapshot, key: str) -> int:
+    return snapshot.requests[key].move
+
+
+def _asked_why(request: Request, old: Request, moved: Sequence[str]) -> tuple[Cause, str]:
+    """An admin moved it, or moved another one so that it plans anew; else its people asked for something else."""
+    if moved and asked(replace(request, move=old.move)) == asked(old):
+        return Cause.ADMIN_MOVED, request.key if request.key in moved else moved[0]
+    return Cause.REQUEST_CHANGED, request.key
 
 
 def _asks_anew(request: Request, old: Request) -> bool:

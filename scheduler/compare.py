@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from scheduler.causes import Moved, slips
+from scheduler.causes import BUDGET, Moved, slips
 from scheduler.changes import asked, changes_between, promised
 from scheduler.plan import plan
 from scheduler.promises import with_promises
@@ -23,6 +23,16 @@ class Effect:
     now: int | None
     cause: Cause | None = None
     by: str = ""
+    proven: bool = True  # False: the cause is the likeliest, and there was no time to show it
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a change does to everyone, and the plan that is made after it."""
+
+    effects: tuple[Effect, ...]
+    world: Snapshot  # afterwards, with the promises that stood before
+    planned: Plan  # of that world
 
 
 def compare(before: Snapshot, after: Snapshot) -> tuple[Effect, ...]:
@@ -30,17 +40,23 @@ def compare(before: Snapshot, after: Snapshot) -> tuple[Effect, ...]:
 
     What `before` plans counts as promised, as it would be when `after` is merged.
     """
+    return compared(before, after).effects
+
+
+def compared(before: Snapshot, after: Snapshot, budget: int = BUDGET) -> Comparison:
+    """As `compare`, with the plan; at most `budget` more plans are made to show that a cause is true."""
     committed = with_promises(before, plan(before))
     merged = carry(committed, after)
     planned = plan(merged)
-    moved = {slip.key: slip for slip in slips(committed, merged, changes_between(committed, merged), planned)}
+    found = slips(committed, merged, changes_between(committed, merged), planned, budget)
+    moved = {slip.key: slip for slip in found}
     effects = [_effect(committed, merged, planned, moved.get(key), key) for key in planned.order]
     gone = [
         Effect(key, "gone", promised(committed, committed, key), None)
         for key in sorted(committed.requests)
         if key not in merged.requests and key not in merged.leases
     ]
-    return (*(effect for effect in effects if effect is not None), *gone)
+    return Comparison((*(effect for effect in effects if effect is not None), *gone), merged, planned)
 
 
 def carry(committed: Snapshot, after: Snapshot) -> Snapshot:
@@ -66,10 +82,11 @@ def _effect(
     now = None if placement is None else placement.start
     first: Change | None = slip.causes[0] if slip is not None and slip.causes else None
     cause, by = (None, "") if first is None else (first.cause, first.by)
+    proven = slip is None or slip.proven
     if key not in committed.requests:
         return Effect(key, "new" if now is not None else "refused", None, now)
     if now is None:
-        return None if was is None else Effect(key, "refused", was, None, cause, by)
+        return None if was is None else Effect(key, "refused", was, None, cause, by, proven)
     if was is None or now < was:
         return Effect(key, "earlier", was, now)
-    return Effect(key, "later", was, now, cause, by) if now > was else None
+    return Effect(key, "later", was, now, cause, by, proven) if now > was else None

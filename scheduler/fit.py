@@ -8,22 +8,15 @@ from typing import Literal
 
 from scheduler.snapshot import Pool, PoolKey
 from schemas.approval import ApprovalLimit
+from schemas.fit import ApprovalNeed, approval_needs, free_gpus_by_hours
 from schemas.gpr import RequestSpec
-from schemas.project import ProjectLimits
+from schemas.project import ProjectSpec
 from schemas.slice import SliceSpec
 from schemas.units import format_duration
 
 Pools = Mapping[PoolKey, Pool]
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalNeed:
-    """What an admin has to agree to."""
-
-    reason: Literal["QuotaExceeded", "NodeLimitExceeded"]
-    asked: int
-    allowed: int
-    message: str
+MOST_GPUS = 1_000_000
+"""The largest limit that an approval can name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,32 +51,30 @@ def candidate_pools(spec: RequestSpec, slice_: SliceSpec, pools: Pools) -> tuple
 
 
 def usable_pools(
-    spec: RequestSpec, slice_: SliceSpec, limits: ProjectLimits, pools: Pools, approved: ApprovalLimit | None
+    spec: RequestSpec, slice_: SliceSpec, project: ProjectSpec, pools: Pools, approved: ApprovalLimit | None
 ) -> tuple[PoolKey, ...]:
-    """Candidates within what the request may hold: by its approval, or else by quota and node limit."""
-    gpus = approved.gpus if approved else _quota(slice_)
-    nodes = approved.nodes if approved else limits.nodes_per_request
-    if nodes < spec.nodes:
-        return ()
+    """Candidates within what the request may hold: by its approval, or else by all that needs none."""
     candidates = candidate_pools(spec, slice_, pools)
-    return tuple(key for key in candidates if gpus is None or _gpus(spec, pools[key]) <= gpus)
+    if approved is None:
+        needs = approval_needs(spec, slice_, project, [pools[key] for key in candidates])
+        gpus = _free_gpus(spec, slice_, project)
+        return () if needs else _within(spec, candidates, pools, gpus)
+    return () if approved.nodes < spec.nodes else _within(spec, candidates, pools, approved.gpus)
 
 
 def approval_reasons(
-    spec: RequestSpec, slice_: SliceSpec, limits: ProjectLimits, pools: Pools
+    spec: RequestSpec, slice_: SliceSpec, project: ProjectSpec, pools: Pools
 ) -> tuple[ApprovalNeed, ...]:
-    """Why the request needs an admin: not even its smallest candidate is within quota, or it has too many nodes."""
-    needs = []
-    gpus = min((_gpus(spec, pools[key]) for key in candidate_pools(spec, slice_, pools)), default=0)
-    quota = _quota(slice_)
-    if quota is not None and gpus > quota:
-        text = f"asks for {gpus} GPUs but its slice may hold {quota} per request without approval"
-        needs.append(ApprovalNeed("QuotaExceeded", gpus, quota, text))
-    most = limits.nodes_per_request
-    if spec.nodes > most:
-        text = f"asks for {spec.nodes} nodes but a request may hold {most} without approval"
-        needs.append(ApprovalNeed("NodeLimitExceeded", spec.nodes, most, text))
-    return tuple(needs)
+    """Why the request needs an admin; see `schemas.fit`."""
+    fitting = [pools[key] for key in candidate_pools(spec, slice_, pools)]
+    return approval_needs(spec, slice_, project, fitting)
+
+
+def largest_hold(spec: RequestSpec, slice_: SliceSpec, pools: Pools) -> ApprovalLimit:
+    """What the request would hold in the largest-noded pool that it may use."""
+    held = [_gpus(spec, pools[key]) for key in candidate_pools(spec, slice_, pools)]
+    gpus = max(held, default=spec.nodes * spec.gpus_per_node)
+    return ApprovalLimit(gpus=min(gpus, MOST_GPUS), nodes=spec.nodes)
 
 
 def limit_violations(spec: RequestSpec, slice_: SliceSpec) -> tuple[LimitViolation, ...]:
@@ -134,8 +125,18 @@ def _shape_allowed(slice_: SliceSpec, pool: Pool) -> bool:
     return not slice_.limits.gpu_shapes or pool.gpu_shape in slice_.limits.gpu_shapes
 
 
-def _quota(slice_: SliceSpec) -> int | None:
-    return None if slice_.quota is None else slice_.quota.gpus
+def _free_gpus(spec: RequestSpec, slice_: SliceSpec, project: ProjectSpec) -> int | None:
+    """GPUs the request may hold without an admin's word; None: no bound."""
+    hours = project.approval.gpu_hours
+    bounds = [] if slice_.quota is None else [slice_.quota.gpus]
+    bounds += [] if hours is None else [free_gpus_by_hours(spec, hours)]
+    return min(bounds, default=None)
+
+
+def _within(
+    spec: RequestSpec, candidates: tuple[PoolKey, ...], pools: Pools, gpus: int | None
+) -> tuple[PoolKey, ...]:
+    return tuple(key for key in candidates if gpus is None or _gpus(spec, pools[key]) <= gpus)
 
 
 def _gpus(spec: RequestSpec, pool: Pool) -> int:

@@ -10,7 +10,7 @@ from scheduler.board import Board, spot
 from scheduler.plan import plan
 from scheduler.rank import rank_key
 from scheduler.reasons import no_place
-from scheduler.snapshot import PoolKey, Request, Snapshot
+from scheduler.snapshot import Plan, PoolKey, Request, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,24 +31,27 @@ class Quote:
 
 
 def quote(
-    snapshot: Snapshot, request: Request, needs_approval: Mapping[PoolKey, bool] | None = None
+    snapshot: Snapshot,
+    request: Request,
+    needs_approval: Mapping[PoolKey, bool] | None = None,
+    planned: Plan | None = None,
 ) -> tuple[Quote, ...]:
     """Start in each of `request.pools` alone if `request` were filed now, the earliest first.
 
     Standing promises are respected as far as they would be: those of lower rank may have to give way. One plan
     for all pools, then one search each. `needs_approval` by pool (see `scheduler.fit`) is passed on: such a
-    start holds only if an admin approves at once.
+    start holds only if an admin approves at once. `planned` is the snapshot's plan, where the caller has it.
     """
     needs = needs_approval or {}
-    leased, ahead = Board(snapshot), _taken_by_higher_ranks(snapshot, request)
+    leased, ahead = Board(snapshot), _taken_by_higher_ranks(snapshot, request, planned or plan(snapshot))
     pools = [key for key in request.pools if key in snapshot.pools]
     quotes = [_answer(snapshot, (leased, ahead), request, key) for key in pools]
     marked = [replace(answer, needs_approval=needs.get(answer.pool, False)) for answer in quotes]
     return tuple(sorted(marked, key=lambda answer: (answer.start is None, answer.start or 0)))
 
 
-def _taken_by_higher_ranks(snapshot: Snapshot, request: Request) -> Board:
-    planned, board = plan(snapshot), Board(snapshot)
+def _taken_by_higher_ranks(snapshot: Snapshot, request: Request, planned: Plan) -> Board:
+    board = Board(snapshot)
     for key in planned.order:
         other, placement = snapshot.requests[key], planned.placements.get(key)
         if rank_key(other) > rank_key(request):

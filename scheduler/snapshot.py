@@ -73,6 +73,7 @@ class Request:
     duration: int
     pools: tuple[PoolKey, ...]
     priority: int = 101
+    move: int = 0  # an admin's word on its place among requests of its priority: higher first
     filed_at: int = 0
     not_before: int = 0
     promise: Promise | None = None

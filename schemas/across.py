@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import timedelta
 from typing import NamedTuple
 
-from schemas.approval import Approval
+from schemas.approval import Approval, ApprovalSpec
 from schemas.base import Document
 from schemas.cluster import Pool
 from schemas.findings import Finding
-from schemas.fit import approval_reasons, gpus_held, misfits, pool_fits
+from schemas.fit import admins_needed, approval_needs, free_priority, gpus_held, misfits, pool_fits
 from schemas.gpr import GPR, GPRTemplate, RequestSpec, resolve
+from schemas.project import Project
 from schemas.slice import Slice
 from schemas.strictyaml import Path
 from schemas.units import format_duration
@@ -92,7 +94,7 @@ def _of_gpr(file: str, gpr: GPR, view: View) -> Iterator[Finding]:
             fix = f"choose among {', '.join(slice_.spec.clusters)}, or leave clusters out"
             yield Finding(file, "ClusterNotAllowed", message, ("spec", "clusters", i), fix)
     asked = Asked(file, gpr.metadata.name, spec, slice_)
-    yield from _of_limits(asked, view)
+    yield from _of_limits(asked)
     places = _places(spec, slice_, view)
     # Where a cluster is missing or refused nobody can say what would fit.
     if places is not None:
@@ -112,7 +114,7 @@ def _resolved(file: str, gpr: GPR, view: View) -> RequestSpec | Finding | None:
     return Finding(file, "NothingToAskFor", spec, ("spec",)) if isinstance(spec, str) else spec
 
 
-def _of_limits(asked: Asked, view: View) -> Iterator[Finding]:
+def _of_limits(asked: Asked) -> Iterator[Finding]:
     file, spec, limits = asked.file, asked.spec, asked.slice_.spec.limits
     longest = limits.max_duration
     if longest is not None and spec.duration > longest:
@@ -128,10 +130,6 @@ def _of_limits(asked: Asked, view: View) -> Iterator[Finding]:
         if limits.gpu_shapes and shape not in limits.gpu_shapes:
             message = f"the slice may use {', '.join(limits.gpu_shapes)}, this asks for {shape}"
             yield Finding(file, "ShapeNotAllowed", message, ("spec", "gpuShape"))
-    project = view.project()
-    if project is not None and spec.extend > project.spec.max_extension:
-        message = f"the project allows {format_duration(project.spec.max_extension)} of grace"
-        yield Finding(file, "ExtensionTooLong", message, ("spec", "extend"))
 
 
 def _places(spec: RequestSpec, slice_: Slice, view: View) -> list[Place] | None:
@@ -179,35 +177,48 @@ def _misfit(file: str, spec: RequestSpec, places: Sequence[Place]) -> Finding:
 
 
 def _of_approval_need(asked: Asked, fitting: Sequence[Pool], view: View) -> Iterator[Finding]:
-    spec = asked.spec
-    quota = asked.slice_.spec.quota.gpus if asked.slice_.spec.quota else None
     project = view.project()
-    most = project.spec.limits.nodes_per_request if project else spec.nodes
-    reasons = approval_reasons(spec, fitting, quota, most)
-    if not reasons or _approved(asked, fitting, view):
+    if project is None:
         return
-    held = min((gpus_held(spec, pool) for pool in fitting), default=0)
-    texts = {
-        "QuotaExceeded": f"{held} GPUs exceed the slice's quota of {quota}",
-        "NodeLimitExceeded": f"{spec.nodes} nodes exceed the project's limit of {most}",
-    }
-    message = f"an admin must approve: {', '.join(texts[reason] for reason in reasons)}"
-    yield Finding(asked.file, "NeedsApproval", message, ("spec",))
+    words = _fresh_words(asked, project, view)
+    needs = approval_needs(asked.spec, asked.slice_.spec, project.spec, fitting)
+    held = min((gpus_held(asked.spec, pool) for pool in fitting), default=0)
+    enough = sum(_lets_in(word, asked.spec.nodes, held) for word in words)
+    if needs and enough < admins_needed(project.spec, asked.spec.nodes, held):
+        message = f"an admin must approve: it {', and '.join(need.message for need in needs)}"
+        yield Finding(asked.file, "NeedsApproval", message, ("spec",))
+    yield from _of_grace(asked, project, words)
 
 
-def _approved(asked: Asked, pools: Sequence[Pool], view: View) -> bool:
-    """Whether an approval of exactly this content is on file; whether it still counts only a clock can say."""
-    spec, digest = asked.spec, None
-    for path in view.parts(approvals_key(spec.slice, asked.name)):
-        approval = view.document(path, Approval)
-        if approval is None or approval.spec.limit is None or approval.spec.decision != "approve":
-            continue
-        digest = digest or spec.digest(asked.slice_.spec.limits.max_priority)
-        held = min((gpus_held(spec, pool) for pool in pools), default=0)
-        enough = approval.spec.limit.gpus >= held and approval.spec.limit.nodes >= spec.nodes
-        if enough and approval.spec.spec_digest == digest:
-            return True
-    return False
+def _of_grace(asked: Asked, project: Project, words: Iterable[ApprovalSpec]) -> Iterator[Finding]:
+    wish, free = asked.spec.extend, project.spec.max_extension
+    if wish <= free or any(_lengthens(word, wish) for word in words):
+        return
+    message = (
+        f"an admin must approve: it asks for {format_duration(wish)} of grace but a request may have "
+        f"{format_duration(free)} without approval"
+    )
+    yield Finding(asked.file, "NeedsApproval", message, ("spec", "extend"))
+
+
+def _fresh_words(asked: Asked, project: Project, view: View) -> list[ApprovalSpec]:
+    """Approvals on file of exactly this content; whether they still count only a clock, and keys, can say."""
+    paths = view.parts(approvals_key(asked.spec.slice, asked.name))
+    words = [word.spec for path in paths if (word := view.document(path, Approval)) is not None]
+    if not words:
+        return []
+    digest = asked.spec.digest(free_priority(asked.slice_.spec, project.spec))
+    return [word for word in words if word.decision == "approve" and word.spec_digest == digest]
+
+
+def _lets_in(word: ApprovalSpec, nodes: int, gpus: int) -> bool:
+    limit = word.limit
+    return word.rule == "request" and limit is not None and limit.gpus >= gpus and limit.nodes >= nodes
+
+
+def _lengthens(word: ApprovalSpec, extend: timedelta) -> bool:
+    most = None if word.limit is None else word.limit.extend
+    return word.rule == "extension" and most is not None and most >= extend
 
 
 def _of_slice(file: str, slice_: Slice, view: View) -> Iterator[Finding]:
@@ -265,7 +276,9 @@ def _of_approval(file: str, approval: Approval, view: View) -> Iterator[Finding]
     slice_, request = view.slice(spec.slice), _resolved(file, gpr, view)
     if slice_ is None or not isinstance(request, RequestSpec):
         return
-    digest = request.digest(slice_.spec.limits.max_priority)
+    if project is None:
+        return
+    digest = request.digest(free_priority(slice_.spec, project.spec))
     if digest != spec.spec_digest:
         message = f"{spec.slice}/{spec.gpr} now has the digest {digest}"
         yield Finding(file, "StaleApproval", message, ("spec", "specDigest"))

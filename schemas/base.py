@@ -74,8 +74,9 @@ class Person(Model):
     email: Annotated[
         str,
         Field(
-            pattern=r"^[^@\s<>]{1,64}@[^@\s<>]{1,189}$",
-            description="Address by which commits name this person.",
+            # ASCII: a letter of another alphabet that looks the same would name somebody else than the reviewer reads.
+            pattern=r"^[!-;=?A-~]{1,64}@[!-;=?A-~]{1,189}$",
+            description="Address by which commits name this person, in ASCII.",
             examples=["ada@example.com"],
         ),
     ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from schemas.collector import collector_paused
 from schemas.edits import edit_problems
@@ -87,19 +88,21 @@ def forbidden_edits(
 
 def as_json(result: CheckResult) -> str:
     """The stable form of `egs validate -o json`."""
-    problems = [
-        {
-            "file": problem.file,
-            "line": problem.line,
-            "column": problem.column,
-            "rule": problem.rule,
-            "severity": problem.severity,
-            "message": problem.message,
-            "fix": problem.fix,
-        }
-        for problem in result.problems
-    ]
+    problems = [problem_json(problem) for problem in result.problems]
     return json.dumps({"documents": result.documents, "problems": problems}, indent=2, ensure_ascii=False)
+
+
+def problem_json(problem: Problem) -> dict[str, Any]:
+    """One problem as data."""
+    return {
+        "file": problem.file,
+        "line": problem.line,
+        "column": problem.column,
+        "rule": problem.rule,
+        "severity": problem.severity,
+        "message": problem.message,
+        "fix": problem.fix,
+    }
 
 
 def as_annotations(result: CheckResult) -> str:

@@ -10,13 +10,14 @@ Held by tests/schemas/test_crds.py and, on a real API server, tests/clusters/kub
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from schemas.base import API_VERSION, Model
+from schemas.generated import command, differing, refresh
 from schemas.gpr import GPR
 from schemas.jsonschemas import schema_of
 from schemas.status import GPRStatus, Phase
@@ -32,6 +33,8 @@ DOOR_PHASES = ("Filed", "Proposed", "Refused")
 """Phases of an object that no controller has answered yet: on main, on a branch to be merged, or neither."""
 NOT_MIRRORED = frozenset({"acceptedSpec", "boundNodes", "conditions"})
 """Fields of a status that an object does not repeat, or has in another form."""
+ADMINS_ALONE = frozenset({"move"})
+"""Fields of a request that no object offers: only admins set them, and an object is its slice's own."""
 
 _PARTS = "^([0-9]{1,4}w)?([0-9]{1,5}d)?([0-9]{1,6}h)?([0-9]{1,8}m)?$"
 _RE2: Mapping[str, Json] = {
@@ -125,6 +128,8 @@ def _object_schema() -> Json:
     spec = structural(whole["properties"]["spec"], whole["$defs"])
     # The namespace says which slice it is.
     spec.pop("required")
+    for field in ADMINS_ALONE:
+        del spec["properties"][field]
     name = {"type": "string", "pattern": NAME_PATTERN, "maxLength": 63}
     return {
         "type": "object",
@@ -209,37 +214,23 @@ def _without(schema: Json, word: str) -> Json:
     return {key: value for key, value in schema.items() if key != word}
 
 
-def _texts() -> Iterator[tuple[str, str]]:
-    yield f"{PLURAL}.{GROUP}.yaml", dump(gpr_crd())
+def _texts() -> dict[str, str]:
+    return {f"{PLURAL}.{GROUP}.yaml": dump(gpr_crd())}
 
 
 def stale(folder: Path = FOLDER) -> list[str]:
     """Names of files that differ from what the models give, are missing, or belong to no kind."""
-    texts = dict(_texts())
-    there = {path.name: path.read_text("utf-8") for path in folder.glob("*.yaml")}
-    return sorted(name for name in texts.keys() | there.keys() if texts.get(name) != there.get(name))
+    return differing(folder, _texts(), ours="*.yaml")
 
 
 def write(folder: Path = FOLDER) -> None:
     """Make the folder hold exactly the definitions of the models."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in stale(folder):
-        (folder / name).unlink(missing_ok=True)
-    for name, text in _texts():
-        (folder / name).write_text(text, "utf-8")
+    refresh(folder, _texts(), ours="*.yaml")
 
 
 def main(arguments: list[str]) -> int:
     """Exit 0 done or fresh, 1 stale, 2 wrong use."""
-    if arguments not in ([], ["--check"]):
-        sys.stderr.write("usage: python -m schemas.crds [--check]\n")
-        return 2
-    if not arguments:
-        write()
-    names = stale()
-    for name in names:
-        sys.stderr.write(f"deploy/crds/{name} is stale; run: make schemas\n")
-    return 1 if names else 0
+    return command(arguments, "schemas.crds", write, stale)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from schemas.problems import Problem
+from schemas.problems import Problem, quoted
 from schemas.rules import fix_of, severity_of
 from schemas.strictyaml import Path, Positions
 
@@ -30,4 +30,7 @@ class Finding:
         if positions is not None:
             line, column = positions.key(self.path) if self.on_key else positions.value(self.path)
         fix = fix_of(self.rule) if self.fix is None else self.fix
-        return Problem(self.file, line, column, self.rule, severity_of(self.rule), self.message, fix)
+        severity = severity_of(self.rule)
+        return Problem(
+            quoted(self.file), line, column, self.rule, severity, quoted(self.message), quoted(fix)
+        )

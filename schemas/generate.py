@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from schemas.base import Document
+from schemas.generated import command, differing, refresh
 from schemas.jsonschemas import schema_of
 from schemas.reading import PATHS
 from schemas.status import (
@@ -20,7 +21,10 @@ from schemas.status import (
     NodeRecord,
     PoolNodes,
     Schedule,
+    SpentRecord,
+    TrustRecord,
     UsageRecord,
+    WorkspaceRecord,
 )
 
 FOLDER = Path(__file__).parent / "json"
@@ -33,6 +37,9 @@ MACHINE_KINDS: tuple[type[Document], ...] = (
     PoolNodes,
     Schedule,
     UsageRecord,
+    TrustRecord,
+    SpentRecord,
+    WorkspaceRecord,
     ControllerRecord,
 )
 
@@ -48,31 +55,17 @@ def schema_texts() -> dict[str, str]:
 
 def stale(folder: Path = FOLDER) -> list[str]:
     """Names of files that differ from what the models give, are missing, or belong to no kind."""
-    texts = schema_texts()
-    there = {path.name: path.read_text("utf-8") for path in folder.glob("*.json")}
-    return sorted(name for name in texts.keys() | there.keys() if texts.get(name) != there.get(name))
+    return differing(folder, schema_texts(), ours="*.json")
 
 
 def write(folder: Path = FOLDER) -> None:
     """Make the folder hold exactly the schemas of the models."""
-    folder.mkdir(exist_ok=True)
-    for name in stale(folder):
-        (folder / name).unlink(missing_ok=True)
-    for name, text in schema_texts().items():
-        (folder / name).write_text(text, "utf-8")
+    refresh(folder, schema_texts(), ours="*.json")
 
 
 def main(arguments: list[str]) -> int:
     """Exit 0 done or fresh, 1 stale, 2 wrong use."""
-    if arguments not in ([], ["--check"]):
-        sys.stderr.write("usage: python -m schemas.generate [--check]\n")
-        return 2
-    if not arguments:
-        write()
-    names = stale()
-    for name in names:
-        sys.stderr.write(f"schemas/json/{name} is stale; run: make schemas\n")
-    return 1 if names else 0
+    return command(arguments, "schemas.generate", write, stale)
 
 
 if __name__ == "__main__":

@@ -34,8 +34,20 @@ def inside(file: str, document: Document) -> Iterator[Finding]:
             if document.spec.weight != 1:
                 yield _idle(file, "weight", "every slice counts alike")
         case Approval():
-            if document.spec.decision == "approve" and document.spec.limit is None:
-                yield Finding(file, "LimitMissing", "the approval has no limit", ("spec",))
+            yield from _of_approval(file, document)
+
+
+def _of_approval(file: str, approval: Approval) -> Iterator[Finding]:
+    spec = approval.spec
+    if spec.decision == "approve" and spec.limit is None:
+        yield Finding(file, "LimitMissing", "the approval has no limit", ("spec",))
+    elif spec.rule == "extension" and spec.limit is not None and spec.limit.extend is None:
+        yield Finding(file, "LimitMissing", "the limit names no grace", ("spec", "limit"), "add extend")
+    lacks = [
+        name for name, there in (("signature", spec.signature), ("notAfter", spec.not_after)) if not there
+    ]
+    if lacks:
+        yield Finding(file, "UnsignedApproval", f"the approval has no {' and no '.join(lacks)}", ("spec",))
 
 
 def _of_wish(file: str, wish: Wish) -> Iterator[Finding]:

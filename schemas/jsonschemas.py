@@ -50,11 +50,18 @@ _EXAMPLE_SPECS: dict[str, dict[str, Any]] = {
         "limit": {"gpus": 64, "nodes": 8},
         "notAfter": "2026-12-01T00:00:00Z",
     },
+    "WorkspaceRequest": {
+        "requester": {"email": "cleo@example.com"},
+        "clusters": ["east"],
+        "namespaces": ["robots"],
+        "quota": {"gpus": 16},
+        "reason": "Grasping experiments until spring",
+    },
 }
 """What an editor offers for each kind that people write."""
 
 
-class _AsWritten(GenerateJsonSchema):
+class AsWritten(GenerateJsonSchema):
     """Defaults in the form in which files have them."""
 
     def encode_default(self, dft: Any) -> Any:
@@ -63,7 +70,7 @@ class _AsWritten(GenerateJsonSchema):
 
 def schema_of(model: type[Document]) -> dict[str, Any]:
     """JSON Schema 2020-12 of a kind, as its files are written (camelCase, all of the head required)."""
-    schema = model.model_json_schema(by_alias=True, schema_generator=_AsWritten)
+    schema = model.model_json_schema(by_alias=True, schema_generator=AsWritten)
     schema["required"] = sorted({*schema.get("required", ()), "apiVersion", "kind"})
     if model.__name__ in _EXAMPLE_SPECS:
         schema["examples"] = [_example(model.__name__)]

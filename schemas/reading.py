@@ -20,7 +20,7 @@ from schemas.base import Document
 from schemas.cluster import Cluster
 from schemas.findings import Finding
 from schemas.gpr import GPR, GPRTemplate
-from schemas.problems import Problem
+from schemas.problems import Problem, quoted
 from schemas.project import Project
 from schemas.rules import severity_of
 from schemas.slice import Slice
@@ -28,7 +28,7 @@ from schemas.strictyaml import Positions, Refused, load, locate
 from schemas.workspace import WorkspaceRequest
 
 REGULAR = 0o100644
-READER_VERSION = "1"
+READER_VERSION = "2"
 """Part of the key of every cache of what is read here; raised whenever the same bytes read differently."""
 
 Reading = Document | tuple[Problem, ...]
@@ -39,6 +39,8 @@ _FOLDERS = ("clusters/", "slices/", "templates/", "requests/", "approvals/")
 _HEAD = (("api_version", "apiVersion"), ("kind", "kind"))
 _WELCOME = ("README.md", ".gitkeep")
 """Files that may lie anywhere without a word."""
+_ODD = {0o120000: "a symbolic link", 0o160000: "a submodule"}
+"""What in place of a folder would hide all that people expect below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +87,15 @@ def read_with_text(path: str, data: bytes, mode: int = REGULAR) -> tuple[Reading
     """As `read_document`, and the JSON text for a cache when the bytes are one YAML document."""
     found = rule_of(path)
     if found is None:
-        return _no_document(path), None
+        return _no_document(path, mode), None
     if mode != REGULAR:
         return (Finding(path, "NotAFile", f"the file's mode is {mode:06o}").problem(None),), None
     try:
         text = parse_to_json(data)
     except Refused as error:
         severity = severity_of(error.rule)
-        problem = Problem(path, error.line, error.column, error.rule, severity, error.message, error.fix)
+        message = quoted(error.message)
+        problem = Problem(path, error.line, error.column, error.rule, severity, message, error.fix)
         return (problem,), None
     outcome = _validated(path, *found, text)
     return outcome if isinstance(outcome, Document) else _located(outcome, locate(data)), text
@@ -107,7 +110,7 @@ def from_json(path: str, text: bytes) -> Reading:
     """As `read_document`, from what `parse_to_json` gave; its problems have no places."""
     found = rule_of(path)
     if found is None:
-        return _no_document(path)
+        return _no_document(path, REGULAR)
     outcome = _validated(path, *found, text)
     return outcome if isinstance(outcome, Document) else _located(outcome, None)
 
@@ -151,8 +154,10 @@ def _misplaced(path: str, document: Any, names: dict[str, str]) -> list[Finding]
     return found
 
 
-def _no_document(path: str) -> tuple[Problem, ...]:
-    if not path.startswith(_FOLDERS) or path.rpartition("/")[2] in _WELCOME:
+def _no_document(path: str, mode: int) -> tuple[Problem, ...]:
+    if not f"{path}/".startswith(_FOLDERS) or path.rpartition("/")[2] in _WELCOME:
         return ()
+    what = _ODD.get(mode)
+    message = f"{path} is {what}: nothing behind it is read" if what else f"{path} is no document's path"
     fix = "name it .yaml" if path.endswith(".yml") else None
-    return (Finding(path, "StrayFile", f"{path} is no document's path", fix=fix).problem(None),)
+    return (Finding(path, "StrayFile", message, fix=fix).problem(None),)

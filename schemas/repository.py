@@ -8,7 +8,7 @@ others. A refused file is known as refused, so that those that refer to it are n
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from types import MappingProxyType
 from typing import Any, Self
@@ -25,7 +25,7 @@ from schemas.project import Project
 from schemas.reading import Reading
 from schemas.slice import Slice
 from schemas.strictyaml import Positions
-from schemas.view import PROJECT, Key, View, approvals_key, facts_of, slice_path
+from schemas.view import PROJECT, Key, View, approvals_key, facts_of, keys_of, slice_path
 from schemas.workspace import WorkspaceRequest
 
 Outcome = Reading | None
@@ -134,6 +134,16 @@ class Repository:
         self.rules_run = 0
         for path in touched:
             self._run(path)
+
+    def leave_unread(self, paths: Iterable[str]) -> None:
+        """Documents whose content nobody needs: they lie there and count in their folder, and no rule runs on them.
+
+        To be said before anything else; a later `update` of such a path puts what it holds in its place.
+        """
+        for path in paths:
+            self._refused[path] = ()
+            for key in keys_of(path):
+                self._parts[key].add(path)
 
     def _put(self, path: str, outcome: Outcome) -> set[Key]:
         """Store one outcome; the keys whose readers have to look again."""

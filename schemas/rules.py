@@ -27,7 +27,7 @@ _YAML = (
     Rule(
         "ForbiddenCharacter",
         "error",
-        "Control characters, and characters that reorder what a reviewer sees, are refused.",
+        "Control characters, and characters that a reviewer cannot see or that reorder what is seen, are refused.",
         "delete the character, or type it again",
     ),
     Rule("BadYaml", "error", "The file is not YAML.", "mend the syntax at this place"),
@@ -144,11 +144,10 @@ _ACROSS = (
     Rule(
         "ShapeNotAllowed", "error", "The slice's hard limit on shapes.", "ask for a shape the slice may use"
     ),
-    Rule("ExtensionTooLong", "error", "The project's limit on grace.", "lower spec.extend"),
     Rule(
         "NeedsApproval",
         "notice",
-        "More than the quota or the project's node limit: an admin must approve.",
+        "More than quota, limits and the approval policy let pass: an admin must approve.",
         "have an admin approve it, or ask for less",
     ),
     Rule(
@@ -209,6 +208,12 @@ _ACROSS = (
         "error",
         "An approval says how much it approves.",
         "add spec.limit with gpus and nodes",
+    ),
+    Rule(
+        "UnsignedApproval",
+        "notice",
+        "An approval without a signature or an end counts only where nothing is verified.",
+        "sign it: egs approve",
     ),
     Rule(
         "StaleApproval",

@@ -59,6 +59,12 @@ class SliceSpec(Model):
         float, Field(gt=0, le=1000, description="Share beside other slices of one priority.")
     ] = 1.0
 
+    @property
+    def people(self) -> tuple[Person, ...]:
+        """Its members, and the owners that are not listed among them: owners are members too."""
+        listed = {person.email for person in self.members}
+        return (*self.members, *(person for person in self.owners if person.email not in listed))
+
 
 class Slice(Document):
     """`slices/<slice>/slice.yaml`."""

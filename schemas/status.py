@@ -364,6 +364,7 @@ class HeldChange(Model):
     authorised: Annotated[
         str | None, Field(description="Git's id of the content that counts; absent: no file counts.")
     ] = None
+    mode: Annotated[int, Field(description="Git's mode of that content; 33188 is a plain file's.")] = 0o100644
     found: Annotated[str | None, Field(description="Git's id of what main has; absent: it was deleted.")] = (
         None
     )

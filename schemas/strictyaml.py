@@ -50,7 +50,9 @@ _BARE_CR = re.compile(r"\r(?!\n)")
 FORBIDDEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # controls
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # reorder what a reviewer sees
-    "\u2028\u2029\ufeff\ufffe\uffff]"  # line breaks to some readers, byte order mark, no characters
+    "\u2028\u2029\ufeff\ufffe\uffff"  # line breaks to some readers, byte order mark, no characters
+    "\u00ad\u180e\u200b\u2060-\u2064\ufff9-\ufffb\U000e0000-\U000e007f"  # nobody sees them, programs do
+    "\ud800-\udfff]"  # halves of characters, of which no UTF-8 can be made
 )
 
 

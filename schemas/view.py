@@ -79,6 +79,14 @@ def facts_of(document: Document | None) -> frozenset[Key]:
     return frozenset()
 
 
+def keys_of(path: str) -> frozenset[Key]:
+    """Of the facts of which a document there is a part, those that its path alone tells."""
+    match path.split("/"):
+        case ["slices", slice_, "gprs", _]:
+            return frozenset({requests_key(slice_)})
+    return frozenset()
+
+
 class View:
     """One document's look at the others. `absent` differs from "no document": a refused file is not absent."""
 

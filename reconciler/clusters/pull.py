@@ -1,5 +1,8 @@
 """A cluster that nobody reaches from outside: what its own applier reports is what is known of it.
 
+Where appliers sign, a report counts that the cluster's own applier signed; whatever else lies on its branch leaves the
+last one that counts in force, until that is too old.
+
 The centre holds no credentials of it. It decides and commits as for any other cluster; the applier inside
 (`reconciler.applying`) reads that, carries it out and reports on a branch of its own. A write is answered from the
 report: Done when it shows it, Refused as reported, else Busy until the next look.
@@ -41,7 +44,9 @@ from reconciler.clusters.reported import (
     report_from,
     rows_of,
 )
+from reconciler.store.believing import Belief
 from reconciler.store.port import REGULAR_MODE, Entry, Store
+from reconciler.trust.machines import Machines
 from schemas.cluster import ClusterSpec
 from schemas.errors import Fault
 
@@ -63,16 +68,25 @@ def branch_of(cluster: str) -> str:
 class ReportBranches:
     """The reports on the branches that were fetched last; what did not change is not read again."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._known: dict[str, tuple[str, Report | Fault]] = {}  # by cluster: the tip and what it holds
+    def __init__(self, store: Store, machines: Machines | None = None) -> None:
+        """`machines` tells appliers by their signatures; None: every report counts."""
+        self._store, self._machines = store, machines
+        self._before = dict(
+            store.tips()
+        )  # what this process's predecessor fetched, where they share a mirror
+        self._beliefs: dict[str, tuple[ClusterSpec, Belief]] = {}  # by cluster
+        self._known: dict[str, tuple[str, Report | Fault]] = {}  # by cluster: the commit and what it holds
         self._parsed: dict[str, dict[str, tuple[str, Any]]] = {}  # by cluster and path: blob and rows
+        self._told: dict[str, str | None] = {}  # what is wrong with a branch, as the log has it
         self._cut: Mapping[str, str] | None = None  # tips when the remote went away; None: it did not
         self._back: datetime | None = None  # since when it answers again
 
-    def read(self, cluster: str) -> Report | None:
-        """What the cluster's applier says; None: it never said anything. Raises Fault for a report that is none."""
-        tip = self._store.tips().get(branch_of(cluster))
+    def read(self, cluster: str, spec: ClusterSpec | None = None) -> Report | None:
+        """What the cluster's applier says; None: it never said anything. Raises Fault for a report that is none.
+
+        `spec` says by which keys its applier is known; who knows no machines can do without.
+        """
+        tip = self._counting(cluster, spec)
         if tip is None:
             return None
         if self._known.get(cluster, ("", None))[0] != tip:
@@ -81,6 +95,32 @@ class ReportBranches:
         if isinstance(found, Fault):
             raise found
         return found
+
+    def _counting(self, cluster: str, spec: ClusterSpec | None) -> str | None:
+        """The commit that counts: mostly the branch's tip."""
+        branch = branch_of(cluster)
+        tip = self._store.tips().get(branch)
+        if self._machines is None:
+            return tip
+        assert spec is not None, "whose keys count is in the cluster's manifest"
+        if cluster not in self._beliefs or self._beliefs[cluster][0].applier_keys != spec.applier_keys:
+            believes = self._machines.applier(cluster, spec)
+            self._beliefs[cluster] = (spec, Belief(self._store, believes, self._before.get(branch)))
+        belief = self._beliefs[cluster][1]
+        complaint = belief.complaint(tip)
+        if complaint is not None and complaint != self._told.get(cluster):
+            log.warning(
+                "cluster report not believed cluster=%s why=%s; protect its branch", cluster, complaint
+            )
+        self._told[cluster] = complaint
+        counts = belief.newest(tip)
+        if counts is None and tip is not None:
+            raise Fault(
+                f"branch {branch}: no report is signed by a key of the applier of {cluster}; name its key under "
+                f"spec.applierKeys of clusters/{cluster}.yaml",
+                "ClusterReportNotSigned",
+            )
+        return counts
 
     def settled(self, now: datetime, reachable: bool) -> bool:
         """Whether to decide by what was fetched: after an outage the appliers get a moment to report first.

@@ -1,8 +1,8 @@
 """The commands over a repository: what people ask of it and change in it.
 
 Found by `egs` through the entry-point group `egs.commands`. Modules named after a group (`asking`, `showing`,
-`changing`, `watching`, `entering`, `installing`) hold the command lines alone; the work behind each is imported when it
-runs.
+`requesting`, `sharing`, `proposals`, `changing`, `watching`, `entering`, `installing`) hold the command lines alone; the
+work behind each is imported when it runs.
 """
 
 from __future__ import annotations
@@ -15,11 +15,22 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add every command of this package to the app of `egs`."""
-    from reconciler.commands import asking, changing, entering, installing, showing, watching
+    from reconciler.commands import (
+        asking,
+        changing,
+        entering,
+        installing,
+        requesting,
+        sharing,
+        showing,
+        watching,
+    )
 
     asking.register(app)
     showing.register(app)
     watching.register(app)
+    requesting.register(app)
+    sharing.register(app)
     changing.register(app)
     entering.register(app)
     installing.register(app)

@@ -10,7 +10,16 @@ from typing import Annotated
 
 import typer
 
-from reconciler.commands.options import Fairness, Now, Output, PlanForm, Repo, Request, ValidationForm
+from reconciler.commands.options import (
+    CheckForm,
+    Fairness,
+    Now,
+    Output,
+    PlanForm,
+    Repo,
+    Request,
+    ValidationForm,
+)
 from reconciler.commands.output import Form
 
 
@@ -18,6 +27,7 @@ def register(app: typer.Typer) -> None:
     """Add them to the app."""
     app.command("validate", short_help="Find every problem of a repository.")(validate)
     app.command("plan", short_help="Show the schedule.")(plan)
+    app.command("check-pr", short_help="Say what a pull request would do.")(check_pr)
     app.command("wait", short_help="Quote a start before filing.")(wait)
     app.command("why", short_help="Say what a request waits for.")(why)
     app.command("diff", short_help="Show what would change in clusters.")(diff)
@@ -109,6 +119,44 @@ def plan(  # noqa: PLR0913 - each is an option of the command
     if pool or output is PlanForm.CSV or fairness is Fairness.OFF:
         raise WrongUse("--pool, --fairness and -o csv belong to --instance FILE")
     show_plan(repo, now, (ref, against), Form(output or PlanForm.TABLE))
+
+
+def check_pr(
+    base: Annotated[
+        str | None,
+        typer.Option(metavar="REF", help="Main. Default: as CI says, else origin/main.", show_default=False),
+    ] = None,
+    head: Annotated[
+        str | None,
+        typer.Option(metavar="REF", help="The branch. Default: as CI says, else HEAD.", show_default=False),
+    ] = None,
+    author: Annotated[
+        str | None,
+        typer.Option(
+            metavar="'NAME <MAIL>'",
+            help="Judge it as this person's change. Default: the account that CI names.",
+            show_default=False,
+        ),
+    ] = None,
+    repo: Repo = None,
+    now: Now = None,
+    output: Annotated[
+        CheckForm, typer.Option("--output", "-o", help="github: annotations; markdown: the comment.")
+    ] = CheckForm.TEXT,
+) -> None:
+    """Say what a pull request would do: is it valid, who approves, who starts when, who waits longer.
+
+    \b
+    Examples:
+      egs check-pr
+      egs check-pr --base origin/main --head more-nodes --author 'Bo <bo@example.com>'
+      egs check-pr -o markdown
+
+    Reads a clone as it stands; `git fetch origin` first. Exit 1 when it cannot be merged as it is.
+    """
+    from reconciler.commands.checking import Refs, show_check
+
+    raise typer.Exit(show_check(repo, now, Refs(base, head), author, output))
 
 
 def wait(  # noqa: PLR0913 - each is an option of the command

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Self
 
 from reconciler.branch import Loaded, StatusBranch
-from reconciler.commands.errors import WrongUse
-from reconciler.commands.output import working
+from reconciler.commands.errors import NotAllowed, WrongUse
+from reconciler.commands.output import note, working
+from reconciler.commands.signatures import must_sign, person_signs
 from reconciler.commands.source import MAIN, STATUS, Changes, no_main
 from reconciler.commands.worktree import person
 from reconciler.credentials import from_environment
@@ -40,16 +41,21 @@ class Bare:
     is_folder = False
     is_worktree = False
 
-    def __init__(self, store: GitStore, cache: DocumentCache, folder: Path) -> None:
+    def __init__(self, store: GitStore, cache: DocumentCache, folder: Path, address: str) -> None:
+        """`folder` is where git's configuration of the person is read."""
         self.store = store
         self.cache = cache
+        self.address = address
         self._folder = folder
         self._tips: Mapping[str, str] | None = None
 
     @classmethod
     @contextlib.contextmanager
-    def opened(cls, remote: str) -> Iterator[Self]:
-        """Opens the mirror; a private one, gone at the end, when another process has the usual one."""
+    def opened(cls, remote: str, tree: Path | None = None) -> Iterator[Self]:
+        """Opens the mirror; a private one, gone at the end, when another process has the usual one.
+
+        `tree` is the work tree whose origin it is, if it is one's.
+        """
         address = parse(remote)
         home = cache_folder()
         name = hashlib.sha256(address.url.encode()).hexdigest()[:16]
@@ -58,10 +64,9 @@ class Bare:
             stack.callback(store.close)
             cache = DocumentCache(home / "documents.sqlite", READER_VERSION)
             stack.callback(cache.close)
-            folder = (
-                Path(address.url) if address.protocol == "file" and "://" not in address.url else Path.cwd()
-            )
-            yield cls(store, cache, folder)
+            local = address.protocol == "file" and "://" not in address.url
+            folder = tree or (Path(address.url) if local else Path.cwd())
+            yield cls(store, cache, folder, remote)
 
     def commit_of(self, ref: str | None) -> str:
         """See `source.Source.commit_of`: a branch, or the full id of a commit on one."""
@@ -78,7 +83,14 @@ class Bare:
         return self.commit_of(ref)
 
     def files(self, ref: str | None) -> list[File]:
-        """See `source.Source.files`; a blob that is too large is stood for by as much as is refused."""
+        """See `source.Source.files`; a blob that is too large is stood for by as much as is refused.
+
+        NotAllowed for a main that git itself refuses: what was fetched before it is not what is asked about.
+        """
+        self._fetched()
+        for alarm in self.store.alarms() if ref is None else ():
+            if alarm.startswith(f"branch {MAIN} "):
+                raise NotAllowed(alarm, "BranchRefused")
         entries = [e for e in self.store.diff(None, self.commit_of(ref)) if e.oid is not None]
         oids = {e.oid for e in entries if e.mode in _FILES and e.oid is not None}
         sizes = self.store.sizes(oids)
@@ -102,11 +114,35 @@ class Bare:
         """See `source.Source.author`."""
         return person(given, self._folder)
 
-    def publish(self, changes: Changes, commit: str, base: str, message: str) -> Outcome:  # noqa: ARG002 - `commit` holds them
+    def publish(self, changes: Changes, commit: str, base: str) -> Outcome:  # noqa: ARG002 - `commit` holds them
         """See `source.Source.publish`; whatever the outcome, the branch is read again before the next use."""
         outcome = self.store.push(MAIN, commit, base)
         self._tips = None
         return outcome
+
+    def upstream(self) -> Self:
+        """See `source.Source.upstream`."""
+        return self
+
+    def signed(self, commit: str) -> str:
+        """See `source.Remote.signed`; without a signature where git itself would do without."""
+        sign = person_signs(self._folder)
+        if sign is None:
+            return commit
+        try:
+            return self.store.signed(commit, sign)
+        except UserError as error:
+            if must_sign(self._folder):
+                raise NotAllowed(str(error), error.reason) from error
+            note(f"{error}; the commit goes without a signature")
+            return commit
+
+    def push_new(self, branch: str, commit: str) -> Outcome:
+        """See `source.Remote.push_new`."""
+        self.store.fetch([branch])
+        if branch in self.store.tips():
+            return Outcome.CONFLICT
+        return self.store.push(branch, commit, None)
 
     def _fetched(self) -> Mapping[str, str]:
         if self._tips is None:

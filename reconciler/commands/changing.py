@@ -1,228 +1,45 @@
-"""Commands that change the repository: gpr, approve, reject, init, prune. Only their words."""
+"""Commands that change the repository: approve, reject, init, prune. Only their words."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Literal
 
 import typer
 
 from reconciler.commands.options import Author, Now, Output, Repo, Request
 from reconciler.commands.output import Form
 
+Rule = Literal["request", "extension"]
+NotAfter = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME", help="The word counts until then (RFC 3339).", show_default="30 days from now"
+    ),
+]
+As = Annotated[
+    str | None,
+    typer.Option(
+        "--as", metavar="NAME", help="Which admin says so. Default: by git's address.", show_default=False
+    ),
+]
+SigningKey = Annotated[
+    Path | None,
+    typer.Option(
+        "--key",
+        metavar="FILE",
+        help="SSH key to sign with. Default: the one that git signs with.",
+        show_default=False,
+    ),
+]
+
 
 def register(app: typer.Typer) -> None:
     """Add them to the app."""
-    gpr = typer.Typer(
-        help="File, change and end requests for GPU nodes.\n\n\b\nExample:\n"
-        "  egs gpr create vision/train --nodes 2 --gpus-per-node 8 --duration 6h",
-        short_help="File, change and end requests.",
-        no_args_is_help=True,
-    )
-    gpr.command("create", short_help="File a request.")(create)
-    gpr.command("edit", short_help="Change fields of a request.")(edit)
-    gpr.command("priority", short_help="Change the priority of a waiting request.")(priority)
-    gpr.command("rename", short_help="Change the name people see.")(rename)
-    gpr.command("extend", short_help="Ask for grace beyond the duration.")(extend)
-    gpr.command("release", short_help="End a request now.")(release)
-    gpr.command("cancel", short_help="Take a waiting request back.")(cancel)
-    app.add_typer(gpr, name="gpr")
     app.command("approve", short_help="Approve a request that waits for an admin.")(approve)
     app.command("reject", short_help="Reject a request.")(reject)
     app.command("init", short_help="Begin a repository.")(init)
     app.command("prune", short_help="Remove files of requests that are over.")(prune)
-
-
-def create(  # noqa: PLR0913 - each is an option of the command
-    request: Request,
-    nodes: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Whole GPU nodes.", show_default=False)
-    ] = None,
-    gpus_per_node: Annotated[
-        int | None,
-        typer.Option(
-            "--gpus-per-node", min=1, metavar="G", help="GPUs each node has at least.", show_default="1"
-        ),
-    ] = None,
-    shape: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="X", help="GPU shape; may be repeated, in order of preference.", show_default="any"
-        ),
-    ] = None,
-    memory: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="GB", help="Memory each GPU has at least.", show_default=False),
-    ] = None,
-    instance_type: Annotated[
-        str | None,
-        typer.Option("--instance-type", metavar="T", help="Only this machine type.", show_default=False),
-    ] = None,
-    duration: Annotated[
-        str | None, typer.Option(metavar="D", help="How long: 6h, 90m, 0d6h0m.", show_default=False)
-    ] = None,
-    priority: Annotated[
-        int | None, typer.Option(min=1, max=300, metavar="P", help="1 to 300.", show_default="101")
-    ] = None,
-    template: Annotated[
-        str | None, typer.Option(metavar="T", help="Template for what is not given here.", show_default=False)
-    ] = None,
-    display_name: Annotated[
-        str | None, typer.Option("--display-name", metavar="TEXT", help="For people.", show_default=False)
-    ] = None,
-    cluster: Annotated[
-        list[str] | None,
-        typer.Option(metavar="C", help="Cluster; may be repeated. Default: the slice's.", show_default=False),
-    ] = None,
-    not_before: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Earliest wanted start (RFC 3339).", show_default=False)
-    ] = None,
-    start: Annotated[
-        str | None, typer.Option(metavar="MODE", help="asap, ready or promised.", show_default="asap")
-    ] = None,
-    rdma: Annotated[bool, typer.Option("--rdma", help="Only nodes with RDMA.")] = False,
-    model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Model that will run, for people.", show_default=False)
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would happen and write nothing.")
-    ] = False,
-    repo: Repo = None,
-    author: Author = None,
-    now: Now = None,
-    output: Output = Form.TABLE,
-) -> None:
-    """File a request, and say when it is expected to start.
-
-    \b
-    Examples:
-      egs gpr create vision/train --nodes 2 --gpus-per-node 8 --shape H100-80GB --duration 6h
-      egs gpr create vision/train --template finetune-small --dry-run
-
-    In a folder it writes the file; in a bare repository or URL it commits it to main.
-    """
-    from reconciler.commands.quoting import shape_field
-    from reconciler.commands.requests import create as run
-
-    spec = {
-        "displayName": display_name,
-        "nodes": nodes,
-        "gpusPerNode": gpus_per_node,
-        "gpuShape": shape_field(shape or ()),
-        "memoryPerGpu": memory,
-        "instanceType": instance_type,
-        "clusters": cluster or None,
-        "duration": duration,
-        "priority": priority,
-        "notBefore": not_before,
-        "start": start,
-        "network": {"rdma": True} if rdma else None,
-        "model": None if model is None else {"name": model},
-        "template": template,
-    }
-    run(repo, request, spec, author, now, output, dry_run=dry_run)
-
-
-def edit(
-    request: Request,
-    fields: Annotated[
-        list[str],
-        typer.Argument(metavar="FIELD=VALUE...", help="Fields of spec; nothing behind = takes one out."),
-    ],
-    repo: Repo = None,
-    author: Author = None,
-) -> None:
-    """Change fields of a request's file, and nothing else in it: comments and order stay.
-
-    \b
-    Examples:
-      egs gpr edit vision/train nodes=4 duration=8h
-      egs gpr edit vision/train network.rdma=true "clusters=[east, west]" notBefore=
-
-    Asking for more, or for something else, gives up the place among equals.
-    """
-    from reconciler.commands.requests import assignments, change
-
-    edits = assignments(fields)
-    names = ", ".join(".".join(field) for field, _ in edits)
-    change(repo, request, edits, f"Edit {request}: {names}", author)
-
-
-def priority(
-    request: Request,
-    value: Annotated[
-        int, typer.Argument(metavar="N", min=1, max=300, help="Low 1-100, medium -200, high -300.")
-    ],
-    repo: Repo = None,
-    author: Author = None,
-) -> None:
-    """Change the priority of a waiting request.
-
-    \b
-    Example:
-      egs gpr priority vision/train 180
-    """
-    from reconciler.commands.requests import change
-
-    change(repo, request, [(("priority",), value)], f"Set priority of {request} to {value}", author)
-
-
-def rename(
-    request: Request,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Any words.")],
-    repo: Repo = None,
-    author: Author = None,
-) -> None:
-    """Change the name that people see (displayName); the request keeps its place and its file.
-
-    \b
-    Example:
-      egs gpr rename vision/train "Third try, larger batches"
-    """
-    from reconciler.commands.requests import change
-
-    change(repo, request, [(("displayName",), name or None)], f"Rename {request}", author)
-
-
-def extend(
-    request: Request,
-    duration: Annotated[str, typer.Argument(metavar="D", help="Total grace beyond the duration.")],
-    repo: Repo = None,
-    author: Author = None,
-) -> None:
-    """Ask for grace beyond the duration, in total; granted within the project's bound if it delays nobody.
-
-    \b
-    Example:
-      egs gpr extend vision/train 0d0h30m
-    """
-    from reconciler.commands.requests import change, extension
-
-    edits = extension(duration)
-    change(repo, request, edits, f"Extend {request} by {duration}", author)
-
-
-def release(request: Request, repo: Repo = None, author: Author = None) -> None:
-    """End a request now: its nodes leave it, and whoever waits moves up. Cancels one that waits.
-
-    \b
-    Example:
-      egs gpr release vision/train
-    """
-    from reconciler.commands.requests import change
-
-    change(repo, request, [(("earlyRelease",), True)], f"Release {request}", author)
-
-
-def cancel(request: Request, repo: Repo = None, author: Author = None, now: Now = None) -> None:
-    """Take a waiting request out of the queue by deleting its file; one that holds nodes is refused.
-
-    \b
-    Example:
-      egs gpr cancel vision/train
-    """
-    from reconciler.commands.requests import cancel as run
-
-    run(repo, request, author, now)
 
 
 def approve(  # noqa: PLR0913 - each is an option of the command
@@ -235,16 +52,20 @@ def approve(  # noqa: PLR0913 - each is an option of the command
         int | None,
         typer.Option(min=1, metavar="N", help="Most nodes it may hold.", show_default="what it asks for"),
     ] = None,
-    not_after: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="The word counts until then (RFC 3339).", show_default=False),
-    ] = None,
-    as_: Annotated[
+    not_after: NotAfter = None,
+    rule: Annotated[
+        Rule, typer.Option(help="What it lifts: what keeps it waiting, or the bound of its grace.")
+    ] = "request",
+    limit_extend: Annotated[
         str | None,
         typer.Option(
-            "--as", metavar="NAME", help="Which admin says so. Default: by git's address.", show_default=False
+            metavar="D",
+            help="Most grace beyond its duration; of --rule extension.",
+            show_default="what it asks for",
         ),
     ] = None,
+    as_: As = None,
+    key: SigningKey = None,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="For the requester.", show_default=False)] = "",
     repo: Repo = None,
     author: Author = None,
@@ -253,24 +74,26 @@ def approve(  # noqa: PLR0913 - each is an option of the command
     """Approve a request exactly as it reads now; an edit that asks for more needs a new word.
 
     \b
-    Example:
+    Examples:
       egs approve vision/train --not-after 2026-12-01T00:00:00Z --reason "for the paper"
+      egs approve vision/train --key ~/.ssh/id_ed25519
+      egs approve vision/train --rule extension --limit-extend 3h
+
+    It is signed with --key, or with the SSH key that git signs with; that needs no network.
     """
     from reconciler.commands.deciding import Word, decide
 
-    word = Word("approve", reason, limit_gpus, limit_nodes, not_after, as_)
+    limits = (limit_gpus, limit_nodes)
+    word = Word("approve", reason, *limits, not_after, as_, rule, limit_extend, key)
     decide(repo, request, word, author, now)
 
 
-def reject(
+def reject(  # noqa: PLR0913 - each is an option of the command
     request: Request,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Shown to the requester.", show_default=False)],
-    as_: Annotated[
-        str | None,
-        typer.Option(
-            "--as", metavar="NAME", help="Which admin says so. Default: by git's address.", show_default=False
-        ),
-    ] = None,
+    not_after: NotAfter = None,
+    as_: As = None,
+    key: SigningKey = None,
     repo: Repo = None,
     author: Author = None,
     now: Now = None,
@@ -283,7 +106,8 @@ def reject(
     """
     from reconciler.commands.deciding import Word, decide
 
-    decide(repo, request, Word("reject", reason, handle=as_), author, now)
+    word = Word("reject", reason, not_after=not_after, handle=as_, key=key)
+    decide(repo, request, word, author, now)
 
 
 def init(

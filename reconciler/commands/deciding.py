@@ -1,24 +1,39 @@
-"""`egs approve` and `egs reject`: an admin's word about one request exactly as it reads now."""
+"""`egs approve` and `egs reject`: an admin's word about one request exactly as it reads now.
+
+The word is signed with the admin's own key where there is one, here and without any network: what counts is the
+statement in the file, however it reaches main.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, Literal
 
-from reconciler.commands.errors import NotAllowed, NotFound
-from reconciler.commands.output import counted
+from reconciler.commands.errors import NotAllowed, NotFound, WrongUse
+from reconciler.commands.folder import Folder
+from reconciler.commands.output import counted, note
 from reconciler.commands.publishing import Change, report, submit
 from reconciler.commands.quoting import slice_of
 from reconciler.commands.source import Source, opened
 from reconciler.commands.state import State, as_filed, clock, split
-from reconciler.commands.typed import time
+from reconciler.commands.typed import lasting, time
 from reconciler.store.port import Person
-from scheduler.fit import candidate_pools
+from reconciler.trust.signing import PersonKey, configured_key, sign_as_person
+from reconciler.wording import LONGEST
+from scheduler.fit import MOST_GPUS, candidate_pools, largest_hold
+from schemas.approval import NAMESPACE, Approval, statement
+from schemas.errors import Fault
+from schemas.fit import free_priority
 from schemas.gpr import RequestSpec
-from schemas.status import HOLDING, TERMINAL
-from schemas.units import format_instant
+from schemas.reading import read_document
+from schemas.status import HOLDING, TERMINAL, Phase
+from schemas.units import format_duration, format_instant
 from schemas.yamltext import dump
+
+COUNTS_FOR = timedelta(days=30)
+"""A word whose end nobody gave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,30 +46,74 @@ class Word:
     limit_nodes: int | None = None
     not_after: str | None = None
     handle: str | None = None
+    rule: Literal["request", "extension"] = "request"
+    limit_extend: str | None = None
+    key: Path | None = None  # to sign with; None: as git is configured
 
 
 def decide(repo: str | None, key: str, word: Word, author: str | None, now: str | None) -> None:
-    """Write the approval file, bound to the request's digest as it is on main."""
+    """Write the approval file, bound to the request's digest as it is on main, and signed where there is a key."""
     slice_, name = split(key)
-    end = time("--not-after", word.not_after)
-
-    def build(state: State, base: str) -> Change:
-        handle = _admin(state, word.handle, who)
-        spec = _judged(source, state, base, key)
-        if word.decision == "approve":
-            _check_needed(state, key)
-        content = {
-            "apiVersion": "egs.dev/v1alpha1",
-            "kind": "Approval",
-            "metadata": {"name": handle},
-            "spec": _spec(state, key, spec, word, end),
-        }
-        path = f"approvals/{slice_}/{name}/{handle}.yaml"
-        return Change({path: dump(content).encode()}, f"{word.decision.capitalize()} {key}")
+    given = time("--not-after", word.not_after)
+    if word.limit_extend is not None:
+        lasting("--limit-extend", word.limit_extend)
+    if word.limit_extend is not None and word.rule != "extension":
+        raise WrongUse("--limit-extend bounds grace; give --rule extension with it")
 
     with opened(repo) as source:
+        signer = _Signer(word.key or configured_key(Path(repo) if source.is_folder and repo else Path.cwd()))
         who = None if source.is_folder and word.handle else source.author(author)
-        report(submit(source, clock(now, source), who, build))
+        _go_on_without_origin(source)
+        at = clock(now, source)
+        end = given or at + COUNTS_FOR
+        if signer.key is not None and end > at + LONGEST:
+            raise WrongUse(
+                f"--not-after {word.not_after}: a signed word counts for {LONGEST.days} days at most"
+            )
+
+        def build(state: State, base: str) -> Change:
+            handle = _admin(state, word.handle, who)
+            spec = _judged(source, state, base, (key, word))
+            if word.decision == "approve":
+                _check_needed(state, key, spec, word)
+            head = {"apiVersion": "egs.dev/v1alpha1", "kind": "Approval", "metadata": {"name": handle}}
+            path = f"approvals/{slice_}/{name}/{handle}.yaml"
+            text = signer.signed(path, {**head, "spec": _spec(state, key, spec, word, end)}, state)
+            return Change({path: text}, f"{word.decision.capitalize()} {key}")
+
+        report(submit(source, at, who, build))
+        if signer.key is None:
+            note("the word is not signed and counts only where nothing is verified; sign it with --key FILE")
+
+
+def _go_on_without_origin(source: Source) -> None:
+    """A word is made where its admin is, with or without a network: what it binds are the files there."""
+    if not isinstance(source, Folder):
+        return
+    try:
+        source.status()
+    except Fault as fault:
+        note(f"the files here are all that is known: {fault}")
+        source.go_offline()
+
+
+class _Signer:
+    """Signs what the admin says; the same again is not signed again, for each may ask for a passphrase."""
+
+    def __init__(self, key: PersonKey | None) -> None:
+        self.key = key
+        self._made: tuple[bytes, str] | None = None
+
+    def signed(self, path: str, content: dict[str, Any], state: State) -> bytes:
+        """The file's bytes, with the signature of what they say if there is a key."""
+        text = dump(content).encode()
+        approval = read_document(path, text)
+        if self.key is None or not isinstance(approval, Approval):
+            return text  # what cannot be read is refused with its reasons when it is submitted
+        message = statement(state.wanted.project_name, approval)
+        if self._made is None or self._made[0] != message:
+            self._made = (message, sign_as_person(self.key, NAMESPACE, message))
+        return dump({**content, "spec": {**content["spec"], "signature": self._made[1]}}).encode()
 
 
 def _admin(state: State, handle: str | None, who: Person | None) -> str:
@@ -76,60 +135,72 @@ def _names(state: State) -> str:
     return ", ".join(admin.handle for admin in state.wanted.project.admins)
 
 
-def _judged(source: Source, state: State, base: str, key: str) -> RequestSpec:
+def _judged(source: Source, state: State, base: str, about: tuple[str, Word]) -> RequestSpec:
     """The request as it reads on main, if there is anything left to decide about it."""
+    key, word = about
     status = state.facts.requests.get(key)
-    if status is not None and status.phase in HOLDING:
-        raise NotAllowed(f"{key} is {status.phase} and keeps its terms; `egs gpr release {key}` ends it")
+    runs = status is not None and status.phase in HOLDING
     if status is not None and status.phase in TERMINAL:
         raise NotAllowed(f"{key} is {status.phase} and never runs again; there is nothing to decide")
+    if status is not None and runs and (word.rule != "extension" or status.phase is Phase.RELEASING):
+        raise NotAllowed(f"{key} is {status.phase} and keeps its terms; `egs gpr release {key}` ends it")
     spec = as_filed(source, base, key)
     if spec is None:
         filed = state.wanted.filed.get(key)
         if filed is not None:
             raise NotAllowed(f"the file of {key} cannot be read: {filed.problem}")
         raise NotFound("request", key, state.wanted.filed)
+    if status is not None and runs:  # what holds nodes keeps its terms, whatever its file says
+        return status.accepted_spec.model_copy(update={"extend": spec.extend})
     return spec
 
 
-def _check_needed(state: State, key: str) -> None:
+def _check_needed(state: State, key: str, spec: RequestSpec, word: Word) -> None:
     """An approval that nothing waits for would only puzzle its readers; one that is given may be renewed."""
-    status = state.facts.requests.get(key)
+    status, free = state.facts.requests.get(key), state.wanted.project.max_extension
     if status is None:
         raise NotAllowed(
             f"the file of {key} is refused, and no approval helps: {state.wanted.filed[key].problem}"
         )
-    if status.approval is None:
+    if word.rule == "extension":
+        if spec.extend <= free:
+            raise NotAllowed(
+                f"{key} asks for {format_duration(spec.extend)} of grace, and {format_duration(free)} needs no "
+                "approval; nothing is written"
+            )
+    elif status.approval is None:
         raise NotAllowed(f"{key} needs no approval as it reads now; nothing is written")
 
 
-def _spec(state: State, key: str, spec: RequestSpec, word: Word, end: datetime | None) -> dict[str, Any]:
+def _spec(state: State, key: str, spec: RequestSpec, word: Word, end: datetime) -> dict[str, Any]:
     slice_, name = split(key)
-    digest = spec.digest(slice_of(state, slice_).limits.max_priority)
     content: dict[str, Any] = {
         "slice": slice_,
         "gpr": name,
         "decision": word.decision,
-        "specDigest": digest,
+        "rule": None if word.rule == "request" else word.rule,
+        "specDigest": spec.digest(free_priority(slice_of(state, slice_), state.wanted.project)),
         "limit": _limit(state, spec, word) if word.decision == "approve" else None,
-        "notAfter": None if end is None else format_instant(end),
+        "notAfter": format_instant(end),
         "reason": word.reason or None,
     }
     return {field: value for field, value in content.items() if value is not None}
 
 
-def _limit(state: State, spec: RequestSpec, word: Word) -> dict[str, int]:
+def _limit(state: State, spec: RequestSpec, word: Word) -> dict[str, Any]:
     """As typed; by default what the request would hold in the largest-noded pool that it may use."""
-    slice_ = slice_of(state, spec.slice)
-    pools = state.wanted.pools
+    slice_, pools = slice_of(state, spec.slice), state.wanted.pools
     held = [spec.nodes * pools[key].gpus_per_node for key in candidate_pools(spec, slice_, pools)]
-    limit = {
-        "gpus": word.limit_gpus or max(held, default=spec.nodes * spec.gpus_per_node),
-        "nodes": word.limit_nodes or spec.nodes,
+    most = largest_hold(spec, slice_, pools)
+    limit: dict[str, Any] = {
+        "gpus": min(word.limit_gpus or most.gpus, MOST_GPUS),
+        "nodes": word.limit_nodes or most.nodes,
     }
     if limit["nodes"] < spec.nodes or (held and limit["gpus"] < min(held)):
         needs = f"{counted(spec.nodes, 'node')} with {counted(min(held, default=0), 'GPU')}"
         raise NotAllowed(
             f"the limit is less than the request needs: {needs}; raise it, or reject the request"
         )
+    if word.rule == "extension":
+        limit["extend"] = word.limit_extend or format_duration(spec.extend)
     return limit

@@ -47,10 +47,11 @@ def with_field(data: bytes, field: Field, value: Any) -> bytes:
     root = yaml.compose(text, Loader=yaml.CSafeLoader)
     cut = _cut(text, root, field, value) if isinstance(root, MappingNode) else None
     edited = data if cut is None else cut.of(text).encode()
-    return edited if _reads_as(edited, intended) else dump(intended).encode()
+    return edited if reads_as(edited, intended) else dump(intended).encode()
 
 
-def _reads_as(data: bytes, intended: Any) -> bool:
+def reads_as(data: bytes, intended: Any) -> bool:
+    """Whether the bytes mean exactly that."""
     try:
         return bool(load(data) == intended)
     except Refused:
@@ -99,7 +100,7 @@ def _replaced(text: str, pair: tuple[Node, Node], value: Any) -> _Cut:
         return _Cut(old.start_mark.index, old.end_mark.index, _inline(value, in_flow=False))
     # A value on lines of its own, or none at all: what comes after the key's colon gives way.
     colon = text.index(":", key.end_mark.index) + 1
-    end = max(colon, _last(text, old))
+    end = max(colon, last_character(text, old))
     return _Cut(colon, end, f" {_inline(value, in_flow=False)}")
 
 
@@ -109,7 +110,7 @@ def _added(text: str, mapping: MappingNode, key: str, value: Any) -> _Cut:
         begin = len(text[:end].rstrip())
         comma = ", " if mapping.value else ""
         return _Cut(begin, end, f"{comma}{key}: {_inline(value, in_flow=True)}")
-    line_end = text.index("\n", _last(text, mapping)) + 1
+    line_end = text.index("\n", last_character(text, mapping)) + 1
     indent = " " * mapping.value[0][0].start_mark.column
     return _Cut(line_end, line_end, f"{indent}{key}: {_inline(value, in_flow=False)}\n")
 
@@ -122,17 +123,17 @@ def _removed(text: str, mapping: MappingNode, pair: tuple[Node, Node]) -> _Cut |
     if len(mapping.value) == 1:
         return None
     begin = text.rfind("\n", 0, pair[0].start_mark.index) + 1
-    return _Cut(begin, text.index("\n", max(pair[0].end_mark.index, _last(text, pair[1]))) + 1, "")
+    return _Cut(begin, text.index("\n", max(pair[0].end_mark.index, last_character(text, pair[1]))) + 1, "")
 
 
-def _last(text: str, node: Node) -> int:
+def last_character(text: str, node: Node) -> int:
     """Where the last character of a value ends; a block's own end mark lies behind the comments after it."""
     if isinstance(node, ScalarNode) or getattr(node, "flow_style", False) or not node.value:
         end = int(node.end_mark.index)
         return len(text[:end].rstrip()) if isinstance(node, ScalarNode) and node.style in ("|", ">") else end
     last = node.value[-1]
     return (
-        _last(text, last[1] if isinstance(last, tuple) else last)
+        last_character(text, last[1] if isinstance(last, tuple) else last)
         if _has_value(last)
         else int(last[0].end_mark.index)
     )

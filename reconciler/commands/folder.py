@@ -86,6 +86,10 @@ class Folder:
         remote = self._status_remote()
         return None if remote is None else remote.status()
 
+    def go_offline(self) -> None:
+        """From now on only the files here count: there is no status."""
+        self._has_status = False
+
     def loaded(self, now: datetime) -> Loaded | None:
         """See `source.Source.loaded`."""
         remote = self._status_remote()
@@ -95,7 +99,7 @@ class Folder:
         """See `source.Source.author`."""
         return person(given, self.root)
 
-    def publish(self, changes: Changes, commit: str, base: str, message: str) -> Outcome:  # noqa: ARG002 - files have no history
+    def publish(self, changes: Changes, commit: str, base: str) -> Outcome:  # noqa: ARG002 - files have no history
         """See `source.Source.publish`: writes and removes the files, never through a symlink."""
         for path, data in changes.items():
             file = self.root / path
@@ -108,6 +112,12 @@ class Folder:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 _replace(file, data)
         return Outcome.COMMITTED
+
+    def upstream(self) -> Bare | None:
+        """See `source.Source.upstream`."""
+        if self._tree is None or self._tree.origin() is None:
+            return None
+        return self._status_remote()
 
     def _history(self) -> WorkTree:
         if self._tree is None:
@@ -123,7 +133,7 @@ class Folder:
             if origin is None and not self._tree.has_branch(STATUS):
                 return None
             try:
-                self._status = self._stack.enter_context(Bare.opened(origin or str(self.root)))
+                self._status = self._stack.enter_context(Bare.opened(origin or str(self.root), self.root))
             except UserError as error:
                 note(f"there is no status here: it is kept at origin, and {error}")
                 self._has_status = False

@@ -102,11 +102,11 @@ def _permitted(state: State, source: Source, asked: Asked) -> tuple[tuple[str, .
 
 def _member(asked: Asked, spec: SliceSpec, source: Source) -> str:
     email = asked.member or source.author(None).email
-    found = next((p.email for p in spec.members if p.email.lower() == email.lower()), None)
+    found = next((p.email for p in spec.people if p.email.lower() == email.lower()), None)
     if found is None:
         raise NotAllowed(
-            f"{email} is no member of slice {asked.slice}; name one with --member, or have an admin add the address "
-            f"to slices/{asked.slice}/slice.yaml",
+            f"{email} is no member of slice {asked.slice}; name one with --member, or have an owner or admin add the "
+            f"address with `egs slice members add {asked.slice} {email}`",
             "NotAMember",
         )
     return found

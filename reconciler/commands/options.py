@@ -35,6 +35,31 @@ Author = Annotated[
     ),
 ]
 Request = Annotated[str, typer.Argument(metavar="SLICE/GPR", help="The request.", show_default=False)]
+AsPull = Annotated[
+    bool | None,
+    typer.Option(
+        "--pull-request/--push",
+        help="Open a pull request, or push to main. Default: as the project says.",
+        show_default=False,
+    ),
+]
+AsksFirst = Annotated[
+    bool | None,
+    typer.Option(
+        "--pull-request/--push",
+        help="Open a pull request (the default here), or push to main.",
+        show_default=False,
+    ),
+]
+StraightOn = Annotated[
+    bool | None,
+    typer.Option(
+        "--pull-request/--push",
+        help="Open a pull request, or push to main (the default here).",
+        show_default=False,
+    ),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would happen and write nothing.")]
 
 
 class ValidationForm(StrEnum):
@@ -43,6 +68,15 @@ class ValidationForm(StrEnum):
     TABLE = "table"
     JSON = "json"
     GITHUB = "github"
+
+
+class CheckForm(StrEnum):
+    """What `-o` of check-pr takes."""
+
+    TEXT = "text"
+    JSON = "json"
+    GITHUB = "github"
+    MARKDOWN = "markdown"
 
 
 class PlanForm(StrEnum):

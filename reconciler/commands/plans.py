@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,10 @@ from reconciler.commands.output import Form, shown, wire
 from reconciler.commands.schedule import Row, Schedule, refusal_json, schedule, unread_refusal
 from reconciler.commands.source import Source, opened
 from reconciler.commands.state import State, as_filed, clock, read_state
-from scheduler.compare import Effect, compare
+from reconciler.effects import effects
+from scheduler.compare import Effect
 from scheduler.instance import InstanceError, InstancePlan, plan_instance
 from scheduler.snapshot import Refusal
-from schemas.status import WAITING, Cause, Phase
 from schemas.units import instant
 
 _DIGITS = 7
@@ -44,7 +44,7 @@ class Planned:
             "refused": [refusal_json(refusal) for refusal in self.schedule.refused],
         }
         if self.effects is not None:
-            content["changes"] = [_effect_json(effect) for effect in self.effects]
+            content["changes"] = [effect_json(effect) for effect in self.effects]
         return content
 
 
@@ -55,7 +55,8 @@ def planned(source: Source, now: datetime, ref: str | None, against: str | None)
     if against is None:
         return Planned(state, head)
     base = read_state(source, now, against)
-    return Planned(state, head, _effects(base, state, head.refused))
+    barred = {refusal.key for refusal in head.refused}
+    return Planned(state, head, effects(base, state, barred).effects)
 
 
 def _unread(source: Source, state: State, ref: str | None) -> Iterable[Refusal]:
@@ -66,37 +67,8 @@ def _unread(source: Source, state: State, ref: str | None) -> Iterable[Refusal]:
             yield unread_refusal(key, filed, spec, state.wanted, state.problems)
 
 
-def _effects(base: State, head: State, refused: Sequence[Refusal]) -> tuple[Effect, ...]:
-    """What `compare` says of who is planned, and a word for who is not planned any more, or not yet."""
-    barred = {refusal.key for refusal in refused}
-    found = {effect.key: effect for effect in compare(base.snapshot, head.snapshot)}
-    for key in barred - found.keys():
-        if key not in base.facts.requests:
-            found[key] = Effect(key, "refused", None, None)
-    for key, status in head.facts.requests.items():
-        if status.phase is Phase.PENDING_APPROVAL and key not in base.facts.requests:
-            found[key] = Effect(key, "new", None, None)
-    # Gone from the plan is not gone: a file that is refused now, or waits for an admin, still lies there.
-    return tuple(
-        replace(effect, change="refused", cause=_why_unplanned(base, head, key))
-        if effect.change == "gone" and (key in barred or _waits(head, key))
-        else effect
-        for key, effect in found.items()
-    )
-
-
-def _waits(state: State, key: str) -> bool:
-    status = state.facts.requests.get(key)
-    return status is not None and status.phase in WAITING
-
-
-def _why_unplanned(base: State, head: State, key: str) -> Cause:
-    before, after = base.facts.requests.get(key), head.facts.requests.get(key)
-    same = before is not None and after is not None and before.accepted_spec == after.accepted_spec
-    return Cause.POLICY_CHANGED if same else Cause.REQUEST_CHANGED
-
-
-def _effect_json(effect: Effect) -> dict[str, Any]:
+def effect_json(effect: Effect) -> dict[str, Any]:
+    """A row of `changes` in `egs plan -o json`."""
     slice_, _, name = effect.key.partition("/")
     return {
         "slice": slice_,
@@ -122,7 +94,7 @@ def show_plan(repo: str | None, now: str | None, refs: tuple[str | None, str | N
         output.note(f"{refusal.key} is not planned ({refusal.reason}): {refusal.message}{fits}")
     if found.effects is not None:
         output.text("")
-        _print_effects(found.effects)
+        print_effects(found.effects)
 
 
 def _print_rows(rows: Iterable[Row], now: datetime) -> None:
@@ -144,7 +116,8 @@ def _print_rows(rows: Iterable[Row], now: datetime) -> None:
     output.table(head, cells, "no request waits or runs")
 
 
-def _print_effects(effects: Iterable[Effect]) -> None:
+def print_effects(effects: Iterable[Effect]) -> None:
+    """What a change does to everyone, as a table."""
     cells = [
         (
             effect.key,

@@ -1,24 +1,28 @@
 """Carry a change to the repository: built on what is there, checked as a whole, and pushed if nobody was faster.
 
-In a repository the change is one commit on main by the person; when others pushed in between it is built again on
-what they left. In a folder it is files, and the person is told what to do with them.
+In a repository the change is one commit on main by the person, or a branch that asks to be merged, as the project or
+the person says; when others pushed in between it is built again on what they left. In a folder it is files, and the
+person is told what to do with them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Literal
 
 from reconciler.commands import output
-from reconciler.commands.errors import NotAllowed
-from reconciler.commands.source import Changes, Source
+from reconciler.commands.errors import NotAllowed, WrongUse
+from reconciler.commands.source import Changes, Remote, Source
 from reconciler.commands.state import State, as_filed, read_state
 from reconciler.desired import Desired
+from reconciler.forges.port import Pull
 from reconciler.store.port import Draft, Outcome, Person
 from schemas.edits import edit_problems
 from schemas.errors import Fault
 from schemas.problems import Problem
+from schemas.project import ProjectSpec
 from schemas.reading import rule_of
 from schemas.status import HOLDING
 
@@ -27,11 +31,45 @@ TRIES = 10
 
 
 @dataclass(frozen=True, slots=True)
+class Means:
+    """Where a change goes, by whom, and how it is to reach main."""
+
+    repo: str | None = None
+    author: str | None = None
+    as_pull: bool | None = None
+    """True: as a pull request; False: straight to main; None: nobody said."""
+    by_default: Literal["push", "pull-request"] | None = None
+    """Of this kind of change, where nobody said; None: as the project says."""
+
+    def asks(self, project: ProjectSpec) -> bool:
+        """Whether the change is to be a pull request."""
+        if self.as_pull is not None:
+            return self.as_pull
+        return (self.by_default or project.changes) == "pull-request"
+
+    def aimed(self, source: Source) -> Source:
+        """Where the change is made: in the folder, unless the person says how it is to be pushed."""
+        if self.as_pull is None or not source.is_folder:
+            return source
+        remote = source.upstream()
+        if remote is None:
+            raise WrongUse("this folder has no repository to push to; leave --pull-request and --push out")
+        return remote
+
+
+AS_USUAL = Means()
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """What is to become of some files, and the commit's subject."""
 
     changes: Changes
     subject: str
+    branch: str = ""
+    """Name below requests/ where it is a branch; empty: made of the subject."""
+    text: Callable[[Submitted], str] | None = None
+    """What a pull request says of it, beside the subject."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +78,18 @@ class Submitted:
 
     change: Change
     before: State
+    base: str
     commit: str
-    is_pushed: bool  # False: it is files of a folder, or was only tried
+    is_pushed: bool = False  # False: it is files of a folder, asks to be merged, or was only tried
     is_worktree: bool = False  # True: the folder has a history that the files can become part of
+    branch: str = ""  # on which it asks to be merged
+    pull: Pull | None = None
+    link: str = ""  # page of the forge on which a pull request for the branch can be opened
 
     @property
     def shown(self) -> str | None:
         """The commit's id for people; None when nobody else can see it."""
-        return self.commit if self.is_pushed else None
+        return self.commit if self.is_pushed or self.branch else None
 
 
 Build = Callable[[State, str], Change]
@@ -55,7 +97,13 @@ Build = Callable[[State, str], Change]
 
 
 def submit(
-    source: Source, now: datetime, author: Person | None, build: Build, *, is_trial: bool = False
+    source: Source,
+    now: datetime,
+    author: Person | None,
+    build: Build,
+    *,
+    means: Means = AS_USUAL,
+    is_trial: bool = False,
 ) -> Submitted:
     """Make the change; a trial stops before anything is written. Raises NotAllowed when it would be invalid."""
     who = author or Person("egs", "egs@egs.dev")
@@ -65,16 +113,50 @@ def submit(
         _check_paths(change.changes)
         commit = source.store.write(Draft(change.changes, change.subject, who, now, base, base))
         _check(source, state, (base, commit), change.changes)
-        if is_trial:
-            return Submitted(change, state, commit, is_pushed=False)
-        outcome = source.publish(change.changes, commit, base, change.subject)
-        if outcome is Outcome.UNKNOWN and _has_landed(source, commit):
-            outcome = Outcome.COMMITTED
-        if outcome is Outcome.COMMITTED:
-            return Submitted(change, state, commit, not source.is_folder, source.is_worktree)
-        if outcome is not Outcome.CONFLICT:
-            raise _not_pushed(outcome)
+        tried = Submitted(change, state, base, commit)
+        done = tried if is_trial else _carried(source, tried, means)
+        if done is not None:
+            return done
     raise Fault(f"others pushed to main {TRIES} times in a row; try again", "Conflict")
+
+
+def _carried(source: Source, tried: Submitted, means: Means) -> Submitted | None:
+    """The change where others see it, or as files; None when somebody else was faster."""
+    from reconciler.commands.proposing import propose
+
+    remote = None if source.is_folder else source.upstream()
+    if remote is None:
+        source.publish(tried.change.changes, tried.commit, tried.base)
+        return replace(tried, is_worktree=source.is_worktree)
+    signed = replace(tried, commit=remote.signed(tried.commit))
+    if means.asks(tried.before.wanted.project):
+        return propose(remote, signed)
+    outcome = remote.publish(signed.change.changes, signed.commit, signed.base)
+    if outcome is Outcome.UNKNOWN and _has_landed(source, signed.commit):
+        outcome = Outcome.COMMITTED
+    match outcome:
+        case Outcome.COMMITTED:
+            return replace(signed, is_pushed=True)
+        case Outcome.CONFLICT:
+            return None
+        case Outcome.REFUSED:
+            return _refused(remote, signed, means)
+    raise Fault("the server did not answer whether the change arrived; look at main before trying again")
+
+
+def _refused(remote: Remote, signed: Submitted, means: Means) -> Submitted:
+    """Main is protected: on a forge the change becomes a pull request, unless the person wanted a push."""
+    from reconciler.commands.forging import forge_address
+    from reconciler.commands.proposing import propose
+
+    if means.as_pull is None and forge_address(remote.address) is not None:
+        output.note("the server refused the push to main, which may be protected")
+        return propose(remote, signed)
+    raise NotAllowed(
+        "the server refused the push to main, which may be protected; with --pull-request it becomes a branch, for a "
+        "pull request",
+        "PushFailed",
+    )
 
 
 def _has_landed(source: Source, commit: str) -> bool:
@@ -85,20 +167,10 @@ def _has_landed(source: Source, commit: str) -> bool:
         return False
 
 
-def _not_pushed(outcome: Outcome) -> Exception:
-    if outcome is Outcome.REFUSED:
-        return NotAllowed(
-            "the server refused the push to main, which may be protected; make the change in a work tree "
-            "and open a pull request",
-            "PushFailed",
-        )
-    return Fault("the server did not answer whether the change arrived; look at main before trying again")
-
-
 def _check_paths(changes: Changes) -> None:
     """A file where no document lives would be a warning to its reader, and do nothing for its writer."""
     for path, data in sorted(changes.items()):
-        if data is not None and rule_of(path) is None:
+        if data is not None and rule_of(path) is None and not path.endswith("CODEOWNERS"):
             raise NotAllowed(f"nothing is changed, because {path} is no document's path", "StrayFile")
 
 
@@ -147,12 +219,23 @@ def _sentence(problem: Problem) -> str:
 
 
 def report(done: Submitted) -> None:
-    """Say on stderr where the change is now, and in a folder what is left to do."""
+    """Say on stderr where the change is now, and what is left to do."""
+    from reconciler.commands.proposing import report_branch
+
     subject = done.change.subject
     if done.is_pushed:
         output.note(f"{subject}: committed to main as {done.commit[:12]}")
         return
+    if done.branch:
+        report_branch(done)
+        return
     for path, data in sorted(done.change.changes.items()):
         output.note(f"{'removed' if data is None else 'wrote'} {path}")
-    if done.is_worktree:
+    if not done.is_worktree:
+        return
+    if done.before.wanted.project.changes == "pull-request":
+        output.note(
+            "next: commit that on a branch, push it and open a pull request; --pull-request does it all"
+        )
+    else:
         output.note(f'next: git add -A && git commit -m "{subject}" && git push, or open a pull request')

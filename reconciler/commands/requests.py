@@ -3,48 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from reconciler.commands import output
 from reconciler.commands.editing import with_field
 from reconciler.commands.errors import NotAllowed, NotFound, WrongUse
-from reconciler.commands.output import Form
-from reconciler.commands.publishing import Change, Submitted, report, submit
+from reconciler.commands.output import Form, wire
+from reconciler.commands.publishing import Change, Means, Submitted, report, submit
 from reconciler.commands.quoting import gpr_text, quote_json, quotes
 from reconciler.commands.source import Source, opened
 from reconciler.commands.state import State, as_filed, clock, split
 from reconciler.commands.typed import lasting, time
+from schemas.base import Model
 from schemas.gpr import GPRSpec
 from schemas.reading import read_document, rule_of
 from schemas.status import HOLDING, TERMINAL
 from schemas.strictyaml import Refused, load
+from schemas.units import format_duration
 from schemas.view import gpr_path
 
 Edit = tuple[tuple[str, ...], Any]
 """A field below `spec`, and its new value; None takes it out."""
 
-_KINDS = {"slice": "Slice", "template": "GPRTemplate", "cluster": "Cluster"}
+_KINDS = {"slice": ("Slice", "WorkspaceRequest"), "template": ("GPRTemplate",), "cluster": ("Cluster",)}
 _MALFORMED = frozenset({"BadValue", "WrongType"})
 WORDS = frozenset({"displayName", "instanceType", "model"})
 """Fields that hold text alone: whatever is typed is meant as it is, `Try 2: larger` too."""
 
 
-def create(  # noqa: PLR0913 - where, who, when, and how to answer: each is an option of the command
-    repo: str | None,
-    key: str,
-    spec: dict[str, Any],
-    author: str | None,
-    now: str | None,
-    form: Form,
-    *,
-    dry_run: bool,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """When a command that files or moves something decides, how it answers, and whether it only tries."""
+
+    now: str | None = None
+    form: Form = Form.TABLE
+    is_trial: bool = False
+
+
+def create(means: Means, key: str, spec: dict[str, Any], answering: Answering) -> None:
     """File a request and answer with its estimated start."""
     slice_, name = split(key)
     lasting("--duration", spec.get("duration"))
     time("--not-before", spec.get("notBefore"))
     data = gpr_text(slice_, name, {field: value for field, value in spec.items() if value is not None})
-    _check_typed(gpr_path(slice_, name), data, b"")
+    check_typed(gpr_path(slice_, name), data, b"")
 
     def build(state: State, base: str) -> Change:
         path = gpr_path(slice_, name)
@@ -56,17 +59,44 @@ def create(  # noqa: PLR0913 - where, who, when, and how to answer: each is an o
             phase = state.facts.requests[key].phase
             raise NotAllowed(f"{key} is {phase} though its file is gone; a new request needs a new name")
         _check_there(source, base, {"slice": [slice_], **_named(spec)})
-        return Change({path: data}, f"Create {key}")
+        return Change(
+            {path: data}, f"Create {key}", f"{slice_}-{name}", lambda done: _told(source, done, key)
+        )
 
-    with opened(repo) as source:
-        who = None if source.is_folder or dry_run else source.author(author)
-        done = submit(source, clock(now, source), who, build, is_trial=dry_run)
+    with opened(means.repo) as given:
+        source = means.aimed(given)
+        who = None if source.is_folder or answering.is_trial else source.author(means.author)
+        moment = clock(answering.now, source)
+        done = submit(source, moment, who, build, means=means, is_trial=answering.is_trial)
         estimate = _estimate(source, done, key)
-        if dry_run:
+        if answering.is_trial:
             output.note(f"not filed; {gpr_path(slice_, name)} would be:")
         else:
             report(done)
-    _answer_created(key, done, (data, estimate), form, is_trial=dry_run)
+    _answer_created(key, done, (data, estimate), answering)
+
+
+def _told(source: Source, done: Submitted, key: str) -> str:
+    """What a pull request says of a new request: what it asks for, and when it would start as things are."""
+    spec = as_filed(source, done.commit, key)
+    if spec is None:
+        return f"Files the request `{key}`."
+    shapes = " or ".join(spec.gpu_shapes) or "any shape"
+    return (
+        f"Files the request `{key}`: {output.counted(spec.nodes, 'node')} with at least "
+        f"{output.counted(spec.gpus_per_node, 'GPU')} ({shapes}) for {format_duration(spec.duration)}, priority "
+        f"{spec.priority}.\n\n{_start_told(_estimate(source, done, key), done)}"
+    )
+
+
+def _start_told(estimate: dict[str, Any] | None, done: Submitted) -> str:
+    if estimate is None:
+        return "No start is known yet; `egs why` tells the reason once it is merged."
+    approval = "; it needs an admin's approval" if estimate["needsApproval"] else ""
+    return (
+        f"Would start at {estimate['estimatedStartTime']} in {estimate['cluster']}/{estimate['pool']}, as seen at "
+        f"{wire(done.before.now)} from {done.base[:12]}{approval}. The start is promised once it is merged."
+    )
 
 
 def _named(spec: dict[str, Any]) -> dict[str, Sequence[str]]:
@@ -80,14 +110,14 @@ def _check_there(source: Source, base: str, wanted: Mapping[str, Sequence[str]])
     """Raise NotFound, with what is near, for a name without a file."""
     found = [rule_of(entry.path) for entry in source.store.diff(None, base)]
     for thing, names in wanted.items():
-        kind = _KINDS[thing]
-        known = {rule[1]["name"] for rule in found if rule is not None and rule[0].kind == kind}
+        kinds = _KINDS[thing]
+        known = {rule[1]["name"] for rule in found if rule is not None and rule[0].kind in kinds}
         for name in names:
             if name not in known:
                 raise NotFound(thing, name, known)
 
 
-def _check_typed(path: str, data: bytes, old: bytes) -> None:
+def check_typed(path: str, data: bytes, old: bytes) -> None:
     """Raise WrongUse for values that no file of this kind can hold; what was wrong before is not typed now."""
     before, after = read_document(path, old), read_document(path, data)
     known = {p.message for p in before} if isinstance(before, tuple) else set()
@@ -107,28 +137,38 @@ def _estimate(source: Source, done: Submitted, key: str) -> dict[str, Any] | Non
     return quote_json(answers[0], done.before) if answers and answers[0].start is not None else None
 
 
+def where_it_is(done: Submitted) -> dict[str, Any]:
+    """Commit, branch and pull request of a change, for data; null where there is none."""
+    pull = None if done.pull is None else {"number": done.pull.number, "url": done.pull.url}
+    return {"commit": done.shown, "branch": done.branch or None, "pullRequest": pull}
+
+
 def _answer_created(
-    key: str, done: Submitted, content: tuple[bytes, dict[str, Any] | None], form: Form, *, is_trial: bool
+    key: str, done: Submitted, content: tuple[bytes, dict[str, Any] | None], answering: Answering
 ) -> None:
     slice_, name = split(key)
     data, estimate = content
-    if form is not Form.TABLE:
-        facts = {"slice": slice_, "name": name, "path": gpr_path(slice_, name), "commit": done.shown}
-        output.data({**facts, "dryRun": is_trial, "estimate": estimate}, form)
+    if answering.form is not Form.TABLE:
+        facts = {"slice": slice_, "name": name, "path": gpr_path(slice_, name), **where_it_is(done)}
+        output.data({**facts, "dryRun": answering.is_trial, "estimate": estimate}, answering.form)
         return
-    if is_trial:
+    if answering.is_trial:
         output.text(data.decode().rstrip("\n"))
     if estimate is None:
         output.text(f"{key}: no start is known yet; `egs why {key}` says why")
         return
     start = output.parsed(estimate["estimatedStartTime"])
     wait = output.seconds(estimate["estimatedWaitSeconds"])
-    approval = ", once an admin has approved it" if estimate["needsApproval"] else ""
+    needs = [
+        *(["it is merged"] if done.branch else []),
+        *(["an admin has approved it"] if estimate["needsApproval"] else []),
+    ]
+    condition = f", once {' and '.join(needs)}" if needs else ""
     where = f"{estimate['cluster']}/{estimate['pool']}"
-    output.text(f"{key}: starts at {output.shown(start)} ({output.shown(wait)}) in {where}{approval}")
+    output.text(f"{key}: starts at {output.shown(start)} ({output.shown(wait)}) in {where}{condition}")
 
 
-def cancel(repo: str | None, key: str, author: str | None, now: str | None) -> None:
+def cancel(means: Means, key: str, now: str | None) -> None:
     """Take a waiting request out of the queue: its file goes, and the approvals of it."""
 
     def build(state: State, base: str) -> Change:
@@ -140,12 +180,13 @@ def cancel(repo: str | None, key: str, author: str | None, now: str | None) -> N
             raise NotAllowed(f"{key} is {status.phase} already; `egs prune` removes its file")
         return Change(dict.fromkeys((path, *approval_files(source, base, key))), f"Cancel {key}")
 
-    with opened(repo) as source:
-        who = None if source.is_folder else source.author(author)
-        report(submit(source, clock(now, source), who, build))
+    with opened(means.repo) as given:
+        source = means.aimed(given)
+        who = None if source.is_folder else source.author(means.author)
+        report(submit(source, clock(now, source), who, build, means=means))
 
 
-def change(repo: str | None, key: str, edits: Sequence[Edit], subject: str, author: str | None) -> None:
+def change(means: Means, key: str, edits: Sequence[Edit], subject: str) -> None:
     """Change fields of a request's file and nothing else in it."""
 
     def build(state: State, base: str) -> Change:
@@ -157,18 +198,20 @@ def change(repo: str | None, key: str, edits: Sequence[Edit], subject: str, auth
             )
         old = data = source.store.read_path(base, path) or b""
         for field, value in edits:
-            data = _edited(path, data, ("spec", *field), value)
+            data = edited(path, data, ("spec", *field), value)
         if data == old:
             raise NotAllowed(f"{key} says so already; nothing is changed")
-        _check_typed(path, data, old)
+        check_typed(path, data, old)
         return Change({path: data}, subject)
 
-    with opened(repo) as source:
-        who = None if source.is_folder else source.author(author)
-        report(submit(source, clock(None, source), who, build))
+    with opened(means.repo) as given:
+        source = means.aimed(given)
+        who = None if source.is_folder else source.author(means.author)
+        report(submit(source, clock(None, source), who, build, means=means))
 
 
-def _edited(path: str, data: bytes, field: tuple[str, ...], value: Any) -> bytes:
+def edited(path: str, data: bytes, field: tuple[str, ...], value: Any) -> bytes:
+    """The file with that field set; raises NotAllowed where nobody can read it as it is."""
     try:
         return with_field(data, field, value)
     except Refused as error:
@@ -195,25 +238,30 @@ def extension(duration: str) -> Sequence[Edit]:
     return [(("extend",), duration)]
 
 
-def assignments(words: Sequence[str]) -> Sequence[Edit]:
-    """`field=value …` as edits: values as in YAML, nested fields with dots, nothing behind `=` takes it out."""
+def assignments(
+    words: Sequence[str], spec: type[Model] = GPRSpec, texts: frozenset[str] = WORDS
+) -> Sequence[Edit]:
+    """`field=value …` as edits: values as in YAML, nested fields with dots, nothing behind `=` takes it out.
+
+    `spec` is what the fields are of, `texts` are those of them that hold text alone.
+    """
     edits: list[Edit] = []
     for word in words:
         name, equals, text = word.partition("=")
         field = tuple(name.split("."))
         if not equals or not name:
             raise WrongUse(f"{word} is not FIELD=VALUE; write for example nodes=4 or network.rdma=true")
-        _check_field(field)
-        edits.append((field, text or None if field[0] in WORDS else _value(word, text)))
+        _check_field(field, spec)
+        edits.append((field, text or None if field[0] in texts else _value(word, text)))
     return edits
 
 
-def _check_field(field: tuple[str, ...]) -> None:
-    known = {info.alias or name for name, info in GPRSpec.model_fields.items()} - {"slice"}
+def _check_field(field: tuple[str, ...], spec: type[Model]) -> None:
+    known = {info.alias or name for name, info in spec.model_fields.items()} - {"slice"}
     if field[0] in ("slice", "apiVersion", "kind", "metadata"):
         raise NotAllowed(
             f"{'.'.join(field)} cannot be edited: the file's place says it; "
-            "cancel the request and file it anew where it belongs"
+            "take it away and file it anew where it belongs"
         )
     if field[0] not in known:
         raise NotFound("field", field[0], known)

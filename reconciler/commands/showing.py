@@ -17,7 +17,7 @@ Slice = Annotated[
 def register(app: typer.Typer) -> None:
     """Add them to the app."""
     get = typer.Typer(
-        help="List requests, slices, clusters, nodes, the queue, events or problems.\n\n\b\nExample:\n"
+        help="List GPRs, slices, requests for slices, clusters, nodes, the queue, events or problems.\n\n\b\nExample:\n"
         "  egs get queue",
         short_help="List things of one kind.",
         no_args_is_help=True,
@@ -26,6 +26,7 @@ def register(app: typer.Typer) -> None:
     get.command("slices", short_help="Slices, with what they hold and used.")(slices)
     get.command("clusters", short_help="Clusters, their freshness and pools.")(clusters)
     get.command("nodes", short_help="Nodes, with state, lease and schedule.")(nodes)
+    get.command("requests", short_help="Slices that people asked for.")(requests)
     get.command("queue", short_help="Who waits, in order, and how long.")(queue)
     get.command("events", short_help="What happened, newest first.")(events)
     get.command("problems", short_help="What is wrong with the documents.")(problems)
@@ -37,6 +38,7 @@ def register(app: typer.Typer) -> None:
     )
     describe.command("gpr", short_help="A request: checks, slips, cost.")(describe_gpr)
     describe.command("slice", short_help="A slice: bounds, requests, usage.")(describe_slice)
+    describe.command("request", short_help="A slice that somebody asked for.")(describe_request)
     describe.command("cluster", short_help="A cluster: pools and schedule.")(describe_cluster)
     describe.command("node", short_help="A node: state, GPUs, calendar.")(describe_node)
     app.add_typer(describe, name="describe")
@@ -105,6 +107,18 @@ def nodes(
     from reconciler.commands.gets import get_nodes
 
     get_nodes(repo, now, cluster, pool, output)
+
+
+def requests(repo: Repo = None, now: Now = None, output: Output = Form.TABLE) -> None:
+    """List slices that people asked for, and what became of each.
+
+    \b
+    Example:
+      egs get requests
+    """
+    from reconciler.commands.spaces import get_requests
+
+    get_requests(repo, now, output)
 
 
 def queue(slice_: Slice = None, repo: Repo = None, now: Now = None, output: Output = Form.TABLE) -> None:
@@ -184,6 +198,23 @@ def describe_slice(
       egs describe slice vision
     """
     from reconciler.commands.describing import describe_slice as run
+
+    run(repo, now, name, output)
+
+
+def describe_request(
+    name: Annotated[str, typer.Argument(metavar="SLICE", help="Its name.")],
+    repo: Repo = None,
+    now: Now = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Show a slice that somebody asked for: what for, how it stands, and what to do next.
+
+    \b
+    Example:
+      egs describe request nlp
+    """
+    from reconciler.commands.spaces import describe_request as run
 
     run(repo, now, name, output)
 

@@ -63,8 +63,25 @@ class Source(Protocol):
     def author(self, given: str | None) -> Person:
         """Who writes: as given, else as git is configured."""
 
-    def publish(self, changes: Changes, commit: str, base: str, message: str) -> Outcome:
+    def publish(self, changes: Changes, commit: str, base: str) -> Outcome:
         """Make the changes true: files of a folder, or `commit` as the tip of main if `base` still is."""
+
+    def upstream(self) -> Remote | None:
+        """Where changes are pushed to: this repository itself, of a work tree its origin; None: nowhere."""
+
+
+class Remote(Source, Protocol):
+    """A source that is pushed to."""
+
+    @property
+    def address(self) -> str:
+        """Path or URL, as it was given; never to be shown."""
+
+    def signed(self, commit: str) -> str:
+        """The same commit with the person's signature, if they have a key that git signs with."""
+
+    def push_new(self, branch: str, commit: str) -> Outcome:
+        """Push the commit as a branch that is not there yet; Conflict: it is."""
 
 
 @contextlib.contextmanager

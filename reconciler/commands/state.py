@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from reconciler.clock import SystemClock
@@ -14,6 +14,7 @@ from reconciler.desired import Desired
 from reconciler.extension import extended
 from reconciler.facts import Facts, Wanted
 from reconciler.preview import preview
+from reconciler.wording import with_readers_words
 from reconciler.world import asked_anew, build_snapshot
 from scheduler.snapshot import Snapshot
 from schemas.gpr import GPR, GPRTemplate, RequestSpec, resolve
@@ -51,21 +52,25 @@ class State:
 
 def read_state(source: Source, now: datetime, ref: str | None = None) -> State:
     """Costs what differs from the documents the cache knows, plus one reading of the status."""
+    return replace(state_at(source, now, source.commit_of(ref)), commit=source.shown(ref))
+
+
+def state_at(source: Source, now: datetime, commit: str) -> State:
+    """As `read_state`, of a commit in `source.store` that nobody else need have."""
     loaded = source.loaded(now)
     desired = Desired(source.store, source.cache)
     if loaded is not None:
         desired.restore(loaded.accepted)
-    commit = source.commit_of(ref)
     with working("Reading"):
         desired.update(commit)
     before = Facts(now) if loaded is None else loaded.facts
-    wanted = desired.wanted(before)
+    wanted = with_readers_words(desired.wanted(before), before)
     facts = preview(before, wanted, now, EPOCH if loaded is None else None)
     facts, snapshot, _ = extended(
         facts, wanted, build_snapshot(wanted, facts, None, asked_anew(before, facts))
     )
     committed = None if loaded is None else loaded.facts
-    return State(now, source.shown(ref), wanted, committed, facts, snapshot, desired.problems)
+    return State(now, commit, wanted, committed, facts, snapshot, desired.problems)
 
 
 def clock(now: str | None, source: Source) -> datetime:

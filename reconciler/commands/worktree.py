@@ -6,8 +6,6 @@ except for the one question whose answer is the person's own configuration.
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -15,7 +13,7 @@ from reconciler.commands.errors import WrongUse
 from reconciler.store.address import Address
 from reconciler.store.objects import parse_listing
 from reconciler.store.port import REGULAR_MODE, Entry, Person
-from reconciler.store.process import Git, find_git
+from reconciler.store.process import Git, as_person
 from schemas.check import File
 from schemas.errors import Fault
 from schemas.strictyaml import MAX_BYTES
@@ -29,8 +27,7 @@ class WorkTree:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        found = root / ".git"
-        self._git = Git(found if found.is_dir() else _linked(found), root, Address(str(root), "file"))
+        self._git = Git(git_dir(root), root, Address(str(root), "file"))
 
     def commit_of(self, name: str) -> str:
         """The full id of whatever commit a person names: a branch, a tag, `HEAD~1`, `origin/main`."""
@@ -77,6 +74,12 @@ class WorkTree:
         return found
 
 
+def git_dir(root: Path) -> Path:
+    """Where the repository of a work tree has its objects and refs."""
+    found = root / ".git"
+    return found if found.is_dir() else _linked(found)
+
+
 def _linked(file: Path) -> Path:
     """The repository of a linked work tree or submodule, whose `.git` is a file that names it."""
     try:
@@ -90,14 +93,8 @@ def person(author: str | None, folder: Path) -> Person:
     """Who writes: `Name <mail>` as given, else whom git is configured for in that folder."""
     text = author
     if text is None:
-        done = subprocess.run(  # noqa: S603 - fixed arguments; the environment is the person's, for their own name
-            [find_git(), "-c", "user.useConfigOnly=true", "var", "GIT_AUTHOR_IDENT"],
-            cwd=folder if folder.is_dir() else None,
-            env=os.environ,
-            capture_output=True,
-            check=False,
-        )
-        text = done.stdout.decode("utf-8", "replace").rpartition(">")[0] + ">" if done.returncode == 0 else ""
+        done = as_person(["-c", "user.useConfigOnly=true", "var", "GIT_AUTHOR_IDENT"], folder)
+        text = done.output.decode("utf-8", "replace").rpartition(">")[0] + ">" if done.code == 0 else ""
     name, found, mail = text.strip().removesuffix(">").partition(" <")
     if not found or not name or "@" not in mail or set("<>\n") & set(name + mail):
         raise WrongUse("nobody is named as the author; give --author 'Name <mail>', or set git's user.name")
@@ -108,12 +105,6 @@ def initialise(folder: Path) -> None:
     """Make the folder a repository whose branch is main, if it is none."""
     if (folder / ".git").exists():
         return
-    done = subprocess.run(  # noqa: S603 - fixed arguments
-        [find_git(), "init", "--quiet", "--initial-branch=main", "."],
-        cwd=folder,
-        env=os.environ,
-        capture_output=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise Fault(f"git init failed: {done.stderr.decode('utf-8', 'replace').strip()}", "GitFailed")
+    done = as_person(["init", "--quiet", "--initial-branch=main", "."], folder)
+    if done.code != 0:
+        raise Fault(f"git init failed: {done.error}", "GitFailed")

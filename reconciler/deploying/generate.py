@@ -16,6 +16,7 @@ from reconciler.clusters.kubernetes.rbac import ADMISSION_RULES, DOOR_RULES, RUL
 from reconciler.deploying import rights
 from reconciler.deploying.values import Values
 from schemas.crds import gpr_crd
+from schemas.generated import command, differing, refresh
 from schemas.yamltext import dump
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "chart"
@@ -52,30 +53,17 @@ def _split(rows: tuple[Rule, ...]) -> dict[str, Any]:
 
 def stale(folder: Path = FOLDER) -> list[str]:
     """Paths of files that differ from what the models give, or are missing."""
-    return sorted(name for name, text in texts().items() if _read(folder / name) != text)
+    return differing(folder, texts())
 
 
 def write(folder: Path = FOLDER) -> None:
     """Make the chart hold them."""
-    for name in stale(folder):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(texts()[name], "utf-8")
-
-
-def _read(path: Path) -> str | None:
-    return path.read_text("utf-8") if path.exists() else None
+    refresh(folder, texts())
 
 
 def main(arguments: list[str]) -> int:
     """Exit 0 done or fresh, 1 stale, 2 wrong use."""
-    if arguments not in ([], ["--check"]):
-        sys.stderr.write("usage: python -m reconciler.deploying.generate [--check]\n")
-        return 2
-    if not arguments:
-        write()
-    for name in stale():
-        sys.stderr.write(f"deploy/chart/{name} is stale; run: make schemas\n")
-    return 1 if stale() else 0
+    return command(arguments, "reconciler.deploying.generate", write, stale)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
+from schemas.errors import Fault
+
+
+class RateLimited(Fault):
+    """The forge wants to be left alone; no call is made before `until`."""
+
+    reason = "RateLimited"
+
+    def __init__(self, message: str, until: datetime) -> None:
+        super().__init__(message)
+        self.until = until
+
 
 @dataclass(frozen=True, slots=True)
 class Account:
@@ -36,7 +48,9 @@ class Pull:
     """Ref of the base repository that leads to `head`, also for forks: refs/pull/7/head."""
     merge_commit: str = ""  # what is on the base branch because of it, as the forge says
     merged_by: Account | None = None
-    last_pusher: Account | None = None  # None: the forge does not tell
+    """Who had it merged as it is; None also when they asked for that before somebody pushed, or a bot did it."""
+    last_pusher: Account | None = None
+    """Who pushed `head`; None: the forge does not tell, or it was not asked (`open_pulls` does not)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +100,9 @@ class Forge(Protocol):
 
     def committers(self, number: int) -> Sequence[Committer]:
         """Authors and committers of all its commits."""
+
+    def changed_paths(self, number: int) -> Sequence[str]:
+        """Files that it changes, against where it left its base branch; of renamed ones both names."""
 
     def blob_at(self, commit: str, path: str) -> str | None:
         """Git's id of a file's content at a commit; None: no such file."""

@@ -18,6 +18,8 @@ from reconciler.store.refusals import unreachable
 log = logging.getLogger(__name__)
 
 _HEADS = "refs/heads/"
+PULLS = "refs/egs/pulls/"
+"""Where heads of pull requests are kept, so that they stay as long as they are asked for."""
 _FETCH = (
     "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
     "--no-recurse-submodules", "--no-show-forced-updates",
@@ -62,6 +64,26 @@ class Fetcher:
         for name in names.matching(patterns, self.tips):
             del self.tips[name]
         self.tips.update(names.matching(patterns, found))
+
+    def bring_heads(self, refs: Sequence[str]) -> dict[str, str]:
+        """What these heads of pull requests stand at now; those that are gone or fail git's check are absent.
+
+        Heads that were brought before and are not named any more are dropped.
+        """
+        own = {ref: PULLS + names.pull_ref(ref).removeprefix("refs/") for ref in refs}
+        specs = {ref: f"+{ref}:{place}" for ref, place in own.items()}
+        if specs and not self._bring(list(specs.values()), prune=False):
+            for spec in specs.values():
+                self._bring([spec], prune=False)
+        limit_s = self._limits.local.total_seconds()
+        args = ["for-each-ref", "--format=%(objectname) %(objecttype) %(refname)", PULLS]
+        lines = self._git.check(args, limit_s).decode("utf-8", "replace").splitlines()
+        found = {ref: (oid, kind) for oid, kind, ref in (line.split(" ", 2) for line in lines)}
+        gone = "".join(f"delete {ref}\n" for ref in sorted(found.keys() - set(own.values())))
+        if gone:
+            self._git.check(["update-ref", "--stdin"], limit_s, gone.encode())
+        there = {ref: found[place] for ref, place in own.items() if place in found}
+        return {ref: oid for ref, (oid, kind) in there.items() if kind == "commit"}
 
     def remote_tips(self, patterns: Sequence[str]) -> dict[str, str]:
         """What the remote's branches are right now. Fault `RemoteUnreachable`, or what `refusals` makes of it."""

@@ -17,7 +17,7 @@ from enum import Enum
 
 from reconciler.store import names
 from reconciler.store.objects import blob_oid
-from reconciler.store.port import REGULAR_MODE, Commit, Draft, Entry, Outcome
+from reconciler.store.port import REGULAR_MODE, Commit, Draft, Entry, Outcome, Sign
 from reconciler.store.trailers import parse_trailers
 from schemas.errors import Fault
 
@@ -106,10 +106,11 @@ class MemoryRemote:
 
 
 class MemoryStore:
-    """`port.Store` on a `MemoryRemote`; several stores share one remote."""
+    """`port.Store` on a `MemoryRemote`; several stores share one remote, each signs with its own key if any."""
 
-    def __init__(self, remote: MemoryRemote) -> None:
+    def __init__(self, remote: MemoryRemote, sign: Sign | None = None) -> None:
         self._remote = remote
+        self._sign = sign
         self._tips: dict[str, str] = {}
         self._known: set[str] = set()
 
@@ -205,10 +206,14 @@ class MemoryStore:
             if content is not None:
                 files[names.tree_path(path)] = (REGULAR_MODE, blob_oid(content))
                 self._remote.blobs[blob_oid(content)] = content
-        oid = _commit_oid(draft)
+        payload = _payload(draft)
+        signature = "" if self._sign is None else self._sign(payload)
+        oid = hashlib.sha1(payload + signature.encode(), usedforsecurity=False).hexdigest()
         text = draft.message.rstrip("\n") + "\n"
         at = draft.at.replace(microsecond=0)
-        commit = Commit(oid, parents, draft.author, at, text, parse_trailers(text))
+        trailers = parse_trailers(text)
+        signed = payload if signature else b""
+        commit = Commit(oid, parents, draft.author, at, text, trailers, signature, signed)
         self._remote.commits[oid] = _Stored(commit, files)
         self._known.add(oid)
         return oid
@@ -253,7 +258,8 @@ def _make_room(files: dict[str, tuple[int, str]], changes: Mapping[str, bytes | 
                 files.pop(name, None)
 
 
-def _commit_oid(draft: Draft) -> str:
+def _payload(draft: Draft) -> bytes:
+    """All that a commit says; git would have a commit object here."""
     changes = sorted((path, None if text is None else blob_oid(text)) for path, text in draft.changes.items())
     said = (draft.base, draft.parent, draft.message, draft.author, int(draft.at.timestamp()), changes)
-    return hashlib.sha1(repr(said).encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()
+    return repr(said).encode("utf-8", "surrogateescape")

@@ -16,6 +16,7 @@ _OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _BRANCH_PART = r"[A-Za-z0-9_][A-Za-z0-9_.+#=-]*"
 _BRANCH = re.compile(rf"{_BRANCH_PART}(?:/{_BRANCH_PART})*")
 _MAX_NAME = 200  # git's own file system limit is 255 bytes a part, and lock files need a suffix
+_PULL_REF = re.compile(r"refs/(?:pull|merge-requests)/[1-9][0-9]{0,9}/head")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -44,6 +45,13 @@ def branch_name(name: str) -> str:
             "BadBranch",
         )
     return name
+
+
+def pull_ref(ref: str) -> str:
+    """The ref itself when it is the head of a pull request, as forges name them."""
+    if not _PULL_REF.fullmatch(ref):
+        raise UserError(f"{ref[:80]!r} is no head of a pull request; those are refs/pull/N/head", "BadBranch")
+    return ref
 
 
 def branch_pattern(pattern: str) -> str:

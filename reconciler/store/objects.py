@@ -17,6 +17,7 @@ from reconciler.store.port import Commit, Draft, Entry, Person
 from reconciler.store.trailers import parse_trailers
 
 _OID_BYTES = 20
+_SIGNATURE = b"gpgsig"  # the header that holds it; lines after the first begin with a blank
 _PERSON = re.compile(r"(?P<name>.*?) ?<(?P<email>[^>]*)>(?: (?P<at>-?\d+) [-+]\d+)?")
 _UNFIT = re.compile(r"[\x00-\x1f\x7f<>]")
 _LAST_INSTANT = 253402300799  # 9999-12-31T23:59:59Z, the end of datetime
@@ -36,7 +37,8 @@ def blob_oid(content: bytes) -> str:
 
 
 def parse_commit(oid: str, data: bytes) -> Commit:
-    """Read a commit object; headers that we do not know (signatures, encodings) are passed over."""
+    """Read a commit object; headers that we do not know (encodings, merged tags) are passed over."""
+    signature, payload = split_signature(data)
     head, _, body = data.decode("utf-8", "surrogateescape").partition("\n\n")
     parents: list[str] = []
     people: dict[str, str] = {}
@@ -48,7 +50,39 @@ def parse_commit(oid: str, data: bytes) -> Commit:
             people.setdefault(key, value)
     author, _ = _person(people.get("author", ""))
     _, at = _person(people.get("committer", ""))
-    return Commit(oid, tuple(parents), author, at, body, parse_trailers(body))
+    return Commit(oid, tuple(parents), author, at, body, parse_trailers(body), signature, payload)
+
+
+def split_signature(data: bytes) -> tuple[str, bytes]:
+    """The signature of a commit object, and what it was made over, as git itself cuts them apart.
+
+    Both are empty for an unsigned commit, and for one with two signatures: nobody can say whose it would be.
+    """
+    head, blank, body = data.partition(b"\n\n")
+    kept: list[bytes] = []
+    found: list[list[bytes]] = []
+    into: list[bytes] | None = kept
+    for line in head.split(b"\n"):
+        if line.startswith(_SIGNATURE + b" "):
+            found.append(into := [line[len(_SIGNATURE) + 1 :]])
+        elif line.startswith(_SIGNATURE):
+            into = None  # of another hash: git signs over neither
+        elif line.startswith(b" "):
+            if into is not None:
+                into.append(line if into is kept else line[1:])
+        else:
+            into = kept
+            kept.append(line)
+    if len(found) != 1:
+        return "", b""
+    return b"\n".join(found[0]).decode("ascii", "replace") + "\n", b"\n".join(kept) + blank + body
+
+
+def with_signature(payload: bytes, signature: str) -> bytes:
+    """The commit object that `split_signature` takes apart into these."""
+    head, blank, body = payload.partition(b"\n\n")
+    header = _SIGNATURE + b" " + signature.rstrip("\n").encode("ascii").replace(b"\n", b"\n ")
+    return head + b"\n" + header + blank + body
 
 
 def _person(text: str) -> tuple[Person, datetime]:
@@ -67,17 +101,6 @@ def parse_tree(data: bytes) -> Iterator[TreeEntry]:
         mode, _, name = data[position:end].partition(b" ")
         position = end + 1 + _OID_BYTES
         yield TreeEntry(int(mode, 8), _text(name), data[end + 1 : position].hex())
-
-
-def parse_difference(data: bytes) -> list[Entry]:
-    """Read `diff-tree -r -z --raw`: pairs of `:old new old-id new-id status` and a path."""
-    fields = data.split(b"\0")
-    entries = []
-    for about, path in zip(fields[0::2], fields[1::2], strict=False):
-        _, mode, _, oid, _ = about.decode("ascii").split(" ")
-        gone = int(mode, 8) == 0
-        entries.append(Entry(_text(path), None) if gone else Entry(_text(path), oid, int(mode, 8)))
-    return sorted(entries, key=_by_path)
 
 
 def parse_listing(data: bytes) -> list[Entry]:

@@ -83,6 +83,19 @@ Sign = Callable[[bytes], str]
 """Gives the armoured signature of a commit's bytes, as git's own header has it."""
 
 
+class Contents(Protocol):
+    """What reading documents needs of a store; see `Store` for each."""
+
+    def diff(self, old: str | None, new: str) -> Sequence[Entry]:
+        """Paths that differ, sorted."""
+
+    def sizes(self, oids: Iterable[str]) -> Mapping[str, int]:
+        """Sizes in bytes."""
+
+    def read(self, oids: Iterable[str]) -> Mapping[str, bytes]:
+        """Contents of blobs."""
+
+
 class Store(Protocol):
     """Reads are of what was fetched last; only `fetch` and `push` talk to the remote.
 

@@ -15,7 +15,7 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypeVar, cast
@@ -90,15 +90,43 @@ def closed_environment(home: Path, protocol: str) -> dict[str, str]:
     }
 
 
+def as_person(args: Sequence[str], folder: Path) -> Completed:
+    """Run git as the person who sits here would: in their environment, with their configuration, in that folder.
+
+    The one exception to the closed world, for what is theirs to say: their name, their key, a new repository. Fixed
+    arguments alone.
+    """
+    done = subprocess.run(  # noqa: S603 - a list, with fixed arguments
+        [find_git(), *args],
+        cwd=folder if folder.is_dir() else None,
+        env=os.environ,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    return Completed(done.returncode, done.stdout, _shown(done.stderr, ()))
+
+
+def configured(name: str, folder: Path) -> str:
+    """What git is configured for in that folder, by the person as well; empty: nothing."""
+    done = as_person(["config", "--get", name], folder)
+    return done.output.decode("utf-8", "replace").strip() if done.code == 0 else ""
+
+
 class Git:
-    """The door to git for one bare repository and one remote."""
+    """The door to git for one repository and one remote; `variables` lead to objects kept elsewhere, if any are."""
 
     def __init__(
-        self, git_dir: Path, home: Path, address: Address, credentials: Credentials | None = None
+        self,
+        git_dir: Path,
+        home: Path,
+        address: Address,
+        credentials: Credentials | None = None,
+        variables: Mapping[str, str] | None = None,
     ) -> None:
         self._prefix = [find_git(), f"--git-dir={git_dir}"]
         self._prefix += [word for setting in _SETTINGS for word in ("-c", setting)]
-        self._environment = closed_environment(home, address.protocol)
+        self._environment = closed_environment(home, address.protocol) | dict(variables or {})
         self._cwd = git_dir
         self._address = address
         self._credentials = credentials or Credentials()

@@ -4,9 +4,10 @@ A process takes the branch with Term+1 before it writes anything, so that the ti
 push of whoever had the branch before fails from then on. What always holds:
   * a commit of ours is only ever pushed onto the tip that it was made for;
   * nothing changed means no commit;
+  * where commits are signed, only what is believed counts: terms, contents, and whose branch it is;
   * a push whose outcome is unknown is settled by reading the branch, however late it lands.
 
-Held by tests/store/test_writer.py.
+Held by tests/store/test_writer.py and, with signatures, tests/store/test_believing.py.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from reconciler.store import turns
+from reconciler.store.believing import Belief, Believes
 from reconciler.store.names import branch_name
 from reconciler.store.port import REGULAR_MODE, Draft, Outcome, Person, Store
 from reconciler.store.trailers import Epoch, Stamp, is_writer, message, parse_stamp
@@ -106,12 +108,21 @@ class BranchWriter:
     """
 
     def __init__(
-        self, store: Store, branch: str, writer: str, author: Person, settings: WriterSettings | None = None
+        self,
+        store: Store,
+        branch: str,
+        writer: str,
+        author: Person,
+        settings: WriterSettings | None = None,
+        *,
+        believes: Believes | None = None,
     ) -> None:
+        """`believes` tells our own commits, of whatever process life, from strangers'; None: nothing does."""
         if not is_writer(writer):
             raise ValueError(f"{writer!r} cannot stand in a trailer; use letters, digits and ._:@/+-")
         self._store = store
         self._branch = branch_name(branch)
+        self._belief = Belief(store, believes, store.tips().get(self._branch))
         self._writer = writer
         self._author = author
         self._settings = settings or WriterSettings()
@@ -119,6 +130,7 @@ class BranchWriter:
         self._by: Stamp | None = None
         self._alarms: list[str] = []
         self._tip: str | None = None
+        self._base: str | None = None  # the commit whose contents count; mostly the tip
         self._files: dict[str, str] = {}
         self._epoch: Epoch | None = None
         self._term = self._seq = 0
@@ -163,19 +175,28 @@ class BranchWriter:
         """Sentences about commits that nobody should have made, until a write after them has landed."""
         return tuple(self._alarms)
 
+    @property
+    def belief(self) -> Belief:
+        """What counts of the branch, also while nobody writes."""
+        return self._belief
+
     # -- taking the branch -----------------------------------------------------------------------------------
 
     def take_over(self, now: datetime, at_least: int = 0) -> Written:
         """Take the branch with the next term: above the tip's, our last and `at_least` (one seen elsewhere).
 
-        Contents stay as they are; a branch that is not there begins empty. Costs the number of files, once.
+        Contents stay as they are, or become again what is believed; a branch that is not there begins empty.
+        Costs the number of files, once.
         CONFLICT: somebody was faster. Raises Fault `RemoteUnreachable`.
         """
         tip = self._store.fetch([self._branch]).get(self._branch)
-        last = self._last_stamp(tip)
+        base = self._belief.newest(tip)
+        if (complaint := self._belief.complaint(tip)) is not None:
+            self._raise_alarm(complaint)
+        last = self._last_stamp(base)
         self._leading, self._by = False, None
-        self._tip, self._pending = tip, {}
-        self._files = self._listing(tip)
+        self._tip, self._base, self._pending = tip, base, {}
+        self._files = self._listing(base)
         self._epoch = (last and last.epoch) or Epoch(now)
         term = max(self._term, at_least, last.term if last else 0) + 1
         work = _Work({}, {}, last.intent if last else None, TAKE_OVER)
@@ -259,7 +280,7 @@ class BranchWriter:
         stamp = Stamp(self._writer, term, self._seq, work.intent, epoch)
         parent = None if reroot else self._tip
         text = message(work.summary, stamp)
-        oid = self._store.write(Draft(work.changes, text, self._author, now, self._tip, parent))
+        oid = self._store.write(Draft(work.changes, text, self._author, now, self._base, parent))
         return _Attempt(oid, term, work.files, epoch)
 
     def _push(self, attempt: _Attempt, now: datetime) -> Written:
@@ -284,6 +305,8 @@ class BranchWriter:
             else:
                 self._files[path] = oid
         self._tip, self._term, self._epoch = attempt.oid, attempt.term, attempt.epoch
+        self._base = attempt.oid
+        self._belief.wrote(attempt.oid)
         self._leading, self._by = True, None
         # They were made for the tip before: the server's compare-and-swap keeps them out from now on.
         self._pending = {}
@@ -317,7 +340,8 @@ class BranchWriter:
             self._accept(self._pending[tip])
             return
         was_leading, self._leading = self._leading, False
-        stamp = None if tip is None else parse_stamp(self._store.commit(tip).trailers)
+        counts = self._belief.newest(tip)
+        stamp = None if counts is None else self._belief.stamp_of(counts)
         if stamp is not None and stamp.term > self._term:
             self._follow(stamp)
         elif was_leading:

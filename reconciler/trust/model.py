@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 from schemas.approval import ApprovalLimit
-from schemas.status import HeldChange, Provenance
+from schemas.status import HeldChange, Provenance, TrustRecord
 
 Level = Literal["none", "signature", "forge", "both"]
 """What has to be shown of a change: nothing (demonstrations), a signature, the forge's word, or each of both."""
@@ -49,6 +49,7 @@ class Actor:
     is_admin: bool = False
     owns: frozenset[str] = frozenset()  # slices
     member_of: frozenset[str] = frozenset()  # slices, owned ones too
+    handle: str = ""  # of an admin: the name under which their approvals are filed
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +63,19 @@ class Denial:
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """How far main was judged: everything up to `commit`, except what is held."""
+    """How far main was judged: everything up to `commit` counts, except what `record` holds."""
 
     commit: str
-    held: Mapping[str, HeldChange] = field(default_factory=dict)  # by path
+    record: TrustRecord | None = None  # None: nothing is verified
     provenance: Mapping[str, Provenance] = field(default_factory=dict)
-    """Of the requests' files that changed since the last judging, by path."""
+    """Of the requests' files that this process saw change, by path."""
+    alarm: str = ""  # why main is not followed any further; empty: it is
+    has_more: bool = False  # main goes on and is judged at the next call
+
+    @property
+    def held(self) -> tuple[HeldChange, ...]:
+        """Changes that do not count."""
+        return () if self.record is None else self.record.held
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from agent.judge import Gpu, GpuVerdict, Verdict
-from agent.report import PATH, Identity, Reporter, as_text, from_text, report_of, tells_news
+from agent.report import PATH, SIGNATURE, Identity, Reporter, as_text, from_text, report_of, tells_news
 from reconciler.store.memory import Fate, MemoryRemote, MemoryStore
 from reconciler.store.port import Draft, Outcome, Person
+from reconciler.trust.machines import signer, signing
+from reconciler.trust.model import HEALTH
 from schemas.errors import Fault
+from tests.support.machinekeys import key
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -171,3 +174,85 @@ def test_a_message_stays_short_when_all_gpus_fail():
         "and 4 GPUs more",
         "fewer GPUs answer than the cluster's manifest says",
     ]
+
+
+# -- with a key ------------------------------------------------------------------------------------------------
+
+
+OWN = key("h100-1")
+
+
+def signing_reporter(remote: MemoryRemote, who: Identity = WHO) -> Reporter:
+    return Reporter(MemoryStore(remote, signing(OWN)), who, OWN)
+
+
+def signed_report(remote: MemoryRemote) -> tuple[bytes, str]:
+    """The report on the branch, and the signature beside it."""
+    store = MemoryStore(remote)
+    tip = store.fetch([BRANCH])[BRANCH]
+    data, signature = (store.read_path(tip, path) for path in (PATH, SIGNATURE))
+    return data or b"", (signature or b"").decode()
+
+
+def test_an_agent_with_a_key_signs_the_bytes_of_its_report(remote):
+    signing_reporter(remote).publish(report("Xid79"))
+    data, signature = signed_report(remote)
+    assert signer(HEALTH, data, signature) == OWN.public
+    assert from_text(data) == report("Xid79")
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        pytest.param(lambda remote: foreign_commit(remote, as_text(report())), id="unsigned"),
+        pytest.param(
+            lambda remote: Reporter(MemoryStore(remote), WHO, key("eve")).publish(report(at=NOW + HOUR)),
+            id="signed by somebody else",
+        ),
+        pytest.param(lambda remote: remote.delete(BRANCH), id="removed"),
+    ],
+)
+def test_what_somebody_else_made_of_the_branch_is_no_memory_and_is_written_over(remote, forge):
+    """A forged good report neither heals the GPU nor stays where it is."""
+    reporter = signing_reporter(remote)
+    reporter.publish(report("Xid79", faults=(NOW,)))
+    forge(remote)
+    assert signing_reporter(remote).previous() is None
+    reporter._store.fetch([BRANCH])
+    assert reporter.publish(report("Xid79", faults=(NOW,), at=NOW + HOUR)) is Outcome.COMMITTED
+    data, signature = signed_report(remote)
+    assert signer(HEALTH, data, signature) == OWN.public
+    assert from_text(data).reason == "Xid79"
+
+
+def test_a_branch_that_was_set_back_is_told_anew(remote):
+    """The old report is signed and says the same; only what comes after the newest one counts for readers."""
+    reporter = signing_reporter(remote)
+    reporter.publish(report())
+    old = remote.tips[BRANCH]
+    reporter.publish(report("TooHot", at=NOW + HOUR))
+    remote.tips[BRANCH] = old
+    reporter._store.fetch([BRANCH])
+    assert reporter.publish(report(at=NOW + 2 * HOUR)) is Outcome.COMMITTED
+    assert from_text(signed_report(remote)[0]).at == NOW + 2 * HOUR
+
+
+def test_reports_are_dated_in_their_order_whatever_the_clock_does(remote):
+    """A clock that was set back must not make a new fault look like an old report."""
+    reporter = signing_reporter(remote)
+    reporter.publish(report())
+    reporter.publish(report("TooHot", at=NOW - HOUR))
+    assert from_text(signed_report(remote)[0]).at == NOW + timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(("by", "rebooted"), [("h100-1", True), ("eve", False)])
+def test_only_an_own_commit_tells_of_a_reboot(remote, by, rebooted):
+    """The report is ours either way: somebody may put it into a commit that names another life of the machine."""
+    signing_reporter(remote).publish(report("Xid79"))
+    store = MemoryStore(remote, signing(key(by)))
+    tip = store.fetch([BRANCH])[BRANCH]
+    draft = Draft({}, "again\n\nWriter: w\nBoot: boot-0\n", Person("x", "x@x.com"), NOW, base=tip, parent=tip)
+    assert store.push(BRANCH, store.write(draft), tip) is Outcome.COMMITTED
+    previous = signing_reporter(remote).previous()
+    assert previous is not None
+    assert previous.rebooted is rebooted

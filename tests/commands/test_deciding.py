@@ -9,6 +9,7 @@ import pytest
 from tests.commands.rig import (
     ADA,
     BO,
+    NOW,
     Control,
     egs,
     fleet,
@@ -32,12 +33,14 @@ def test_an_approval_binds_the_request_as_it_reads_now(tmp_path: Path) -> None:
     """E5: the digest of the resolved spec, and as much as it asks for."""
     repo = _over(tmp_path)
     shown = egs("describe", "gpr", "a/over", "--repo", repo, "-o", "json").json
-    done = egs("approve", "a/over", "--repo", repo, "--author", ADA, "--reason", "for the paper")
-    assert (done.code, done.out) == (0, "")
+    said = ("--reason", "for the paper", "--now", NOW)
+    done = egs("approve", "a/over", "--repo", repo, "--author", ADA, *said)
+    assert (done.code, done.out, "is not signed" in done.err) == (0, "", True)
     assert main_file(repo, WORD).splitlines() == [
         "apiVersion: egs.dev/v1alpha1", "kind: Approval", "metadata:", "  name: ada", "spec:", "  slice: a",
         "  gpr: over", "  decision: approve", f"  specDigest: {shown['status']['specDigest']}",
-        "  limit:", "    gpus: 24", "    nodes: 3", "  reason: for the paper",
+        "  limit:", "    gpus: 24", "    nodes: 3",
+        "  notAfter: 2026-12-21T08:00:00Z", "  reason: for the paper",
     ]  # fmt: skip
 
 
@@ -128,7 +131,8 @@ def test_init_without_a_name_asks_for_what_it_takes(tmp_path: Path) -> None:
 def test_in_a_folder_the_admin_is_named(tmp_path: Path) -> None:
     repo = folder(tmp_path / "f", fleet(**request("a/over", nodes=3)))
     assert egs("approve", "a/over", "--as", "ada", "--repo", repo).code == 0
-    assert egs("validate", repo, "-o", "json").json["problems"] == []
+    rules = [p["rule"] for p in egs("validate", repo, "-o", "json").json["problems"]]
+    assert rules == ["UnsignedApproval"]
 
 
 # -- init ------------------------------------------------------------------------------------------------------------
@@ -176,4 +180,4 @@ def test_an_edit_in_main_after_approval_needs_a_new_word(tmp_path: Path) -> None
     assert egs("approve", "a/over", "--repo", repo, "--author", ADA).code == 0
     commit(repo, request("a/over", nodes=4))
     rules = [p["rule"] for p in egs("validate", repo, "-o", "json").json["problems"]]
-    assert rules == ["StaleApproval", "NeedsApproval"]
+    assert rules == ["UnsignedApproval", "StaleApproval", "NeedsApproval"]

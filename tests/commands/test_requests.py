@@ -74,6 +74,8 @@ def test_create_commits_one_file_as_the_person_and_answers_with_a_start(tmp_path
         "name": "mine",
         "path": MINE,
         "commit": tip(repo),
+        "branch": None,
+        "pullRequest": None,
         "dryRun": False,
         "estimate": {
             "cluster": "east", "pool": "h100", "gpuShape": "H100-80GB", "gpusPerNode": 8, "memoryPerGpu": 80,

@@ -6,21 +6,28 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
 from reconciler.credentials import Credentials
 from reconciler.store.git import GitStore
 from reconciler.store.memory import MemoryRemote, MemoryStore
-from reconciler.store.port import Store
+from reconciler.store.port import Sign, Store
 from tests.support import repos, servers
+
+
+class Opens(Protocol):
+    """Makes stores."""
+
+    def __call__(self, sign: Sign | None = None) -> Store: ...
 
 
 @dataclass(frozen=True)
 class World:
-    """A remote: `store()` opens one more store on it, `delete` and `forbid_rewinds` act at the server."""
+    """A remote: `store(sign=…)` opens one more store on it, `delete` and `forbid_rewinds` act at the server."""
 
-    store: Callable[[], Store]
+    store: Opens
     delete: Callable[[str], None]
     forbid_rewinds: Callable[[], None]
     go_down: Callable[[], None]
@@ -63,14 +70,14 @@ def _in_memory() -> World:
     def go_down() -> None:
         remote.down = True
 
-    return World(lambda: MemoryStore(remote), remote.delete, forbid, go_down)
+    return World(lambda sign=None: MemoryStore(remote, sign), remote.delete, forbid, go_down)
 
 
 def _on_git(repo: Path, url: str, folder: Path, stack: ExitStack, credentials: Credentials | None) -> World:
     mirrors = iter(range(100))
 
-    def store() -> Store:
-        opened = GitStore(url, folder / f"mirror-{next(mirrors)}", credentials=credentials)
+    def store(sign: Sign | None = None) -> Store:
+        opened = GitStore(url, folder / f"mirror-{next(mirrors)}", credentials=credentials, sign=sign)
         stack.callback(opened.close)
         return opened
 

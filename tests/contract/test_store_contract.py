@@ -284,3 +284,38 @@ def test_only_plain_branch_names_are_taken(world: World, branch):
     assert caught.value.reason == "BadBranch"
     with pytest.raises(UserError):
         store.fetch([branch])
+
+
+def seal(payload: bytes) -> str:
+    """Stands for a signature; of more than one line, one of them empty, as an OpenPGP one has it."""
+    return f"-----BEGIN SEAL-----\n\n{blob_oid(payload)}\n-----END SEAL-----\n"
+
+
+def test_a_store_with_a_signer_signs_every_commit_it_writes(world: World):
+    store = world.store(sign=seal)
+    first = start(store, {"a": b"1"})
+    second = add(store, first, {"b": b"2"})
+    other = world.store()
+    other.fetch(["main"])
+    for oid in (first, second):
+        commit = other.commit(oid)
+        assert commit == store.commit(oid)
+        assert commit.payload
+        assert commit.signature == seal(commit.payload)
+    assert other.commit(second).parents == (first,)
+    assert [entry.path for entry in other.diff(None, second)] == ["a", "b"]
+
+
+def test_a_store_without_one_signs_nothing(world: World):
+    store = world.store()
+    commit = store.commit(start(store, {"a": b"1"}))
+    assert (commit.signature, commit.payload) == ("", b"")
+
+
+def test_what_is_signed_is_all_that_the_commit_says(world: World):
+    plain, signing = world.store(), world.store(sign=seal)
+    drafts = [draft({"a": b"1"}), draft({"a": b"2"}), draft({"a": b"1"}, message="Other")]
+    drafts += [draft({"a": b"1"}, at=NOW + timedelta(seconds=1))]
+    commits = [signing.commit(signing.write(each)) for each in drafts]
+    assert len({commit.payload for commit in commits}) == len(commits)
+    assert len({commit.oid for commit in commits} | {plain.write(each) for each in drafts}) == 2 * len(drafts)

@@ -249,7 +249,7 @@ def test_an_incremental_filing_is_what_a_fresh_one_is():
         fresh._force = {path: kept._force[path] for path in kept._force}
         fresh.update(tip)
         assert kept.wanted(world.facts()).filed == fresh.wanted(world.facts()).filed
-        assert kept._oids == fresh._oids
+        assert kept._entries == fresh._entries
 
 
 def test_documents_in_force_are_resolved_once():

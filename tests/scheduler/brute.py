@@ -83,7 +83,7 @@ class BrutePlanner:
     def __post_init__(self) -> None:
         self.busy = {key: busy_seconds(self.snapshot, pool) for key, pool in self.snapshot.pools.items()}
         waiting = self.snapshot.requests.values()
-        self.order = sorted(waiting, key=lambda r: (-r.priority, r.filed_at, r.key))
+        self.order = sorted(waiting, key=lambda r: (-r.priority, -r.move, r.filed_at, r.key))
 
     def run(self) -> Placed:
         for request in self.order:

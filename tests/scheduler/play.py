@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hypothesis import strategies as st
@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from scheduler.concrete import choose_nodes, in_order_of_begin, need
 from scheduler.plan import plan
 from scheduler.promises import with_promises
+from scheduler.rank import overtaking, rank_key
 from scheduler.snapshot import Lease, Plan, Pool, Request, Snapshot, Window
 from tests.scheduler.worlds import OUT
 
 BENIGN = ("end early", "cancel", "heal", "add node")
-HARMFUL = ("file", "raise", "lose node", "add window", "close pool")
+HARMFUL = ("file", "raise", "move", "lose node", "add window", "close pool")
 
 
 def decide_due(snapshot: Snapshot, planned: Plan, ahead: int = 0) -> Snapshot:
@@ -83,6 +84,10 @@ def happen(draw: st.DrawFn, snapshot: Snapshot, what: str) -> Snapshot:
             raised, priority=raised.priority + 2, filed_at=snapshot.now, promise=None, may_displace=True
         )
         return replace(snapshot, requests={**snapshot.requests, raised.key: raised})
+    if what == "move" and snapshot.requests:
+        chosen = snapshot.requests[draw(st.sampled_from(sorted(snapshot.requests)))]
+        placed = replace(chosen, move=draw(st.integers(-2, 2)))
+        return _let_past(snapshot, {**snapshot.requests, placed.key: placed})
     if what == "lose node":
         return _with_pool(snapshot, replace(pool, windows={**pool.windows, node: OUT}))
     if what == "add window":
@@ -92,6 +97,13 @@ def happen(draw: st.DrawFn, snapshot: Snapshot, what: str) -> Snapshot:
     if what == "close pool":
         return _with_pool(snapshot, replace(pool, open=not pool.open))
     return snapshot
+
+
+def _let_past(snapshot: Snapshot, requests: Mapping[str, Request]) -> Snapshot:
+    """Whoever is ahead of somebody by a move plans anew, as `reconciler.world.asked_anew` has it."""
+    ahead = overtaking(*({k: rank_key(r) for k, r in side.items()} for side in (snapshot.requests, requests)))
+    anew = {k: replace(r, promise=None, may_displace=True) for k, r in requests.items() if k in ahead}
+    return replace(snapshot, requests={**requests, **anew})
 
 
 @st.composite

@@ -12,10 +12,12 @@ from scheduler.snapshot import Pool
 from schemas.approval import ApprovalLimit
 from schemas.base import Person
 from schemas.gpr import Network, RequestSpec
-from schemas.project import ProjectLimits
+from schemas.project import ProjectLimits, ProjectSpec
 from schemas.slice import Quota, SliceLimits, SliceSpec
 
-LIMITS = ProjectLimits(nodes_per_request=8)
+PROJECT = ProjectSpec(
+    admins=(Person(email="ada@example.com"),), limits=ProjectLimits(nodes_per_request=8)
+)
 
 
 def spec(**given: object) -> RequestSpec:
@@ -119,8 +121,8 @@ def test_a_closed_pool_stays_a_candidate() -> None:
 )
 def test_approval(asked: RequestSpec, quota: int | None, reasons: list[str], usable: list[str]) -> None:
     bounds = slice_(quota=None if quota is None else Quota(gpus=quota))
-    assert [need.reason for need in approval_reasons(asked, bounds, LIMITS, POOLS)] == reasons
-    assert names(usable_pools(asked, bounds, LIMITS, POOLS, None)) == usable
+    assert [need.reason for need in approval_reasons(asked, bounds, PROJECT, POOLS)] == reasons
+    assert names(usable_pools(asked, bounds, PROJECT, POOLS, None)) == usable
 
 
 @pytest.mark.parametrize(
@@ -132,7 +134,7 @@ def test_approval(asked: RequestSpec, quota: int | None, reasons: list[str], usa
     ],
 )
 def test_an_approval_binds(limit: ApprovalLimit, want: list[str]) -> None:
-    assert names(usable_pools(spec(nodes=9), slice_(quota=Quota(gpus=1)), LIMITS, POOLS, limit)) == want
+    assert names(usable_pools(spec(nodes=9), slice_(quota=Quota(gpus=1)), PROJECT, POOLS, limit)) == want
 
 
 @pytest.mark.parametrize(

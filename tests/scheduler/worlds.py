@@ -111,6 +111,7 @@ def requests(
             duration=draw(st.integers(1, 9)),
             pools=tuple(draw(st.permutations(keys)))[: draw(st.integers(1, len(keys)))],
             priority=draw(st.integers(1, 3)),
+            move=draw(st.sampled_from([0, 0, 0, 1, -1])),
             filed_at=draw(st.integers(0, 3)),
             not_before=draw(st.sampled_from([0, 0, 0, 3, 9])),
             movable=draw(st.sampled_from([True, True, True, False])),

@@ -11,6 +11,7 @@ from schemas.collector import collector_paused
 from schemas.gpr import GPR
 from schemas.reading import read_document
 from schemas.rules import BY_ID, RULES
+from schemas.yamltext import dump
 from tests.schemas.build import APPROVAL, GONE, SLICE, TRAIN, check, document, file_of, repository
 from tests.schemas.test_rules import WORD
 
@@ -77,9 +78,44 @@ def test_every_field_of_the_template_is_overruled_by_the_request() -> None:
     assert (spec.nodes, spec.duration.total_seconds()) == (1, 3 * 3600)
 
 
-def test_documents_of_later_kinds_count_for_nothing() -> None:
-    later = document("WorkspaceRequest", "robots", {})
-    assert check({"requests/robots.yaml": str(later).encode()}).documents == check().documents
+ROBOTS = "requests/robots.yaml"
+ASKED = {"requester": {"email": "di@example.com"}, "clusters": ["east"], "namespaces": ["robots"]}
+
+
+def asked(**changes: object) -> bytes:
+    return dump(document("WorkspaceRequest", "robots", {**ASKED, **changes})).encode()
+
+
+def test_a_workspace_request_is_a_slice_to_everybody_else() -> None:
+    """B8."""
+    filed = {"slices/robots/gprs/arm.yaml": file_of(TRAIN, {"slice": "robots"}).replace(b"train", b"arm")}
+    assert check({ROBOTS: asked(), **filed}).problems == ()
+    (problem,) = check(filed).problems
+    assert problem.rule == "UnknownSlice"
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        pytest.param({"clusters": ["moon"]}, "UnknownCluster", id="a cluster that does not exist"),
+        pytest.param({"namespaces": ["vision"]}, "NamespaceTaken", id="a namespace of another slice"),
+        pytest.param({"limits": {"gpuShapes": ["L4"]}}, "UnknownShape", id="a shape that no cluster has"),
+        pytest.param({"weight": 2.0}, "UnknownField", id="a field that only admins give a slice"),
+        pytest.param({"requester": "di@example.com"}, "WrongType", id="a person who is only an address"),
+    ],
+)
+def test_a_workspace_request_is_judged_as_the_slice_it_would_be(
+    changes: dict[str, object], rule: str
+) -> None:
+    problems = check({ROBOTS: asked(**changes)}).problems
+    assert [problem.rule for problem in problems if problem.file == ROBOTS] == [rule]
+
+
+def test_a_slice_of_its_own_takes_the_place_of_the_request_for_it() -> None:
+    slice_ = {"members": [ASKED["requester"]], "clusters": ["east"], "namespaces": ["robots"]}
+    made = {"slices/robots/slice.yaml": dump(document("Slice", "robots", slice_)).encode()}
+    (problem,) = check({ROBOTS: asked(), **made}).problems
+    assert (problem.file, problem.rule, problem.severity) == (ROBOTS, "WorkspaceMade", "notice")
 
 
 @pytest.mark.parametrize("rule", BY_ID)

@@ -29,7 +29,8 @@ def test_the_file_reads_back_as_the_definition() -> None:
 
 def test_every_field_of_a_request_is_there_and_explained() -> None:
     spec = SCHEMA["properties"]["spec"]["properties"]
-    assert set(spec) == {info.alias or name for name, info in GPRSpec.model_fields.items()}
+    wanted = {info.alias or name for name, info in GPRSpec.model_fields.items()}
+    assert set(spec) == wanted - crds.ADMINS_ALONE
     assert [name for name, about in spec.items() if not about.get("description")] == []
 
 
@@ -38,6 +39,13 @@ def test_every_field_of_a_status_is_there_but_those_that_are_not_mirrored() -> N
     wanted = {info.alias or name for name, info in GPRStatus.model_fields.items()}
     assert wanted - set(status) == crds.NOT_MIRRORED - {"conditions"}
     assert set(status["phase"]["enum"]) == {*map(str, Phase), *crds.DOOR_PHASES}
+
+
+def test_an_object_offers_nothing_that_admins_alone_may_set() -> None:
+    """An object belongs to its slice; the API server drops what the definition does not name."""
+    assert {"move"} == crds.ADMINS_ALONE
+    assert "move" not in SCHEMA["properties"]["spec"]["properties"]
+    assert "x-kubernetes-preserve-unknown-fields" not in SCHEMA["properties"]["spec"]
 
 
 def test_the_namespace_may_say_the_slice() -> None:

@@ -32,6 +32,7 @@ FREE: dict[str, Any] = {
     "preemptible": False,
     "not_before": instant(0),
     "start": "promised",
+    "move": 1,
 }
 LESS: dict[str, Any] = {"nodes": 1, "gpus_per_node": 2, "memory_per_gpu": 0, "duration": HOUR, "priority": 1}
 MORE: dict[str, Any] = {

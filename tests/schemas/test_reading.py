@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from schemas.base import Document
 from schemas.gpr import GPR
-from schemas.problems import Problem
+from schemas.problems import MOST_CHARACTERS, Problem
 from schemas.reading import PATHS, REGULAR, from_json, parse_to_json, read_document, read_with_text, rule_of
 from schemas.rules import BY_ID
 from schemas.strictyaml import load
@@ -184,7 +184,8 @@ def test_other_kinds_are_refused_alike(path: str, changes: dict[str, Any], rule:
         pytest.param("clusters/\u202eeast.yaml", ["StrayFile"], id="a reordering character"),
         pytest.param(f"clusters/{'a' * 64}.yaml", ["StrayFile"], id="a name that is too long"),
         pytest.param("approvals/vision/ada.yaml", ["StrayFile"], id="an approval without its request"),
-        pytest.param("requests/robots.yaml", ["KindNotYetInEffect"], id="a workspace request is for later"),
+        pytest.param("requests/Robots.yaml", ["StrayFile"], id="a workspace request in capitals"),
+        pytest.param("requests/robots/gprs/a.yaml", ["StrayFile"], id="a request below a workspace request"),
     ],
 )
 def test_paths_that_hold_no_document(path: str, rules: list[str]) -> None:
@@ -192,6 +193,80 @@ def test_paths_that_hold_no_document(path: str, rules: list[str]) -> None:
     assert isinstance(got, tuple)
     assert [problem.rule for problem in got] == rules
     assert all(BY_ID[rule].severity != "error" for rule in rules)
+
+
+@pytest.mark.parametrize(
+    ("path", "mode", "message"),
+    [
+        pytest.param("slices", 0o120000, "slices is a symbolic link", id="all slices behind a link"),
+        pytest.param(
+            "slices/vision", 0o120000, "slices/vision is a symbolic link", id="a slice behind a link"
+        ),
+        pytest.param("slices/vision/gprs", 0o160000, "is a submodule", id="the requests in a submodule"),
+        pytest.param("clusters", 0o100644, "clusters is no document's path", id="a file in a folder's place"),
+        pytest.param(
+            "clusters/\udcff\udcfe.yaml",
+            REGULAR,
+            r"clusters/\xff\xfe.yaml is no",
+            id="a name that is no UTF-8",
+        ),
+        pytest.param(
+            "clusters/\x1b[31m.yaml", REGULAR, r"clusters/\x1b[31m.yaml is no", id="a terminal escape"
+        ),
+        pytest.param("clusters/a\nb.yaml", REGULAR, r"clusters/a\nb.yaml is no", id="a line break in a name"),
+        pytest.param(
+            "clusters/\u202eb.yaml", REGULAR, r"clusters/\u202eb.yaml is no", id="a reordering name"
+        ),
+    ],
+)
+def test_what_lies_in_a_documents_place_is_told_in_letters_that_print(
+    path: str, mode: int, message: str
+) -> None:
+    got = read_document(path, b"x", mode)
+    assert isinstance(got, tuple)
+    (problem,) = got
+    assert problem.rule == "StrayFile"
+    assert message in problem.message
+    assert all(text.isprintable() for text in (problem.file, problem.message, problem.fix))
+    problem.file.encode()
+
+
+def test_a_name_of_five_thousand_bytes_is_told_in_a_few() -> None:
+    (problem,) = read_document(f"clusters/{'n' * 5000}.yaml", b"x")  # type: ignore[misc]
+    assert max(map(len, (problem.file, problem.message))) <= MOST_CHARACTERS
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        pytest.param("x" * 30_000, id="as long as a file"),
+        pytest.param("a\\n1 document, nothing wrong", id="with a line of our own answer in it"),
+        pytest.param("a\\tb", id="with a tab"),
+    ],
+)
+def test_a_fields_name_forges_no_line(key: str) -> None:
+    got = read_document(TRAIN, f'{GOOD}  "{key}": 1\n'.encode())
+    assert isinstance(got, tuple)
+    for problem in got:
+        assert (problem.message + problem.fix).isprintable()
+        assert len(problem.message) <= MOST_CHARACTERS
+
+
+@pytest.mark.parametrize(
+    "email",
+    [
+        pytest.param("b\u043e@example.com", id="a Cyrillic letter"),
+        pytest.param("bo@ex\u0430mple.com", id="a Cyrillic letter in the domain"),
+        pytest.param("bo@example.com\u3164", id="a filler that nobody sees"),
+        pytest.param("bo\uff20example.com", id="a full-width at sign"),
+        pytest.param("bo@example.com>x", id="what would end the address in a commit"),
+        pytest.param("bo@evil.com@example.com", id="two at signs"),
+    ],
+)
+def test_an_address_that_looks_like_anothers_is_refused(email: str) -> None:
+    path = "slices/vision/slice.yaml"
+    got = refusals(path, file_of(path, {"members": [{"email": email}]}))
+    assert [found[0] for found in got] == ["BadValue"]
 
 
 @pytest.mark.parametrize("mode", [0o120000, 0o160000, 0o100755, 0o040000, 0], ids=oct)
@@ -231,7 +306,7 @@ def test_a_document_written_by_its_model_is_read_back() -> None:
 
 
 def test_every_kind_has_one_path() -> None:
-    assert len({rule.kind for rule in PATHS}) == len({rule.path for rule in PATHS}) == len(PATHS) == 6
+    assert len({rule.kind for rule in PATHS}) == len({rule.path for rule in PATHS}) == len(PATHS) == 7
 
 
 VALID = [(path, file_of(path)) for path in SPECS]

@@ -155,6 +155,13 @@ def test_a_refusal_says_what_others_would_read(text: str, reason: str) -> None:
         pytest.param("\ufeffa: 1".encode(), "ForbiddenCharacter", (1, 1), id="a byte order mark"),
         pytest.param(b'a: "\\u202e"', "ForbiddenCharacter", (1, 4), id="an override written as an escape"),
         pytest.param(b'a: "\\0"', "ForbiddenCharacter", (1, 4), id="a NUL written as an escape"),
+        pytest.param("a: ad\u200ba".encode(), "ForbiddenCharacter", (1, 6), id="a space without width"),
+        pytest.param("a: ad\u2060a".encode(), "ForbiddenCharacter", (1, 6), id="a joiner that nobody sees"),
+        pytest.param("a: ad\u00ada".encode(), "ForbiddenCharacter", (1, 6), id="a soft hyphen"),
+        pytest.param("a: \U000e0041x".encode(), "ForbiddenCharacter", (1, 4), id="a tag character"),
+        pytest.param(
+            b'a: "\\u200b"', "ForbiddenCharacter", (1, 4), id="an invisible one written as an escape"
+        ),
         pytest.param(b'"\\e": 1', "ForbiddenCharacter", (1, 1), id="a control as an escape in a key"),
         pytest.param(b"a: b: c", "BadYaml", (1, 5), id="a mapping where none may be"),
         pytest.param(b"a: [1, 2\nb: 3", "BadYaml", (2, 2), id="a bracket that stays open"),

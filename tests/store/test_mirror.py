@@ -58,7 +58,7 @@ def test_what_a_killed_owner_left_is_removed(remote, tmp_path, open_store):
 def test_helpers_that_died_are_started_again(remote, open_store):
     store = open_store()
     tip = push_one(store)
-    for helper in (store._contents, store._headers, store._differences):
+    for helper in (store._reader._contents, store._reader._headers):
         helper.ask(b"\n", lambda output: output.readline())
         helper._process.kill()
         helper._process.wait()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from reconciler.clusters.kubernetes.asked import (
+    FILED_BY,
     GENERATION,
     ORIGIN,
     Asked,
@@ -43,7 +44,7 @@ def asked(name: str = "train", namespace: str = "vision-train", **more: object) 
 def file_of(thing: Asked, slice_name: str = "vision", cluster_name: str = "east", **spec: object) -> str:
     """The file that an object's request has."""
     origin = f"{cluster_name}/{slice_name}/{thing.namespace}/{thing.name}/{thing.uid}"
-    labels = {ORIGIN: origin, GENERATION: str(thing.generation)}
+    labels = {ORIGIN: origin, GENERATION: str(thing.generation), FILED_BY: BO}
     head = {
         "apiVersion": "egs.dev/v1alpha1",
         "kind": "GPR",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 
 from reconciler.applying import Applier
 from reconciler.clusters.port import ClusterDriver
@@ -32,7 +33,7 @@ def pulled_drivers(reports: ReportBranches) -> Drivers:
     def drivers(specs: Mapping[str, ClusterSpec]) -> Mapping[str, ClusterDriver]:
         for name, spec in specs.items():
             if name not in kept or kept[name][0] != spec:
-                kept[name] = (spec, PullCluster(name, spec, lambda name=name: reports.read(name)))  # type: ignore[misc]
+                kept[name] = (spec, PullCluster(name, spec, partial(reports.read, name, spec)))
         return {name: kept[name][1] for name in specs}
 
     return drivers

@@ -143,6 +143,13 @@ def basic(login: str) -> str:
     return "Basic " + base64.b64encode(login.encode()).decode()
 
 
+def _user(header: str | None) -> dict[str, str]:
+    """What a web server tells git of whoever logged in."""
+    if header is None or not header.startswith("Basic "):
+        return {}
+    return {"REMOTE_USER": base64.b64decode(header.removeprefix("Basic ")).decode().rpartition(":")[0]}
+
+
 def _judge(login: str | None) -> Callable[[str | None], int]:
     return lambda header: 200 if login is None or header == basic(login) else 401
 
@@ -200,6 +207,7 @@ class _GitHandler(BaseHTTPRequestHandler):
             "CONTENT_LENGTH": str(len(body)),
             "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
             "REMOTE_ADDR": "127.0.0.1",
+            **_user(self.headers.get("Authorization")),
         }
         done = subprocess.run(
             ["git", "http-backend"], env=environment, input=body, capture_output=True, check=False

@@ -21,6 +21,9 @@ ORIGIN = PREFIX + "origin"
 """Label of a file: cluster/slice/namespace/name/uid of the object that it comes from."""
 GENERATION = PREFIX + "generation"
 """Label of a file: the object's generation that it was written from."""
+FILED_BY = AUTHOR
+"""Label of a file: address of who asked for that generation, where admission vouched for it. Whoever deletes the object
+is not known; what follows from that is done on behalf of this person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +140,8 @@ class Edit:
     subject: str
     author: Author
     origin: str
+    behalf: str = ""
+    """Address of whom admission vouches for; empty: of nobody, so that the change is nobody's where main is judged."""
 
 
 @dataclass(frozen=True, slots=True)

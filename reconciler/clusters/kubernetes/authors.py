@@ -11,6 +11,7 @@ Held by tests/clusters/kubernetes/test_authors.py.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -37,6 +38,10 @@ _RULE: Json = {
     "operations": ["CREATE", "UPDATE"],
     "scope": "Namespaced",
 }
+_MAIL = re.compile(r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9.-]{1,189}")
+_ACCOUNT = re.compile(
+    r"system:serviceaccount:(?P<namespace>[a-z0-9-]{1,63}):(?P<name>[a-z0-9](?:[a-z0-9.-]{0,61}[a-z0-9])?)"
+)
 _POINTER = "/metadata/annotations/" + AUTHOR.replace("~", "~0").replace("/", "~1")
 
 
@@ -68,6 +73,23 @@ def authored(request: Mapping[str, Any]) -> Sequence[Json]:
 def _asks(item: Mapping[str, Any]) -> tuple[Any, Any]:
     """What of an object a request is made of."""
     return item.get("spec"), (item["metadata"].get("annotations") or {}).get(RELEASE)
+
+
+def address_of(user: str, cluster: str) -> str:
+    """The address by which people list whom an API server knows by that name; empty: none can stand for it.
+
+    A mail address is one's own. A service account has one that no two share and no mail can reach:
+    `<name>@<namespace>.serviceaccount.<cluster>.invalid`.
+    """
+    account = _ACCOUNT.fullmatch(user)
+    if account is not None:
+        return f"{account['name']}@{account['namespace']}.serviceaccount.{cluster}.invalid"
+    return user if _MAIL.fullmatch(user) and not user.lower().endswith(".invalid") else ""
+
+
+def is_address(text: str) -> bool:
+    """Whether it is what `address_of` gives."""
+    return _MAIL.fullmatch(text) is not None
 
 
 def author_webhooks(client: Json) -> Json:

@@ -20,6 +20,7 @@ from typing import Any
 
 from reconciler.clusters.kubernetes.asked import (
     DOOR,
+    FILED_BY,
     GENERATION,
     ORIGIN,
     Action,
@@ -32,6 +33,7 @@ from reconciler.clusters.kubernetes.asked import (
     branch_of,
     origin_of,
 )
+from reconciler.clusters.kubernetes.authors import address_of, is_address
 from reconciler.clusters.kubernetes.mirroring import Refusal, Standing, object_status
 from reconciler.commands.editing import with_field
 from reconciler.fold import deletions_digest
@@ -146,7 +148,9 @@ def _cancellation(key: str, gpr: GPR, origin: Origin, scene: Scene) -> Edit | No
         subject = f"{'Remove' if over else 'Cancel'} {key}: its object was deleted"
     if scene.via == "branch" and key in scene.proposals and scene.proposals[key] == changes[path]:
         return None
-    return Edit(key, scene.via, changes, subject, DOOR, str(origin))
+    filed_by = gpr.metadata.labels.get(FILED_BY, "")
+    behalf = filed_by if is_address(filed_by) else ""
+    return Edit(key, scene.via, changes, subject, DOOR, str(origin), behalf)
 
 
 def _outcome(path: str, data: bytes | None) -> Any:
@@ -250,7 +254,8 @@ def _filing(asked: Asked, origin: Origin, standing: Standing, scene: Scene, tria
     status = scene.statuses.get(key)
     current = scene.text(path) if standing.is_filed else None
     author = Author(standing.author, standing.is_verified)
-    wanted = _wanted(asked, origin, current, _file_of(origin, scene), status)
+    behalf = address_of(author.name, scene.cluster) if author.is_verified else ""
+    wanted = _wanted(replace(asked, author=behalf or None), origin, current, _file_of(origin, scene), status)
     if wanted == current:
         if scene.proposals.get(key, current) == current or key in scene.troubles:
             return _told(asked, standing, status)
@@ -260,7 +265,7 @@ def _filing(asked: Asked, origin: Origin, standing: Standing, scene: Scene, tria
         return _told(asked, replace(standing, refusal=refusal), status)
     subject = f"{'Change' if standing.is_filed else 'Create'} {key}"
     if scene.via == "commit" and author.is_verified:
-        return Edit(key, "commit", {path: wanted}, subject, author, str(origin))
+        return Edit(key, "commit", {path: wanted}, subject, author, str(origin), behalf)
     branch, digest = branch_of(scene.cluster, key), hashlib.sha256(wanted).hexdigest()[:16]
     if scene.proposals.get(key) == wanted:
         return _told(asked, replace(standing, branch=branch, proposed=digest), status)
@@ -269,18 +274,22 @@ def _filing(asked: Asked, origin: Origin, standing: Standing, scene: Scene, tria
             f"the branch {branch} was deleted without being merged; change this to ask again", "NotMerged"
         )
         return _told(asked, replace(standing, proposed=digest, refusal=closed), status)
-    return Edit(key, "branch", {path: wanted}, subject, author, str(origin))
+    return Edit(key, "branch", {path: wanted}, subject, author, str(origin), behalf)
 
 
 def _wanted(
     asked: Asked, origin: Origin, current: bytes | None, gpr: GPR | None, status: GPRStatus | None
 ) -> bytes:
-    """The file's next content; what it has where neither the object's spec nor its release is news."""
+    """The file's next content; what it has where neither the object's spec nor its release is news.
+
+    The author of `asked` is the address that is vouched for, if any.
+    """
     is_over = status is not None and status.phase in TERMINAL
     is_released = asked.is_released and not is_over
     if current is None or gpr is None or gpr.metadata.labels.get(GENERATION) != str(asked.generation):
         released = {"earlyRelease": True} if is_released or (gpr and gpr.spec.early_release) else {}
         labels = {ORIGIN: str(origin), GENERATION: str(asked.generation)}
+        labels |= {FILED_BY: asked.author} if asked.author else {}
         head = {"apiVersion": API_VERSION, "kind": "GPR", "metadata": {"name": asked.name, "labels": labels}}
         return dump({**head, "spec": _ordered({**asked.spec, "slice": origin.slice, **released})}).encode()
     if is_released and not gpr.spec.early_release:

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from reconciler.clusters.kubernetes.authors import (
+    address_of,
     author_policies,
     author_webhooks,
     authored,
     guarded_since,
+    is_address,
 )
 from reconciler.clusters.kubernetes.names import AUTHOR, RELEASE
 from schemas.errors import UserError
@@ -134,3 +136,36 @@ def test_the_policy_fails_closed_and_covers_both_operations() -> None:
     assert rule["resources"] == ["gprs"]
     assert rule["operations"] == ["CREATE", "UPDATE"]
     assert BINDING["spec"]["policyName"] == POLICY["metadata"]["name"]
+
+
+@pytest.mark.parametrize(
+    ("user", "address"),
+    [
+        pytest.param(BO, BO, id="a person who signs in by mail address"),
+        pytest.param(
+            "system:serviceaccount:vision-train:ci",
+            "ci@vision-train.serviceaccount.east.invalid",
+            id="a pipeline's account",
+        ),
+        pytest.param(
+            "system:serviceaccount:a:b.c",
+            "b.c@a.serviceaccount.east.invalid",
+            id="an account with a dot in its name",
+        ),
+        pytest.param("ci@vision-train.serviceaccount.east.invalid", "", id="a person called like an account"),
+        pytest.param("x@A.INVALID", "", id="any address that no mail reaches"),
+        pytest.param(
+            "system:serviceaccount:a-b:c", "c@a-b.serviceaccount.east.invalid", id="no two share one"
+        ),
+        pytest.param("system:serviceaccount:a:b:c", "", id="a name that is no account's"),
+        pytest.param("admin", "", id="a name that is no address"),
+        pytest.param("system:node:h100-1", "", id="a machine's name"),
+        pytest.param("bo@example.com\nOn-Behalf-Of: ada@example.com", "", id="a name of two lines"),
+        pytest.param("bo <ada@example.com>", "", id="a name with another's address in it"),
+        pytest.param("@example.com", "", id="half an address"),
+        pytest.param("", "", id="nobody"),
+    ],
+)
+def test_the_address_by_which_people_list_an_account(user, address):
+    assert address_of(user, "east") == address
+    assert is_address(address) is bool(address)

@@ -1,0 +1,164 @@
+"""How long `egs check-pr` takes in a repository of 10,000 requests.
+
+    python -m benchmarks.check_pr [--requests 10000] [--runs 9] [--keep FOLDER]
+
+A clone as a CI job has it: the pull's branch checked out, origin/main and origin/egs/status beside it, no cache. In each
+slice of 100 requests one holds nodes, eight wait and the rest are over; the status branch was written by the real
+controller, promises and all. Ten files change: new requests, edits, a cancellation, an approval that is needed.
+The whole command is timed, from the shell's prompt back to it. Goal: at most 2 s.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from benchmarks.repositories import ENVIRONMENT, git
+from reconciler.branch import StatusBranch
+from reconciler.compose import controller
+from reconciler.facts import Facts
+from reconciler.settings import Settings
+from reconciler.store.git import GitStore
+from reconciler.store.port import Draft, Person
+from schemas.gpr import GPR, RequestSpec, resolve
+from schemas.reading import read_document
+from schemas.status import Assignment, Check, Cost, GPRStatus, Phase
+from schemas.view import gpr_path
+from schemas.yamltext import dump
+
+NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
+PER_SLICE = 100
+WAITING = 8
+"""Of a slice's requests; one more holds nodes, all others are over."""
+NODES = 120
+"""Of each of the two clusters."""
+GOAL_S = 2.0
+ADA = Person("Ada", "ada@example.com")
+OVER = (Phase.COMPLETED, Phase.COMPLETED, Phase.COMPLETED, Phase.CANCELLED, Phase.FAILED)
+
+
+def make(folder: Path, requests: int) -> Path:
+    """A bare repository with that many requests, and the status that the real controller wrote of them."""
+    repo = folder / "fleet.git"
+    repo.mkdir(parents=True)
+    git(repo, "init", "--quiet", "--bare", "--initial-branch=main")
+    store = GitStore(str(repo), folder / "mirror")
+    main = store.write(Draft(dict(_files(requests)), "The fleet", ADA, NOW))
+    store.push("main", main, None)
+    settings = Settings(repo=str(repo), state=folder / "state", pushes_per_minute=None)
+    branch = StatusBranch(store, settings, "history")
+    store.fetch(["main", "egs/status"])
+    branch.take_over(NOW)
+    history = Facts(NOW, main, dict(_statuses(requests)))
+    branch.write(history, {}, (), "History", urgent=True)
+    store.close()
+    acting = controller(settings, adopt=True)
+    for _ in range(3):  # it takes the branch, plans and publishes; then nothing is left to do
+        acting.cycle(NOW + timedelta(minutes=1))
+    return repo
+
+
+def _files(requests: int) -> Iterator[tuple[str, bytes]]:
+    yield "project.yaml", _document("Project", "default", {"admins": [{"email": ADA.email}]})
+    for cluster in ("east", "west"):
+        pool = {"name": "h100", "gpuShape": "H100-80GB", "gpusPerNode": 8, "memoryPerGpu": 80, "nodes": NODES}
+        spec = {"driver": "embedded", "mode": "manage", "pricePerGpuHour": 2.5, "pools": [pool]}
+        yield f"clusters/{cluster}.yaml", _document("Cluster", cluster, spec)
+    for number in range(requests):
+        if number % PER_SLICE == 0:
+            name = _slice(number)
+            people = [{"email": f"{who}-{name}@example.com"} for who in ("bo", "cy")]
+            spec = {"members": people, "clusters": ["east", "west"], "namespaces": [name], "quota": {"gpus": 32}}
+            yield f"slices/{name}/slice.yaml", _document("Slice", name, spec)
+        yield gpr_path(_slice(number), _name(number)), request(number)
+
+
+def _slice(number: int) -> str:
+    return f"s{number // PER_SLICE:04d}"
+
+
+def _name(number: int) -> str:
+    return f"g{number:06d}"
+
+
+def request(number: int, **more: object) -> bytes:
+    """The file of the numbered request, about 500 bytes."""
+    spec: dict[str, object] = {
+        "slice": _slice(number),
+        "displayName": f"Fine-tune number {number}, the second try with a longer warm-up",
+        "nodes": 1 + number % 7 % 4,
+        "gpusPerNode": 8,
+        "gpuShape": "H100-80GB",
+        "memoryPerGpu": 80,
+        "duration": f"0d{1 + number % 12}h0m",
+        "priority": 50 + number % 150,
+        "preemptible": True,
+        "network": {"rdma": False, "secondary": False},
+        "model": {"name": "llama-3-8b", "framework": "pytorch", "parameters": {"lora": "true", "rank": "16"}},
+    }
+    return _document("GPR", _name(number), spec | more)
+
+
+def _statuses(requests: int) -> Iterator[tuple[str, GPRStatus]]:
+    free = iter(range(10 * requests))
+    for number in range(requests):
+        place = number % PER_SLICE
+        if place < PER_SLICE - WAITING:
+            phase = Phase.PROVISIONED if place == 0 else OVER[place % len(OVER)]
+            yield f"{_slice(number)}/{_name(number)}", _status(number, phase, free)
+
+
+def _status(number: int, phase: Phase, free: Iterator[int]) -> GPRStatus:
+    filed = read_document(gpr_path(_slice(number), _name(number)), request(number))
+    assert isinstance(filed, GPR)
+    spec = resolve(filed.spec, None)
+    assert isinstance(spec, RequestSpec)
+    start = NOW - timedelta(minutes=30) if phase is Phase.PROVISIONED else NOW - timedelta(days=3)
+    names = _nodes(spec.nodes, free if phase is Phase.PROVISIONED else iter(range(spec.nodes)))
+    checks = tuple(
+        Check(stage="pre", node=node, name=name, passed=True, value="ok", at=start)
+        for node in names[1]
+        for name in ("gpus", "memory")
+    )
+    return GPRStatus(
+        phase=phase,
+        uid=f"gpr-{number:08x}-0000",
+        filed_at=start - timedelta(hours=2),
+        estimated_start_time=start,
+        estimated_end_time=start + spec.duration,
+        assignment=Assignment(cluster=names[0], pool="h100", nodes=names[1]),
+        held_from=start - timedelta(minutes=2),
+        start_time=start,
+        end_time=start + spec.duration,
+        checks=checks,
+        cost=Cost(amount=20.0, currency="USD", gpu_hours=8.0),
+        accepted_spec=spec,
+        spec_digest=spec.digest(300),
+    )
+
+
+def _nodes(count: int, free: Iterator[int]) -> tuple[str, tuple[str, ...]]:
+    """Names as `ClusterSpec` gives them, the nodes of one lease in one cluster."""
+    numbers = [next(free) for _ in range(count)]
+    while numbers[0] // NODES != numbers[-1] // NODES:
+        numbers = [*numbers[1:], next(free)]
+    cluster = ("east", "west")[numbers[0] // NODES % 2]
+    return cluster, tuple(f"h100-{number % NODES + 1}" for number in numbers)
+
+
+def _document(kind: str, name: str, spec: dict[str, object]) -> bytes:
+    head = {"apiVersion": "egs.dev/v1alpha1", "kind": kind, "metadata": {"name": name}}
+    return dump({**head, "spec": spec}).encode()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,228 @@
+"""`egs gpr move`: an admin's word on a place among requests of one priority, and whom that moves.
+
+The place is a number in the file (`move`, higher first), so that it survives whatever else happens; as few files as
+possible get another one. Held by tests/commands/test_moving.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from reconciler.commands import output
+from reconciler.commands.editing import with_field
+from reconciler.commands.errors import NotAllowed, WrongUse
+from reconciler.commands.output import Form
+from reconciler.commands.plans import effect_json, print_effects
+from reconciler.commands.publishing import Change, Means, Submitted, report, submit
+from reconciler.commands.requests import Answering, where_it_is
+from reconciler.commands.source import Source, opened
+from reconciler.commands.state import State, clock, split, state_at
+from reconciler.effects import effects
+from scheduler.compare import Effect
+from scheduler.rank import Rank, rank
+from schemas.status import WAITING, Phase
+from schemas.units import seconds
+from schemas.view import gpr_path
+
+MOST = 1000
+"""Bound of the number in the file, either way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where the request is to go: just before another one (its key), or to an end of its priority."""
+
+    end: str = ""  # first or last
+    before: str = ""
+
+    @classmethod
+    def of(cls, *, first: bool, last: bool, before: str | None) -> Target:
+        """As typed; exactly one of them."""
+        if first + last + (before is not None) != 1:
+            raise WrongUse("say where it goes: one of --first, --last and --before SLICE/GPR")
+        if before is not None:
+            split(before)
+            return cls(before=before)
+        return cls(end="first" if first else "last")
+
+    def __str__(self) -> str:
+        return self.end or f"before {self.before}"
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """A waiting request as far as its place goes."""
+
+    key: str
+    priority: int
+    move: int
+    filed_at: int
+
+    @property
+    def rank(self) -> Rank:
+        """Its place; lower is served first."""
+        return rank(self.priority, self.move, self.filed_at, self.key)
+
+
+def renumbered(order: Sequence[Queued]) -> dict[str, int] | None:
+    """The numbers that put requests of one priority into this order, only those that differ; None: there are none.
+
+    The numbers of those ahead are raised where that does it, else the numbers of those behind are lowered.
+    """
+    for found in (_raised(order), _lowered(order)):
+        changed = {q.key: q.move for q, old in zip(found, order, strict=True) if q.move != old.move}
+        if all(abs(move) <= MOST for move in changed.values()):
+            return changed
+    return None
+
+
+def _raised(order: Sequence[Queued]) -> list[Queued]:
+    """From the last on, each as low as its own number allows and still ahead of the one behind it."""
+    found: list[Queued] = []
+    for request in reversed(order):
+        behind = found[-1] if found else None
+        if behind is not None and request.rank >= behind.rank:
+            request = replace(request, move=behind.move)
+            if request.rank >= behind.rank:
+                request = replace(request, move=behind.move + 1)
+        found.append(request)
+    return found[::-1]
+
+
+def _lowered(order: Sequence[Queued]) -> list[Queued]:
+    """From the first on, each as high as its own number allows and still behind the one ahead of it."""
+    found: list[Queued] = []
+    for request in order:
+        ahead = found[-1] if found else None
+        if ahead is not None and request.rank <= ahead.rank:
+            request = replace(request, move=ahead.move)
+            if request.rank <= ahead.rank:
+                request = replace(request, move=ahead.move - 1)
+        found.append(request)
+    return found
+
+
+def fewest(order: Sequence[Queued], moved: str) -> dict[str, int] | None:
+    """As `renumbered`; where a number for the moved one alone does it, that."""
+    place = next(i for i, q in enumerate(order) if q.key == moved)
+    around = [order[i].move for i in (place - 1, place + 1) if 0 <= i < len(order)]
+    tried = sorted({m + step for m in around for step in (-1, 0, 1)}, key=lambda m: (abs(m), m))
+    for number in tried:
+        candidate = [replace(q, move=number) if q.key == moved else q for q in order]
+        if abs(number) <= MOST and all(a.rank < b.rank for a, b in pairwise(candidate)):
+            return {moved: number} if number != order[place].move else {}
+    return renumbered(order)
+
+
+def move(means: Means, key: str, target: Target, answering: Answering) -> None:
+    """The command."""
+    split(key)
+    numbers: dict[str, int] = {}
+
+    def build(state: State, base: str) -> Change:
+        nonlocal numbers
+        numbers = _numbers(state, key, target)
+        files = {gpr_path(*split(name)): number for name, number in numbers.items()}
+        return Change(
+            {path: _with_move(source, base, path, number) for path, number in sorted(files.items())},
+            f"Move {key} {target}",
+            text=lambda done: _told(source, done, key, target),
+        )
+
+    with opened(means.repo) as given:
+        source = means.aimed(given)
+        who = None if source.is_folder or answering.is_trial else source.author(means.author)
+        moment = clock(answering.now, source)
+        done = submit(source, moment, who, build, means=means, is_trial=answering.is_trial)
+        found = _effects(source, done)
+        if not answering.is_trial:
+            report(done)
+    _answer(key, (numbers, found), done, answering)
+
+
+def _numbers(state: State, key: str, target: Target) -> dict[str, int]:
+    status = state.request(key)
+    if status.phase not in WAITING:
+        raise NotAllowed(
+            f"{key} is {status.phase} and waits for nothing any more; only waiting requests move"
+        )
+    priority = status.accepted_spec.priority
+    order = sorted(_queue(state, priority, key), key=lambda q: q.rank)
+    others = [q for q in order if q.key != key]
+    place = _place(state, others, priority, key, target)
+    mine = next(q for q in order if q.key == key)
+    numbers = fewest([*others[:place], mine, *others[place:]], key)
+    if numbers is None:
+        raise NotAllowed(f"no numbers from -{MOST} to {MOST} are left for that order; move others first")
+    if not numbers:
+        raise NotAllowed(f"{key} is {'there' if target.before else target.end} already; nothing is changed")
+    return numbers
+
+
+def _queue(state: State, priority: int, key: str) -> list[Queued]:
+    return [
+        Queued(name, priority, status.accepted_spec.move, seconds(status.filed_at))
+        for name, status in state.facts.requests.items()
+        if status.accepted_spec.priority == priority and (status.phase is Phase.QUEUED or name == key)
+    ]
+
+
+def _place(state: State, others: Sequence[Queued], priority: int, key: str, target: Target) -> int:
+    if target.end:
+        return 0 if target.end == "first" else len(others)
+    if target.before == key:
+        raise WrongUse(f"--before {key}: a request cannot be put before itself")
+    for place, other in enumerate(others):
+        if other.key == target.before:
+            return place
+    status = state.request(target.before)
+    if status.phase is not Phase.QUEUED:
+        raise NotAllowed(f"{target.before} is {status.phase} and not in the queue; name one that waits")
+    theirs = status.accepted_spec.priority
+    raise NotAllowed(
+        f"{target.before} has priority {theirs} and {key} has {priority}: a move stays within one priority; "
+        f"`egs gpr priority {key} {theirs}` comes first"
+    )
+
+
+def _with_move(source: Source, base: str, path: str, number: int) -> bytes:
+    data = source.store.read_path(base, path)
+    if data is None:
+        raise NotAllowed(f"{path} is not on main any more; restore it to move the request")
+    return with_field(data, ("spec", "move"), number or None)
+
+
+def _effects(source: Source, done: Submitted) -> tuple[Effect, ...]:
+    head = state_at(source, done.before.now, done.commit)
+    return effects(done.before, head, frozenset()).effects
+
+
+def _told(source: Source, done: Submitted, key: str, target: Target) -> str:
+    lines = [f"Moves the request `{key}` {target}, among those of its priority.", ""]
+    for effect in _effects(source, done):
+        row = effect_json(effect)
+        lines.append(
+            f"- `{effect.key}` {effect.change}: {row['was'] or 'no start'} → {row['now'] or 'no start'}"
+        )
+    return "\n".join(lines if len(lines) > 2 else [*lines, "As things are, it moves no start."])
+
+
+def _answer(
+    key: str, found: tuple[dict[str, int], tuple[Effect, ...]], done: Submitted, answering: Answering
+) -> None:
+    numbers, effects_ = found
+    if answering.form is not Form.TABLE:
+        slice_, name = split(key)
+        facts = {"slice": slice_, "name": name, "moves": dict(sorted(numbers.items())), **where_it_is(done)}
+        changes = [effect_json(effect) for effect in effects_]
+        output.data({**facts, "dryRun": answering.is_trial, "changes": changes}, answering.form)
+        return
+    if answering.is_trial:
+        output.note(f"nothing is moved yet; {_counted(numbers)} would change, with this effect:")
+    print_effects(effects_)
+
+
+def _counted(numbers: dict[str, int]) -> str:
+    return output.counted(len(numbers), "file")

@@ -1,0 +1,232 @@
+"""`egs gpr …`: file, change, move and end requests. Only their words; the work is imported late."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from reconciler.commands import wishes
+from reconciler.commands.options import AsPull, Author, DryRun, Now, Output, Repo, Request, StraightOn
+from reconciler.commands.output import Form
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group to the app."""
+    gpr = typer.Typer(
+        help="File, change and end requests for GPU nodes.\n\n\b\nExample:\n"
+        "  egs gpr create vision/train --nodes 2 --gpus-per-node 8 --duration 6h",
+        short_help="File, change and end requests.",
+        no_args_is_help=True,
+    )
+    gpr.command("create", short_help="File a request.")(create)
+    gpr.command("edit", short_help="Change fields of a request.")(edit)
+    gpr.command("priority", short_help="Change the priority of a waiting request.")(priority)
+    gpr.command("move", short_help="Put a request before others (admins).")(move)
+    gpr.command("rename", short_help="Change the name people see.")(rename)
+    gpr.command("extend", short_help="Ask for grace beyond the duration.")(extend)
+    gpr.command("release", short_help="End a request now.")(release)
+    gpr.command("cancel", short_help="Take a waiting request back.")(cancel)
+    app.add_typer(gpr, name="gpr")
+
+
+def create(  # noqa: PLR0913 - each is an option of the command
+    request: Request,
+    nodes: wishes.Nodes = None,
+    gpus_per_node: wishes.GpusPerNode = None,
+    shape: wishes.Shapes = None,
+    memory: wishes.Memory = None,
+    instance_type: wishes.InstanceType = None,
+    duration: wishes.Duration = None,
+    priority: wishes.Priority = None,
+    template: wishes.Template = None,
+    display_name: wishes.DisplayName = None,
+    cluster: wishes.Clusters = None,
+    not_before: wishes.NotBefore = None,
+    start: wishes.Start = None,
+    rdma: wishes.Rdma = False,
+    model: wishes.ModelName = None,
+    pull_request: AsPull = None,
+    dry_run: DryRun = False,
+    repo: Repo = None,
+    author: Author = None,
+    now: Now = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """File a request, and say when it is expected to start.
+
+    \b
+    Examples:
+      egs gpr create vision/train --nodes 2 --gpus-per-node 8 --shape H100-80GB --duration 6h
+      egs gpr create vision/train --template finetune-small --dry-run
+
+    In a folder it writes the file; elsewhere it commits it to main, or opens a pull request.
+    """
+    from reconciler.commands.publishing import Means
+    from reconciler.commands.quoting import shape_field
+    from reconciler.commands.requests import Answering
+    from reconciler.commands.requests import create as run
+
+    size = {"displayName": display_name, "nodes": nodes, "gpusPerNode": gpus_per_node}
+    kind = {"gpuShape": shape_field(shape or ()), "memoryPerGpu": memory, "instanceType": instance_type}
+    term = {"clusters": cluster or None, "duration": duration, "priority": priority, "notBefore": not_before}
+    more = {"start": start, "network": {"rdma": True} if rdma else None}
+    rest = {"model": None if model is None else {"name": model}, "template": template}
+    means = Means(repo, author, pull_request)
+    run(means, request, {**size, **kind, **term, **more, **rest}, Answering(now, output, dry_run))
+
+
+def edit(
+    request: Request,
+    fields: Annotated[
+        list[str],
+        typer.Argument(metavar="FIELD=VALUE...", help="Fields of spec; nothing behind = takes one out."),
+    ],
+    pull_request: AsPull = None,
+    repo: Repo = None,
+    author: Author = None,
+) -> None:
+    """Change fields of a request's file, and nothing else in it: comments and order stay.
+
+    \b
+    Examples:
+      egs gpr edit vision/train nodes=4 duration=8h
+      egs gpr edit vision/train network.rdma=true "clusters=[east, west]" notBefore=
+
+    Asking for more, or for something else, gives up the place among equals.
+    """
+    from reconciler.commands.publishing import Means
+    from reconciler.commands.requests import assignments, change
+
+    edits = assignments(fields)
+    names = ", ".join(".".join(field) for field, _ in edits)
+    change(Means(repo, author, pull_request), request, edits, f"Edit {request}: {names}")
+
+
+def priority(
+    request: Request,
+    value: Annotated[
+        int, typer.Argument(metavar="N", min=1, max=300, help="Low 1-100, medium -200, high -300.")
+    ],
+    pull_request: AsPull = None,
+    repo: Repo = None,
+    author: Author = None,
+) -> None:
+    """Change the priority of a waiting request.
+
+    \b
+    Example:
+      egs gpr priority vision/train 180
+    """
+    from reconciler.commands.publishing import Means
+    from reconciler.commands.requests import change
+
+    means = Means(repo, author, pull_request)
+    change(means, request, [(("priority",), value)], f"Set priority of {request} to {value}")
+
+
+def move(  # noqa: PLR0913 - each is an option of the command
+    request: Request,
+    first: Annotated[bool, typer.Option("--first", help="Before all of its priority.")] = False,
+    last: Annotated[bool, typer.Option("--last", help="Behind all of its priority.")] = False,
+    before: Annotated[
+        str | None, typer.Option(metavar="SLICE/GPR", help="Just before this one.", show_default=False)
+    ] = None,
+    pull_request: AsPull = None,
+    dry_run: DryRun = False,
+    repo: Repo = None,
+    author: Author = None,
+    now: Now = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Put a waiting request elsewhere among those of its priority, and say whom that moves. For admins.
+
+    \b
+    Examples:
+      egs gpr move vision/train --first --dry-run
+      egs gpr move vision/train --before nlp/eval
+
+    No move passes a higher priority; `egs gpr priority` changes that.
+    """
+    from reconciler.commands.moving import Target
+    from reconciler.commands.moving import move as run
+    from reconciler.commands.publishing import Means
+    from reconciler.commands.requests import Answering
+
+    target = Target.of(first=first, last=last, before=before)
+    run(Means(repo, author, pull_request), request, target, Answering(now, output, dry_run))
+
+
+def rename(
+    request: Request,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Any words.")],
+    pull_request: AsPull = None,
+    repo: Repo = None,
+    author: Author = None,
+) -> None:
+    """Change the name that people see (displayName); the request keeps its place and its file.
+
+    \b
+    Example:
+      egs gpr rename vision/train "Third try, larger batches"
+    """
+    from reconciler.commands.publishing import Means
+    from reconciler.commands.requests import change
+
+    means = Means(repo, author, pull_request)
+    change(means, request, [(("displayName",), name or None)], f"Rename {request}")
+
+
+def extend(
+    request: Request,
+    duration: Annotated[str, typer.Argument(metavar="D", help="Total grace beyond the duration.")],
+    pull_request: AsPull = None,
+    repo: Repo = None,
+    author: Author = None,
+) -> None:
+    """Ask for grace beyond the duration, in total; granted within the project's bound if it delays nobody.
+
+    \b
+    Example:
+      egs gpr extend vision/train 0d0h30m
+    """
+    from reconciler.commands.publishing import Means
+    from reconciler.commands.requests import change, extension
+
+    edits = extension(duration)
+    change(Means(repo, author, pull_request), request, edits, f"Extend {request} by {duration}")
+
+
+def release(request: Request, pull_request: StraightOn = None, repo: Repo = None, author: Author = None) -> None:
+    """End a request now: its nodes leave it, and whoever waits moves up. Cancels one that waits.
+
+    \b
+    Example:
+      egs gpr release vision/train
+
+    Idle GPUs cost: this goes straight to main also where the project wants pull requests, and needs no review.
+    """
+    from reconciler.commands.publishing import Means
+    from reconciler.commands.requests import change
+
+    means = Means(repo, author, pull_request, by_default="push")
+    change(means, request, [(("earlyRelease",), True)], f"Release {request}")
+
+
+def cancel(
+    request: Request,
+    pull_request: AsPull = None,
+    repo: Repo = None,
+    author: Author = None,
+    now: Now = None,
+) -> None:
+    """Take a waiting request out of the queue by deleting its file; one that holds nodes is refused.
+
+    \b
+    Example:
+      egs gpr cancel vision/train
+    """
+    from reconciler.commands.publishing import Means
+    from reconciler.commands.requests import cancel as run
+
+    run(Means(repo, author, pull_request), request, now)

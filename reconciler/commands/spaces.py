@@ -1,0 +1,91 @@
+"""`egs get requests` and `egs describe request`: slices that people asked for, and what became of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reconciler.commands import output
+from reconciler.commands.describing import EVENTS, page
+from reconciler.commands.errors import NotFound
+from reconciler.commands.happenings import Filter, events
+from reconciler.commands.output import Form, parsed, wire
+from reconciler.commands.source import Source, opened
+from reconciler.commands.state import State, clock, read_state
+from reconciler.facts import Workspace
+from schemas.reading import read_document
+from schemas.view import workspace_path
+from schemas.workspace import WorkspaceRequest, WorkspaceRequestSpec
+
+Row = dict[str, Any]
+
+
+def rows(source: Source, state: State) -> list[Row]:
+    """Every request for a slice, by name: who asks for what, and how it stands."""
+    base = source.commit_of(None)
+    return [_row(name, _spec(source, state, base, name), state) for name in sorted(state.facts.workspaces)]
+
+
+def _spec(source: Source, state: State, base: str, name: str) -> WorkspaceRequestSpec | None:
+    """As it is in force; of one that waits for an admin, as its file asks."""
+    found = state.wanted.workspaces.get(name, Workspace(None)).spec
+    if found is not None:
+        return found
+    path = workspace_path(name)
+    document = read_document(path, source.store.read_path(base, path) or b"")
+    return document.spec if isinstance(document, WorkspaceRequest) else None
+
+
+def _row(name: str, spec: WorkspaceRequestSpec | None, state: State) -> Row:
+    record = state.facts.workspaces[name]
+    quota = None if spec is None or spec.quota is None else spec.quota.gpus
+    return {
+        "name": name,
+        "phase": str(record.phase),
+        "since": wire(record.since),
+        "message": record.message,
+        "requester": None if spec is None else spec.requester.email,
+        "members": [] if spec is None else [person.email for person in spec.members],
+        "clusters": [] if spec is None else list(spec.clusters),
+        "namespaces": [] if spec is None else list(spec.namespaces),
+        "quotaGpus": quota,
+        "reason": "" if spec is None else spec.reason,
+    }
+
+
+def get_requests(repo: str | None, now: str | None, form: Form) -> None:
+    """The command."""
+    with opened(repo) as source:
+        found = rows(source, read_state(source, clock(now, source)))
+    if form is not Form.TABLE:
+        output.data(found, form)
+        return
+    head = ("SLICE", "PHASE", "SINCE", "REQUESTER", "CLUSTERS", "NAMESPACES", "QUOTA", "REASON")
+    cells = [
+        (
+            row["name"],
+            row["phase"],
+            parsed(row["since"]),
+            row["requester"],
+            row["clusters"],
+            row["namespaces"],
+            "none" if row["quotaGpus"] is None else row["quotaGpus"],
+            row["reason"],
+        )
+        for row in found
+    ]
+    output.table(head, cells, "nobody asks for a slice")
+
+
+def describe_request(repo: str | None, now: str | None, name: str, form: Form) -> None:
+    """The command: one of them, with what to do next and what happened."""
+    with opened(repo) as source:
+        state = read_state(source, clock(now, source))
+        found = {row["name"]: row for row in rows(source, state)}
+        if name not in found:
+            raise NotFound("request for a slice called", name, found)
+        told = list(events(source, Filter(slice=name), EVENTS))
+    content = {**found[name], "file": workspace_path(name), "events": told}
+    if form is Form.TABLE:
+        output.text("\n".join(page(content)))
+    else:
+        output.data(content, form)

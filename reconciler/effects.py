@@ -1,0 +1,62 @@
+"""What one state of the documents does to everyone, beside another: for `egs plan --against` and the check. Pure.
+
+Held by tests/commands/test_plan.py and tests/pulls/test_check.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from typing import Protocol
+
+from reconciler.facts import Facts
+from scheduler.causes import BUDGET
+from scheduler.compare import Comparison, Effect, compared
+from scheduler.snapshot import Snapshot
+from schemas.status import WAITING, Cause, Phase
+
+
+class Side(Protocol):
+    """One state of the documents, as the controller would see it."""
+
+    @property
+    def facts(self) -> Facts:
+        """Every request as it would stand."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The planner's world."""
+
+
+def effects(base: Side, head: Side, barred: AbstractSet[str], budget: int = BUDGET) -> Comparison:
+    """What `compare` says of who is planned, and a word for who is not planned any more, or not yet.
+
+    `barred` are requests that nobody plans at the head: their files are refused, or break their slice's limits.
+    """
+    planned = compared(base.snapshot, head.snapshot, budget)
+    found = {effect.key: effect for effect in planned.effects}
+    for key in sorted(barred - found.keys()):
+        if key not in base.facts.requests:
+            found[key] = Effect(key, "refused", None, None)
+    for key, status in head.facts.requests.items():
+        if status.phase is Phase.PENDING_APPROVAL and key not in base.facts.requests:
+            found[key] = Effect(key, "new", None, None)
+    # Gone from the plan is not gone: a file that is refused now, or waits for an admin, still lies there.
+    told = tuple(
+        replace(effect, change="refused", cause=_why_unplanned(base, head, key))
+        if effect.change == "gone" and (key in barred or _waits(head, key))
+        else effect
+        for key, effect in found.items()
+    )
+    return replace(planned, effects=told)
+
+
+def _waits(side: Side, key: str) -> bool:
+    status = side.facts.requests.get(key)
+    return status is not None and status.phase in WAITING
+
+
+def _why_unplanned(base: Side, head: Side, key: str) -> Cause:
+    before, after = base.facts.requests.get(key), head.facts.requests.get(key)
+    same = before is not None and after is not None and before.accepted_spec == after.accepted_spec
+    return Cause.POLICY_CHANGED if same else Cause.REQUEST_CHANGED

@@ -1,0 +1,298 @@
+"""Gitea and Forgejo. Their REST API v1, which both have alike in what is asked here.
+
+Who pushed what comes from a pull request's timeline, and from the repository's activity for what was pushed before it
+was opened or without one.
+
+Held by tests/forges/test_recorded.py and tests/contract/test_forge_contract.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from reconciler.forges.http import Api, quoted, quoted_path
+from reconciler.forges.port import Account, CommitState, Committer, Pull, Review
+from reconciler.forges.posting import Posted, Said, commented, described
+from reconciler.forges.protecting import gitea_lacks
+from reconciler.forges.reading import Json, Row
+from schemas.errors import Fault, UserError
+
+MOST_FEED = 6
+"""Pages of the activity that are looked through."""
+_DECISIONS: Mapping[str, Literal["approve", "reject", "comment"]] = {
+    "APPROVED": "approve",
+    "REQUEST_CHANGES": "reject",
+    "COMMENT": "comment",
+}
+_READ: Mapping[str, CommitState] = {"pending": "pending", "success": "success", "failure": "failure"}
+
+
+class Gitea:
+    """`port.Forge` for the repository OWNER/NAME."""
+
+    def __init__(self, api: Api, repository: str) -> None:
+        owner, slash, name = repository.partition("/")
+        if not (owner and slash and name) or "/" in name:
+            raise UserError("--forge-repository: give OWNER/NAME", "BadForge")
+        self._api = api
+        self._repository = f"/repos/{quoted(owner)}/{quoted(name)}"
+        self._posted = Posted()
+        self._own: int | None = None
+
+    @property
+    def kind(self) -> str:
+        """See `port.Forge.kind`."""
+        return "gitea"
+
+    # -- reading: evidence ------------------------------------------------------------------------------------
+
+    def pulls_of(self, commit: str) -> Sequence[Pull]:
+        """See `port.Forge.pulls_of`."""
+        row = self._api.row(f"{self._repository}/commits/{commit}/pull") or self._rebased(commit)
+        return [] if row is None or not row.flag("merged") else [self.pull(row.number("number"))]
+
+    def _rebased(self, commit: str) -> Row | None:
+        """The pull request of a commit that came with others: Gitea knows it by the last of them only."""
+        base = self._api.the_row(self._repository).text("default_branch")
+        for _, push in self._feed(self._repository, base):
+            if commit in _listed(push) and isinstance(head := push.get("head"), str) and head != commit:
+                return self._api.row(f"{self._repository}/commits/{quoted(head)}/pull")
+        return None
+
+    def pull(self, number: int) -> Pull:
+        """See `port.Forge.pull`."""
+        row = self._api.the_row(f"{self._repository}/pulls/{number}")
+        timeline = self._api.rows(f"{self._repository}/issues/{number}/timeline")
+        pusher = self._last_pusher(row, timeline)
+        merger = row.maybe_row("merged_by") if row.flag("merged") else None
+        merged_by = None if merger is None or _was_pushed_unseen(timeline, merger) else _account(merger)
+        return _pull(row, pusher, merged_by)
+
+    def open_pulls(self) -> Sequence[Pull]:
+        """See `port.Forge.open_pulls`."""
+        return [
+            _pull(row, None, None) for row in self._api.rows(f"{self._repository}/pulls", {"state": "open"})
+        ]
+
+    def _last_pusher(self, pull: Row, timeline: Sequence[Row]) -> Account | None:
+        """Who pushed its head: by the timeline, or by the activity where nobody has pushed since it was opened."""
+        head = pull.row("head")
+        pushes = [row for row in timeline if row.text("type") == "pull_push"]
+        if pushes:
+            newest = max(pushes, key=lambda row: row.number("id"))
+            return _account(newest.maybe_row("user")) if head.oid("sha") in _pushed(newest) else None
+        repository = head.maybe_row("repo")
+        if repository is None:
+            return None  # the fork is gone, and who pushed to it with it
+        owner, _, name = repository.text("full_name").partition("/")
+        where = f"/repos/{quoted(owner)}/{quoted(name)}"
+        for row, push in self._feed(where, head.text("ref")):
+            if head.oid("sha") in (push.get("head"), *_listed(push)):
+                return _account(row.maybe_row("act_user"))
+        return None
+
+    def _feed(self, repository: str, branch: str) -> list[tuple[Row, Mapping[str, Json]]]:
+        """Pushes to a branch and what was pushed, newest first."""
+        rows = self._api.rows(f"{repository}/activities/feeds", most_pages=MOST_FEED)
+        return [
+            (row, _content(row.maybe_text("content")))
+            for row in rows
+            if row.text("op_type") == "commit_repo"
+            and row.maybe_text("ref_name").removeprefix("refs/heads/") == branch
+        ]
+
+    def reviews(self, number: int) -> Sequence[Review]:
+        """See `port.Forge.reviews`. A comment after an approval does not take it back."""
+        latest: dict[int, Review] = {}
+        rows = self._api.rows(f"{self._repository}/pulls/{number}/reviews")
+        for row in sorted(rows, key=lambda row: row.number("id")):
+            decision = _DECISIONS.get(row.text("state"))
+            if decision is None:
+                continue  # asked for, or not handed in yet
+            review = Review(
+                by=_account(row.maybe_row("user")),
+                decision=decision,
+                commit="" if row.flag("stale") else row.maybe_oid("commit_id"),
+                at=row.when("submitted_at"),
+                id=str(row.number("id")),
+                text=row.maybe_text("body"),
+                is_dismissed=row.flag("dismissed"),
+            )
+            if decision != "comment" or review.by.id not in latest:
+                latest[review.by.id] = review
+        return list(latest.values())
+
+    def committers(self, number: int) -> Sequence[Committer]:
+        """See `port.Forge.committers`."""
+        asked = {"verification": "false", "files": "false"}
+        rows = self._api.rows(f"{self._repository}/pulls/{number}/commits", asked)
+        return [
+            Committer(_account(row.maybe_row(role)).id, row.row("commit").row(role).maybe_text("email"))
+            for row in rows
+            for role in ("author", "committer")
+        ]
+
+    def changed_paths(self, number: int) -> Sequence[str]:
+        """See `port.Forge.changed_paths`."""
+        rows = self._api.rows(f"{self._repository}/pulls/{number}/files")
+        names = [(row.text("filename"), row.maybe_text("previous_filename")) for row in rows]
+        return [name for pair in names for name in pair if name]
+
+    def blob_at(self, commit: str, path: str) -> str | None:
+        """See `port.Forge.blob_at`."""
+        where = f"{self._repository}/contents/{quoted_path(path)}"
+        found = self._api.get(where, {"ref": commit})
+        if not isinstance(found, dict):
+            return None  # nothing, or a folder
+        row = Row.of(found, where)
+        return row.oid("sha") if row.text("type") == "file" and row.text("path") == path else None
+
+    def pusher_of(self, branch: str, commit: str) -> Account | None:
+        """See `port.Forge.pusher_of`."""
+        feed = self._feed(self._repository, branch)
+        for row, push in feed:
+            if commit in (push.get("head"), *_listed(push)):
+                return _account(row.maybe_row("act_user"))
+        return None
+
+    # -- writing ----------------------------------------------------------------------------------------------
+
+    def put_status(self, commit: str, state: CommitState, context: str, description: str, url: str) -> None:
+        """See `port.Forge.put_status`."""
+        said = Said(state, described(description), url)
+        if self._status(commit, context) == said:
+            return
+        body = {"state": state, "context": context, "description": said.description, "target_url": url}
+        self._api.send("POST", f"{self._repository}/statuses/{commit}", body)
+        self._posted.note_status(commit, context, said)
+
+    def _status(self, commit: str, context: str) -> Said | None:
+        if (commit, context) not in self._posted.statuses:
+            rows = self._api.rows(f"{self._repository}/commits/{commit}/statuses")
+            own = [row for row in rows if row.text("context") == context]
+            if own:
+                newest = max(own, key=lambda row: row.number("id"))
+                state = _READ.get(newest.text("status"), "error")
+                said = Said(state, newest.maybe_text("description"), newest.maybe_text("target_url"))
+                self._posted.note_status(commit, context, said)
+        return self._posted.statuses.get((commit, context))
+
+    def put_comment(self, number: int, marker: str, body: str) -> None:
+        """See `port.Forge.put_comment`."""
+        text = commented(body)
+        found = self._comment(number, marker)
+        if found is not None and found[1] == text:
+            return
+        where = f"{self._repository}/issues"
+        if found is None:
+            made = self._api.send("POST", f"{where}/{number}/comments", {"body": text})
+        else:
+            made = self._api.send("PATCH", f"{where}/comments/{found[0]}", {"body": text})
+        self._posted.note_comment(number, marker, made.number("id"), text)
+
+    def _comment(self, number: int, marker: str) -> tuple[int, str] | None:
+        """Id and text of our comment. Anybody may write the marker: only a comment of our own account is ours."""
+        if (number, marker) not in self._posted.comments:
+            if self._own is None:
+                self._own = self._api.the_row("/user").number("id")
+            where = f"{self._repository}/issues/{number}/comments"
+            for row in self._api.rows(where, most_pages=1):  # all of them: this list has no pages
+                body = row.maybe_text("body").replace("\r\n", "\n")
+                if marker in body.split("\n") and _account(row.maybe_row("user")).id == self._own:
+                    self._posted.note_comment(number, marker, row.number("id"), body)
+                    break
+        return self._posted.comments.get((number, marker))
+
+    def open_pull(self, branch: str, base: str, title: str, body: str) -> Pull:
+        """See `port.Forge.open_pull`."""
+        where = f"{self._repository}/pulls"
+        for row in self._api.rows(where, {"state": "open"}):
+            head, onto = row.row("head"), row.row("base")
+            own = head.has("repo_id") and head.number("repo_id") == onto.number("repo_id")
+            if own and head.text("ref") == branch and onto.text("ref") == base:
+                return _pull(row, None, None)
+        made = self._api.send(
+            "POST", where, {"title": title, "head": branch, "base": base, "body": commented(body)}
+        )
+        return _pull(made, None, None)
+
+    # -- protection -------------------------------------------------------------------------------------------
+
+    def protection(self, branch: str) -> Sequence[str]:
+        """See `port.Forge.protection`."""
+        try:
+            rule = self._api.row(f"{self._repository}/branch_protections/{quoted(branch)}")
+        except Fault as fault:
+            if fault.reason != "ForgeRefused":
+                raise
+            return (f"nothing is known of {branch}: the token may not read its protection",)
+        return gitea_lacks(branch, rule)
+
+
+def _account(row: Row | None) -> Account:
+    """Gitea does not tell bots from people, but those of its own have numbers below 1."""
+    if row is None or not isinstance(id_ := row.values.get("id"), int) or isinstance(id_, bool) or id_ < 1:
+        return Account(0, "ghost", is_person=False)
+    return Account(row.number("id"), row.text("login"), is_person=True)
+
+
+def _pull(row: Row, last_pusher: Account | None, merged_by: Account | None) -> Pull:
+    number, merged = row.number("number"), row.flag("merged")
+    state: Literal["open", "closed"] = "open" if row.text("state") == "open" else "closed"
+    return Pull(
+        number=number,
+        author=_account(row.maybe_row("user")),
+        head=row.row("head").oid("sha"),
+        base_branch=row.row("base").text("ref"),
+        title=row.text("title"),
+        url=row.text("html_url"),
+        state="merged" if merged else state,
+        head_ref=f"refs/pull/{number}/head",
+        merge_commit=row.maybe_oid("merge_commit_sha") if merged else "",
+        merged_by=merged_by,
+        last_pusher=last_pusher,
+    )
+
+
+def _was_pushed_unseen(timeline: Sequence[Row], merger: Row) -> bool:
+    """True when the merger told it to merge itself, and somebody else pushed after that."""
+    told = [row.number("id") for row in timeline if row.text("type") == "pull_scheduled_merge"]
+    return any(
+        row.text("type") == "pull_push"
+        and row.number("id") > max(told)
+        and _account(row.maybe_row("user")) != _account(merger)
+        for row in timeline
+        if told
+    )
+
+
+def _pushed(row: Row) -> list[str]:
+    """Commits that a `pull_push` of the timeline brought; of a forced one the old head and the new."""
+    found = _decoded(row.maybe_text("body"))
+    ids = found.get("commit_ids")
+    if not isinstance(ids, list):
+        return []
+    return [id_ for id_ in (ids[-1:] if found.get("is_force_push") is True else ids) if isinstance(id_, str)]
+
+
+def _content(text: str) -> dict[str, Json]:
+    """The new tip (`head`) and the other commits that are listed (`listed`) of a push."""
+    found = _decoded(text)
+    head, commits = found.get("HeadCommit"), found.get("Commits")
+    ids = [c.get("Sha1") for c in commits if isinstance(c, dict)] if isinstance(commits, list) else []
+    return {"head": head.get("Sha1") if isinstance(head, dict) else None, "listed": ids}
+
+
+def _listed(push: Mapping[str, Json]) -> list[str]:
+    ids = push.get("listed")
+    return [id_ for id_ in ids if isinstance(id_, str)] if isinstance(ids, list) else []
+
+
+def _decoded(text: str) -> dict[str, Json]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

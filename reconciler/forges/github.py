@@ -1,0 +1,283 @@
+"""GitHub, and GitHub Enterprise Server. Its REST API, version 2022-11-28.
+
+Who pushed what comes from the repository's activity. A pull request whose author is not who pushed its head last, or
+that somebody told to merge itself before others pushed, shows less than it seems to: see `_merged_by`.
+
+Held by tests/forges/test_recorded.py and tests/contract/test_forge_contract.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from reconciler.forges.http import Api, quoted, quoted_path
+from reconciler.forges.port import Account, CommitState, Committer, Pull, Review
+from reconciler.forges.posting import Posted, Said, commented, described
+from reconciler.forges.reading import Row
+from schemas.errors import Fault, UserError
+
+GHOST = Account(0, "ghost", is_person=False)
+"""In place of accounts that are gone."""
+MOST_COMMITS = 250
+"""Of a pull request: more are not listed."""
+MOST_PUSHES = 3
+"""Pages of pushes that are looked through."""
+MOST_COMPARED = 10
+"""Pushes whose commits are looked through for one that was not the last of its push."""
+_DECIDING = {"APPROVED": "approve", "CHANGES_REQUESTED": "reject", "DISMISSED": "reject"}
+_PUSHES = frozenset({"push", "force_push", "branch_creation"})
+
+
+class GitHub:
+    """`port.Forge` for the repository OWNER/NAME."""
+
+    def __init__(self, api: Api, repository: str) -> None:
+        owner, slash, name = repository.partition("/")
+        if not (owner and slash and name) or "/" in name:
+            raise UserError("--forge-repository: give OWNER/NAME", "BadForge")
+        self._api = api
+        self._owner = owner
+        self._repository = f"/repos/{quoted(owner)}/{quoted(name)}"
+        self._posted = Posted()
+        self._own: int | None = None
+
+    @property
+    def kind(self) -> str:
+        """See `port.Forge.kind`."""
+        return "github"
+
+    # -- reading: evidence ------------------------------------------------------------------------------------
+
+    def pulls_of(self, commit: str) -> Sequence[Pull]:
+        """See `port.Forge.pulls_of`."""
+        rows = self._api.rows(f"{self._repository}/commits/{commit}/pulls")
+        return [self.pull(row.number("number")) for row in rows if row.has("merged_at")]
+
+    def pull(self, number: int) -> Pull:
+        """See `port.Forge.pull`."""
+        row = self._api.the_row(f"{self._repository}/pulls/{number}")
+        pusher = self._last_pusher(row)
+        return _pull(row, pusher, _merged_by(row, pusher))
+
+    def open_pulls(self) -> Sequence[Pull]:
+        """See `port.Forge.open_pulls`."""
+        rows = self._api.rows(f"{self._repository}/pulls", {"state": "open", "sort": "created"})
+        return [_pull(row, None, None) for row in rows]
+
+    def _last_pusher(self, pull: Row) -> Account | None:
+        head = pull.row("head")
+        repository = head.maybe_row("repo")
+        if repository is None:
+            return None  # the fork is gone, and who pushed to it with it
+        owner, _, name = repository.text("full_name").partition("/")
+        where = f"/repos/{quoted(owner)}/{quoted(name)}/activity"
+        ref = f"refs/heads/{head.text('ref')}"
+        for row in self._api.rows(where, {"ref": ref}, MOST_PUSHES):
+            if row.text("ref") == ref and row.text("after") == head.oid("sha"):
+                return _account(row.maybe_row("actor"))
+        return None
+
+    def reviews(self, number: int) -> Sequence[Review]:
+        """See `port.Forge.reviews`. A comment after an approval does not take it back."""
+        latest: dict[int, Review] = {}
+        for row in self._api.rows(f"{self._repository}/pulls/{number}/reviews"):
+            if row.text("state") == "PENDING":
+                continue
+            review = _review(row)
+            if review.decision != "comment" or review.by.id not in latest:
+                latest[review.by.id] = review
+        return list(latest.values())
+
+    def committers(self, number: int) -> Sequence[Committer]:
+        """See `port.Forge.committers`. Fault `ForgeRefused` where there are too many commits to know all."""
+        rows = self._api.rows(f"{self._repository}/pulls/{number}/commits")
+        if len(rows) >= MOST_COMMITS:
+            raise Fault(
+                f"pull request {number} has {MOST_COMMITS} commits or more, and GitHub does not list all of them: "
+                "approvals of it do not count; squash it",
+                "ForgeRefused",
+            )
+        return [
+            Committer(_account(row.maybe_row(role)).id, row.row("commit").row(role).maybe_text("email"))
+            for row in rows
+            for role in ("author", "committer")
+        ]
+
+    def changed_paths(self, number: int) -> Sequence[str]:
+        """See `port.Forge.changed_paths`; GitHub lists the first 3000."""
+        rows = self._api.rows(f"{self._repository}/pulls/{number}/files")
+        names = [(row.text("filename"), row.maybe_text("previous_filename")) for row in rows]
+        return [name for pair in names for name in pair if name]
+
+    def blob_at(self, commit: str, path: str) -> str | None:
+        """See `port.Forge.blob_at`."""
+        where = f"{self._repository}/contents/{quoted_path(path)}"
+        found = self._api.get(where, {"ref": commit})
+        if not isinstance(found, dict):
+            return None  # nothing, or a folder
+        row = Row.of(found, where)
+        is_file = row.text("type") == "file" and row.text("path") == path
+        return row.oid("sha") if is_file else None
+
+    def pusher_of(self, branch: str, commit: str) -> Account | None:
+        """See `port.Forge.pusher_of`."""
+        ref = f"refs/heads/{branch}"
+        rows = self._api.rows(f"{self._repository}/activity", {"ref": ref}, MOST_PUSHES)
+        pushes = [row for row in rows if row.text("ref") == ref and row.text("activity_type") in _PUSHES]
+        for row in pushes:
+            if row.text("after") == commit:
+                return _account(row.maybe_row("actor"))
+        for row in pushes[:MOST_COMPARED]:
+            if commit in self._between(row.text("before"), row.oid("after")):
+                return _account(row.maybe_row("actor"))
+        return None
+
+    def _between(self, before: str, after: str) -> set[str]:
+        if not before.strip("0"):
+            return set()  # the branch was new
+        found = self._api.row(f"{self._repository}/compare/{quoted(before)}...{after}")
+        return set() if found is None else {row.text("sha") for row in found.rows("commits")}
+
+    # -- writing ----------------------------------------------------------------------------------------------
+
+    def put_status(self, commit: str, state: CommitState, context: str, description: str, url: str) -> None:
+        """See `port.Forge.put_status`."""
+        said = Said(state, described(description), url)
+        if self._status(commit, context) == said:
+            return
+        body = {"state": state, "context": context, "description": said.description}
+        self._api.send(
+            "POST", f"{self._repository}/statuses/{commit}", body | ({"target_url": url} if url else {})
+        )
+        self._posted.note_status(commit, context, said)
+
+    def _status(self, commit: str, context: str) -> Said | None:
+        if (commit, context) not in self._posted.statuses:
+            found = self._api.row(f"{self._repository}/commits/{commit}/status", {"per_page": "100"})
+            for row in [] if found is None else found.rows("statuses"):
+                if row.text("context") == context:
+                    said = Said(
+                        _state(row.text("state")), row.maybe_text("description"), row.maybe_text("target_url")
+                    )
+                    self._posted.note_status(commit, context, said)
+        return self._posted.statuses.get((commit, context))
+
+    def put_comment(self, number: int, marker: str, body: str) -> None:
+        """See `port.Forge.put_comment`."""
+        text = commented(body)
+        found = self._comment(number, marker)
+        if found is not None and found[1] == text:
+            return
+        where = f"{self._repository}/issues"
+        if found is None:
+            made = self._api.send("POST", f"{where}/{number}/comments", {"body": text})
+        else:
+            made = self._api.send("PATCH", f"{where}/comments/{found[0]}", {"body": text})
+        self._posted.note_comment(number, marker, made.number("id"), text)
+
+    def _comment(self, number: int, marker: str) -> tuple[int, str] | None:
+        """Id and text of our comment. Anybody may write the marker: only a comment of our own account is ours."""
+        if (number, marker) not in self._posted.comments:
+            for row in self._api.rows(f"{self._repository}/issues/{number}/comments"):
+                body = row.maybe_text("body").replace("\r\n", "\n")
+                if marker in body.split("\n") and self._is_own(row):
+                    self._posted.note_comment(number, marker, row.number("id"), body)
+                    break
+        return self._posted.comments.get((number, marker))
+
+    def _is_own(self, comment: Row) -> bool:
+        if self._own is None:
+            try:
+                self._own = self._api.the_row("/user").number("id")
+            except Fault as fault:
+                if fault.reason != "ForgeRefused":
+                    raise
+                self._own = 0  # an application's token, which may not ask who it is
+        by = _account(comment.maybe_row("user"))
+        return by.id == self._own if self._own else comment.has("performed_via_github_app")
+
+    def open_pull(self, branch: str, base: str, title: str, body: str) -> Pull:
+        """See `port.Forge.open_pull`."""
+        where = f"{self._repository}/pulls"
+        asked = {"state": "open", "head": f"{self._owner}:{branch}", "base": base}
+        for row in self._api.rows(where, asked):
+            if row.row("head").text("ref") == branch:
+                return _pull(row, None, None)
+        made = self._api.send(
+            "POST", where, {"title": title, "head": branch, "base": base, "body": commented(body)}
+        )
+        return _pull(made, None, None)
+
+    # -- protection -------------------------------------------------------------------------------------------
+
+    def protection(self, branch: str) -> Sequence[str]:
+        """See `port.Forge.protection`. Rules of rulesets; the older branch protection where a token may read it."""
+        from reconciler.forges.protecting import github_lacks
+
+        rules = self._api.rows(f"{self._repository}/rules/branches/{quoted(branch)}")
+        try:
+            older = self._api.row(f"{self._repository}/branches/{quoted(branch)}/protection")
+        except Fault as fault:
+            if fault.reason != "ForgeRefused":
+                raise
+            older = None  # an admin's right, which the token need not have
+        return github_lacks(branch, rules, older)
+
+
+def _account(row: Row | None) -> Account:
+    if row is None:
+        return GHOST
+    return Account(row.number("id"), row.text("login"), row.maybe_text("type") == "User")
+
+
+def _pull(row: Row, last_pusher: Account | None, merged_by: Account | None) -> Pull:
+    number, head = row.number("number"), row.row("head")
+    state: Literal["open", "merged", "closed"] = "open" if row.text("state") == "open" else "closed"
+    return Pull(
+        number=number,
+        author=_account(row.maybe_row("user")),
+        head=head.oid("sha"),
+        base_branch=row.row("base").text("ref"),
+        title=row.text("title"),
+        url=row.text("html_url"),
+        state="merged" if row.has("merged_at") else state,
+        head_ref=f"refs/pull/{number}/head",
+        merge_commit=row.maybe_oid("merge_commit_sha") if row.has("merged_at") else "",
+        merged_by=merged_by,
+        last_pusher=last_pusher,
+    )
+
+
+def _merged_by(row: Row, last_pusher: Account | None) -> Account | None:
+    """Who merged it as it is. Whoever told it to merge itself may not have seen what was pushed after."""
+    if not row.has("merged_at") or not row.has("merged_by"):
+        return None
+    merger = _account(row.row("merged_by"))
+    if row.has("auto_merge") and (last_pusher is None or last_pusher.id != merger.id):
+        return None
+    return merger
+
+
+def _review(row: Row) -> Review:
+    state = row.text("state")
+    decision = _DECIDING.get(state, "comment")
+    return Review(
+        by=_account(row.maybe_row("user")),
+        decision="approve" if decision == "approve" else "reject" if decision == "reject" else "comment",
+        commit=row.maybe_oid("commit_id"),
+        at=row.when("submitted_at"),
+        id=str(row.number("id")),
+        text=row.maybe_text("body"),
+        is_dismissed=state == "DISMISSED",
+    )
+
+
+def _state(text: str) -> CommitState:
+    return (
+        "pending"
+        if text == "pending"
+        else "success"
+        if text == "success"
+        else ("failure" if text == "failure" else "error")
+    )

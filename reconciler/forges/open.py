@@ -1,0 +1,25 @@
+"""Open the forge that an address names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from reconciler.clock import Clock, SystemClock
+from reconciler.forges.gitea import Gitea
+from reconciler.forges.github import GitHub
+from reconciler.forges.gitlab import GitLab
+from reconciler.forges.http import Api
+from reconciler.forges.port import Forge
+from reconciler.forges.remembering import Remembering
+from reconciler.settings import ForgeAddress
+
+_DRIVERS: Mapping[str, Callable[[Api, str], Forge]] = {"github": GitHub, "gitlab": GitLab, "gitea": Gitea}
+
+
+def open_forge(address: ForgeAddress, clock: Clock | None = None) -> Forge:
+    """The driver; nothing is asked yet. Raises UserError `BadForge` for an address that cannot be one.
+
+    Not for several threads at a time: each opens its own.
+    """
+    api = Api(address.api, address.token, clock or SystemClock())
+    return Remembering(_DRIVERS[address.kind](api, address.repository))

@@ -1,0 +1,127 @@
+"""Read a forge's JSON: every field has the type that is asked for, or the answer is refused as a whole. Pure.
+
+Held by tests/forges/test_reading.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TypeAlias
+
+from schemas.errors import Fault
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+_OID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+MOST_ID = 2**63
+LONGEST_LOGIN = 255
+_NOT_PLAIN = re.compile(r"[^\x20-\x7e\xa0-\u024f]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One JSON object of the answer to `where`. What is asked for and is not of its type: Fault `ForgeRefused`."""
+
+    values: Mapping[str, Json]
+    where: str
+
+    @staticmethod
+    def of(value: Json, where: str) -> Row:
+        """The object that the answer is."""
+        if not isinstance(value, dict):
+            raise _odd(where, "is no object")
+        return Row(value, where)
+
+    @staticmethod
+    def list_of(value: Json, where: str) -> list[Row]:
+        """The objects of the list that the answer is."""
+        if not isinstance(value, list):
+            raise _odd(where, "is no list")
+        return [Row.of(item, where) for item in value]
+
+    def has(self, name: str) -> bool:
+        """True when the field is there and not null."""
+        return self.values.get(name) is not None
+
+    def text(self, name: str) -> str:
+        """A text, which may be empty."""
+        value = self.values.get(name)
+        if not isinstance(value, str):
+            raise _odd(self.where, f"has no text {name!r}")
+        return value
+
+    def maybe_text(self, name: str) -> str:
+        """A text; empty where there is none."""
+        return self.text(name) if self.has(name) else ""
+
+    def number(self, name: str) -> int:
+        """A whole number, 0 or more."""
+        value = self.values.get(name)
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < MOST_ID:
+            raise _odd(self.where, f"has no number {name!r}")
+        return value
+
+    def flag(self, name: str) -> bool:
+        """True or false; false where it is absent."""
+        value = self.values.get(name)
+        if value is not None and not isinstance(value, bool):
+            raise _odd(self.where, f"has {name!r} that is neither true nor false")
+        return value is True
+
+    def oid(self, name: str) -> str:
+        """A whole object id of Git."""
+        value = self.text(name)
+        if not _OID.fullmatch(value):
+            raise _odd(self.where, f"has no object id {name!r}")
+        return value
+
+    def maybe_oid(self, name: str) -> str:
+        """A whole object id of Git; empty where there is none."""
+        return self.oid(name) if self.maybe_text(name) else ""
+
+    def row(self, name: str) -> Row:
+        """An object inside."""
+        return Row.of(self.values.get(name), f"{self.where} {name}")
+
+    def maybe_row(self, name: str) -> Row | None:
+        """An object inside; None where there is none."""
+        return self.row(name) if self.has(name) else None
+
+    def rows(self, name: str) -> list[Row]:
+        """Objects of a list inside; none where it is absent."""
+        return Row.list_of(self.values[name], f"{self.where} {name}") if self.has(name) else []
+
+    def texts(self, name: str) -> list[str]:
+        """Texts of a list inside; none where it is absent."""
+        value = self.values.get(name)
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            raise _odd(self.where, f"has no list {name!r}")
+        return [item for item in value if isinstance(item, str)]
+
+    def when(self, name: str) -> datetime:
+        """An instant, UTC."""
+        try:
+            found = datetime.fromisoformat(self.text(name))
+        except ValueError:
+            raise _odd(self.where, f"has no time {name!r}") from None
+        if found.tzinfo is None:
+            raise _odd(self.where, f"has a time {name!r} without its zone")
+        return found.astimezone(UTC)
+
+
+def plain(text: str, most: int) -> str:
+    """A text of strangers in one line, cut off at `most` characters and without what a terminal might act on."""
+    clean = _NOT_PLAIN.sub(" ", text).strip()
+    return clean if len(clean) <= most else clean[: most - 1] + "…"
+
+
+def _odd(where: str, what: str) -> Fault:
+    return Fault(
+        f"the forge's answer to {where.partition('?')[0]} {what}; is --forge of the right kind?",
+        "ForgeRefused",
+    )

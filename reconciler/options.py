@@ -1,0 +1,151 @@
+"""Options that several commands of `egs-reconciler` have in common, and groups of them; see also `trust.options`."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from reconciler.clusters.kubernetes.names import SYSTEM_NAMESPACE
+
+Repo = Annotated[
+    str, typer.Option("--repo", envvar="EGS_REPO", help="Path or URL of the repository.", show_default=False)
+]
+Repos = Annotated[
+    list[str],
+    typer.Option(
+        "--repo",
+        envvar="EGS_REPO",
+        help="Path or URL of a repository, or NAME=ADDRESS; may be repeated.",
+        show_default=False,
+    ),
+]
+State = Annotated[
+    Path,
+    typer.Option("--state", envvar="EGS_STATE", help="Folder for mirror and cache; may be lost at any time."),
+]
+Poll = Annotated[
+    int, typer.Option("--poll", min=1, max=3600, help="Seconds between two looks at the repository.")
+]
+Budget = Annotated[
+    int | None,
+    typer.Option(
+        "--pushes-per-minute",
+        min=0,
+        max=60,
+        help="Pushes that nobody waits for; 0: no bound. Default: 2 for a URL, no bound for a path.",
+    ),
+]
+Listen = Annotated[
+    str,
+    typer.Option(
+        "--listen",
+        envvar="EGS_LISTEN",
+        help="HOST:PORT for webhooks, metrics and probes; none by default.",
+        show_default=False,
+    ),
+]
+HookSecrets = Annotated[
+    Path | None,
+    typer.Option(
+        "--hook-secrets",
+        envvar="EGS_HOOK_SECRETS",
+        help="File with the secrets of webhooks, one a line; without it webhooks are off.",
+        show_default=False,
+    ),
+]
+Elect = Annotated[
+    str,
+    typer.Option(
+        "--elect",
+        envvar="EGS_ELECT",
+        help="NAMESPACE/NAME of a Lease: of all processes that name it one is active. Default: no election.",
+        show_default=False,
+    ),
+]
+ElectKubeconfig = Annotated[
+    Path | None,
+    typer.Option(
+        "--elect-kubeconfig",
+        envvar="EGS_ELECT_KUBECONFIG",
+        help="Kubeconfig of the cluster with that Lease. Default: the cluster that this runs in.",
+        show_default=False,
+    ),
+]
+Project = Annotated[
+    str,
+    typer.Option(
+        "--project",
+        envvar="EGS_PROJECT",
+        help="Whose nodes and namespaces they are, where projects share clusters. Default: default; of several "
+        "repositories, each one's name.",
+        show_default=False,
+    ),
+]
+Kubeconfigs = Annotated[
+    Path | None,
+    typer.Option(
+        "--kubeconfigs",
+        envvar="EGS_KUBECONFIGS",
+        help="Folder with the kubeconfigs that Cluster manifests name.",
+        show_default=False,
+    ),
+]
+Namespace = Annotated[
+    str,
+    typer.Option(
+        "--namespace", envvar="EGS_NAMESPACE", help="Namespace in every cluster for what belongs to no slice."
+    ),
+]
+
+DEFAULT_STATE = Path("~/.local/state/egs-reconciler")
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """One repository, and how its real clusters are driven."""
+
+    repo: Repo
+    state: State = DEFAULT_STATE
+    project: Project = ""
+    kubeconfigs: Kubeconfigs = None
+    namespace: Namespace = SYSTEM_NAMESPACE
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with the options of every parameter that is a group of them: a dataclass, its fields options."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+
+    @functools.wraps(command)
+    def spread(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{part.name: given.pop(part.name) for part in fields(group)})
+        command(**given)
+
+    parameters = [
+        option
+        for name, parameter in inspect.signature(command).parameters.items()
+        for option in (
+            _options(groups[name]) if name in groups else [parameter.replace(annotation=hints[name])]
+        )
+    ]
+    ordered = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
+    spread.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
+    spread.__annotations__ = {each.name: each.annotation for each in ordered}
+    return spread
+
+
+def _options(group: Any) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    return [_option(part, hints[part.name]) for part in fields(group)]
+
+
+def _option(part: Field[Any], hint: Any) -> inspect.Parameter:
+    default = inspect.Parameter.empty if part.default is MISSING else part.default
+    return inspect.Parameter(part.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)

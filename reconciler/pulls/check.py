@@ -1,0 +1,364 @@
+"""What a pull request would do: is it valid, who may do it, who must approve, who starts when, who waits longer.
+
+Pure: both sides come in as seen at one instant, the answer is a value; `reconciler.pulls.report` says it in words.
+
+Held by tests/pulls/test_check.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Literal
+
+from reconciler.approval import hard_violations
+from reconciler.conditions import lease_duration
+from reconciler.effects import effects
+from reconciler.facts import Scene, Seen
+from reconciler.pulls.looking import Sight, Sights
+from reconciler.pulls.merging import Merged
+from reconciler.pulls.reading import introduced
+from reconciler.pulls.stamps import Stamps, stamps_of
+from reconciler.settings import Settings
+from reconciler.trust.model import Denial
+from scheduler.compare import Comparison, Effect
+from scheduler.fit import candidate_pools
+from scheduler.quote import quote
+from scheduler.snapshot import PoolKey, Request
+from schemas.gpr import RequestSpec
+from schemas.problems import Problem
+from schemas.reading import rule_of
+from schemas.status import HOLDING, GPRStatus, Phase
+from schemas.units import instant, seconds
+from schemas.view import gpr_path
+
+Verdict = Literal["refused", "waits", "clear"]
+"""It cannot be merged as it is; somebody has to approve; nothing stands in its way."""
+
+TRIAL_WORK = 4000
+"""Requests that may be planned again to show that a cause is true: half a second, so that the check stays quick."""
+FEWEST_TRIALS = 3
+NEEDS_APPROVAL = "NeedsApproval"
+_SETTINGS = Settings(repo="", state=Path())
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """One request that the pull request files, edits, ends or takes back, and what becomes of it."""
+
+    key: str  # slice/name
+    file: str
+    change: Literal["new", "changed", "extended", "released", "cancelled", "deleted", "invalid"]
+    phase: Phase | None = None
+    start: datetime | None = None
+    end: datetime | None = None
+    was: datetime | None = None  # its start before the change
+    pool: PoolKey | None = None
+    gpu_shape: str | None = None
+    nodes: int = 0
+    gpus: int = 0  # of all its nodes, in that pool
+    quota: int | None = None  # GPUs one request of the slice may hold without approval
+    gpu_hours: float | None = None
+    amount: float | None = None
+    reason: str | None = None  # why it has no start
+    message: str | None = None
+    needs_approval: bool = False  # then its start is what it would be if it were approved now
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """An approval without which a request waits."""
+
+    key: str
+    file: str
+    why: str
+    rule: Literal["request", "extension"]
+    admins: tuple[str, ...]  # handles of those whose word would count
+    count: int = 1  # how many of them it takes
+
+    @property
+    def command(self) -> str:
+        """What an admin types."""
+        return f"egs approve {self.key}{' --rule extension' if self.rule == 'extension' else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What is known of who acts. Without anybody nothing is judged here, and `may` says whose change each would be."""
+
+    actor: str | None = None  # as people know them
+    denials: tuple[Denial, ...] = ()
+    may: Mapping[str, str] | None = None  # by path: whose change it is; None: not known either
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """A change of a document that is no request."""
+
+    path: str
+    kind: str
+    change: Literal["added", "changed", "removed"]
+    fields: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PullCheck:
+    """The whole answer."""
+
+    now: datetime
+    stamps: Stamps
+    currency: str
+    problems: tuple[Problem, ...] = ()  # new ones, and all in files that it changes
+    conflicts: tuple[str, ...] = ()
+    judged: Judged = Judged()
+    wishes: tuple[Wish, ...] = ()
+    moved: tuple[Effect, ...] = ()  # everybody else
+    needs: tuple[Need, ...] = ()
+    others: tuple[Other, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """Refused when anything is an error; else whether somebody has to approve."""
+        if self.conflicts or self.judged.denials or any(p.severity == "error" for p in self.problems):
+            return "refused"
+        return "waits" if self.needs else "clear"
+
+
+def check_pull(sights: Sights, merge: Merged, judged: Judged, now: datetime) -> PullCheck:
+    """Everything that can be said of the pull request at this instant."""
+    base, head = sights.base, sights.head
+    budget = max(FEWEST_TRIALS, TRIAL_WORK // max(1, len(head.snapshot.requests)))
+    found = effects(base, head, barred(head), budget)
+    wishes = tuple(_wishes(sights, merge, found))
+    own = {wish.key for wish in wishes}
+    return PullCheck(
+        now=now,
+        stamps=stamps_of(merge, sights.standing),
+        currency=head.wanted.project.currency,
+        problems=_problems(sights, merge),
+        conflicts=merge.conflicts,
+        judged=judged,
+        wishes=wishes,
+        moved=tuple(effect for effect in found.effects if effect.key not in own),
+        needs=tuple(_needs(base, head, own, judged.actor)),
+        others=tuple(_others(base, head, merge)),
+    )
+
+
+def barred(side: Sight) -> frozenset[str]:
+    """Requests that nobody plans: their files are refused and they are on no record, or they break hard limits."""
+    requests = side.facts.requests
+    unread = {key for key, filed in side.wanted.filed.items() if filed.spec is None and key not in requests}
+    outside = {
+        key for key, s in requests.items() if s.phase is Phase.QUEUED and key not in side.snapshot.requests
+    }
+    return frozenset(unread | outside)
+
+
+def _problems(sights: Sights, merge: Merged) -> tuple[Problem, ...]:
+    found = introduced(sights.base.problems, sights.head.problems, merge)
+    return tuple(sorted(found.union(sights.edits)))
+
+
+# -- requests ------------------------------------------------------------------------------------------------
+
+
+def _wishes(sights: Sights, merge: Merged, found: Comparison) -> Iterable[Wish]:
+    was = {effect.key: effect.was for effect in found.effects}
+    for path in sorted(merge.changes):
+        match rule_of(path):
+            case (rule, names) if rule.kind == "GPR":
+                yield _wish(f"{names['slice']}/{names['name']}", path, sights, found, was)
+
+
+def _wish(key: str, path: str, sights: Sights, found: Comparison, was: Mapping[str, int | None]) -> Wish:
+    base, head = sights.base, sights.head
+    before, after = base.facts.requests.get(key), head.facts.requests.get(key)
+    filed = head.wanted.filed.get(key)
+    if filed is not None and filed.spec is None:
+        return Wish(key, path, "invalid", message=filed.problem)
+    if after is None or filed is None:
+        is_held = after is not None and after.phase in HOLDING
+        return Wish(key, path, "deleted" if is_held else "cancelled", None if after is None else after.phase)
+    wish = Wish(key, path, _change(before, after), after.phase, was=_start_before(before, was.get(key)))
+    wish = replace(wish, nodes=after.accepted_spec.nodes, quota=_quota(head, after.accepted_spec))
+    if after.phase in HOLDING:
+        return _holding(wish, after, head)
+    if after.phase is Phase.PENDING_APPROVAL:
+        return _if_approved(wish, after, head, found)
+    if after.phase is Phase.QUEUED:
+        return _queued(wish, after, head, found)
+    return replace(wish, reason=after.reason, message=after.message)
+
+
+def _change(
+    before: GPRStatus | None, after: GPRStatus
+) -> Literal["new", "changed", "extended", "released", "cancelled"]:
+    if after.accepted_spec.early_release and not (before and before.accepted_spec.early_release):
+        return "released" if after.phase in HOLDING else "cancelled"
+    if before is None:
+        return "new"
+    grows = after.accepted_spec.extend > before.accepted_spec.extend
+    return "extended" if grows and after.phase in HOLDING else "changed"
+
+
+def _start_before(before: GPRStatus | None, planned: int | None) -> datetime | None:
+    if planned is not None:
+        return instant(planned)
+    return None if before is None else before.start_time or before.estimated_start_time
+
+
+def _quota(side: Sight, spec: RequestSpec) -> int | None:
+    slice_ = side.wanted.slices.get(spec.slice)
+    return None if slice_ is None or slice_.quota is None else slice_.quota.gpus
+
+
+def _holding(wish: Wish, status: GPRStatus, side: Sight) -> Wish:
+    held = status.assignment
+    pool = None if held is None else (held.cluster, held.pool)
+    end = status.end_time or status.estimated_end_time
+    start = status.start_time or status.estimated_start_time
+    message = next((c.message for c in status.conditions if c.type == "ExtensionRefused"), None)
+    return _priced(replace(wish, start=start, end=end, message=message), pool, side)
+
+
+def _queued(wish: Wish, status: GPRStatus, side: Sight, found: Comparison) -> Wish:
+    place = found.planned.placements.get(wish.key)
+    if place is not None:
+        placed = replace(wish, start=instant(place.start), end=instant(place.end))
+        if side.snapshot.pools[place.pool].observed:
+            placed = replace(placed, reason="ClusterObserved", message="its cluster is only observed")
+        return _priced(placed, place.pool, side)
+    refusal = found.planned.refusals.get(wish.key)
+    if refusal is not None:
+        fits = f"; would fit: {refusal.would_fit}" if refusal.would_fit else ""
+        return replace(wish, reason=str(refusal.reason), message=f"{refusal.message}{fits}")
+    return replace(wish, reason="LimitExceeded", message="; ".join(hard_violations(status, _scene(side))))
+
+
+def _if_approved(wish: Wish, status: GPRStatus, side: Sight, found: Comparison) -> Wish:
+    """When it would start if an admin approved at once: what an admin wants to know before deciding."""
+    spec, waits = status.accepted_spec, replace(wish, needs_approval=True, reason=NEEDS_APPROVAL)
+    slice_ = side.wanted.slices.get(spec.slice)
+    pools = () if slice_ is None else candidate_pools(spec, slice_, side.wanted.pools)
+    asked = Request(
+        key=wish.key,
+        slice=spec.slice,
+        nodes=spec.nodes,
+        duration=int(lease_duration(status).total_seconds()),
+        pools=pools,
+        priority=spec.priority,
+        filed_at=seconds(status.filed_at),
+        not_before=0 if spec.not_before is None else seconds(spec.not_before),
+    )
+    best = next(iter(quote(found.world, asked, planned=found.planned)), None)
+    if best is None or best.start is None:
+        return replace(waits, message="no pool it may use could hold it, approved or not")
+    end = instant(best.start + asked.duration)
+    return _priced(replace(waits, start=instant(best.start), end=end), best.pool, side)
+
+
+def _priced(wish: Wish, key: PoolKey | None, side: Sight) -> Wish:
+    pool = None if key is None else side.wanted.pools.get(key)
+    if pool is None or wish.start is None or wish.end is None:
+        return replace(wish, pool=key)
+    gpus = wish.nodes * pool.gpus_per_node
+    hours = gpus * (wish.end - wish.start) / timedelta(hours=1)
+    amount = hours * pool.price_per_gpu_hour
+    return replace(
+        wish,
+        pool=key,
+        gpu_shape=pool.gpu_shape,
+        gpus=gpus,
+        gpu_hours=round(hours, 2),
+        amount=round(amount, 2),
+    )
+
+
+def _scene(side: Sight) -> Scene:
+    return Scene(side.facts.at, _SETTINGS, side.wanted, Seen({}), side.facts.nodes)
+
+
+# -- approvals -----------------------------------------------------------------------------------------------
+
+
+def _needs(base: Sight, head: Sight, own: set[str], actor: str | None) -> Iterable[Need]:
+    """Of its own requests, and of those that wait for an admin because of it."""
+    notices = {p.file: p for p in head.problems if p.rule == NEEDS_APPROVAL}
+    for key, status in sorted(head.facts.requests.items()):
+        before = base.facts.requests.get(key)
+        path = _path(key)
+        waits = status.phase is Phase.PENDING_APPROVAL
+        is_new = key in own or before is None or before.phase is not Phase.PENDING_APPROVAL
+        notice = notices.get(path)
+        if waits and is_new:
+            why = _why(notice, status)
+            yield Need(key, path, why, "request", _admins(head, actor), _how_many(status, head))
+        elif notice is not None and key in own and status.phase in HOLDING:
+            yield Need(key, path, _why(notice, status), "extension", _admins(head, actor))
+
+
+def _why(notice: Problem | None, status: GPRStatus) -> str:
+    if notice is not None:
+        return notice.message.removeprefix("an admin must approve: ")
+    reasons = status.approval.reasons if status.approval is not None else ()
+    return " and ".join(reasons) or status.message or "the project's rules"
+
+
+def _admins(side: Sight, actor: str | None) -> tuple[str, ...]:
+    """Admins whose word counts: nobody approves their own request unless the project says so."""
+    project = side.wanted.project
+    others = [admin for admin in project.admins if project.approval.own_requests or admin.email != actor]
+    return tuple(admin.handle for admin in others)
+
+
+def _how_many(status: GPRStatus, side: Sight) -> int:
+    above, spec = side.wanted.project.approval.two_admins_above, status.accepted_spec
+    slice_ = side.wanted.slices.get(spec.slice)
+    if above is None or slice_ is None:
+        return 1
+    pools = [side.wanted.pools[key] for key in candidate_pools(spec, slice_, side.wanted.pools)]
+    gpus = min((spec.nodes * pool.gpus_per_node for pool in pools), default=0)
+    too_many = (above.gpus is not None and gpus > above.gpus) or (
+        above.nodes is not None and spec.nodes > above.nodes
+    )
+    return 2 if too_many else 1
+
+
+# -- other documents -----------------------------------------------------------------------------------------
+
+
+def _others(base: Sight, head: Sight, merge: Merged) -> Iterable[Other]:
+    for path, entry in sorted(merge.changes.items()):
+        found = rule_of(path)
+        if found is None or found[0].kind == "GPR":
+            continue
+        kind, old, new = (
+            found[0].kind,
+            base.repository.documents.get(path),
+            head.repository.documents.get(path),
+        )
+        if entry.oid is None:
+            yield Other(path, kind, "removed")
+        elif base.repository.absent(path):
+            yield Other(path, kind, "added")
+        else:
+            was, now = (getattr(document, "spec", None) for document in (old, new))
+            yield Other(path, kind, "changed", _differing(was, now))
+
+
+def _differing(old: object, new: object) -> tuple[str, ...]:
+    """Fields, as files call them, whose values differ."""
+    fields = getattr(type(new), "model_fields", {})
+    return tuple(
+        field.alias or name
+        for name, field in fields.items()
+        if getattr(old, name, None) != getattr(new, name, None)
+    )
+
+
+def _path(key: str) -> str:
+    slice_, _, name = key.partition("/")
+    return gpr_path(slice_, name)

@@ -1,0 +1,40 @@
+"""Check one pull request in a repository that is there to be read: everything from commits to the answer.
+
+For whoever has a store: the command in a clone or a CI job, the controller in its mirror, the hook of a Git server.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from reconciler.pulls.check import PullCheck, check_pull
+from reconciler.pulls.judging import Vouchers, changes_of, judge
+from reconciler.pulls.looking import look
+from reconciler.pulls.merging import merged
+from reconciler.store.port import Store
+from reconciler.trust.authority import authority_of
+from reconciler.trust.keyring import Keyring
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One pull request, and what is known of who stands behind it."""
+
+    base: str  # commit of main
+    head: str
+    status: str | None  # commit of the status branch that counts; None: there is none
+    vouchers: Vouchers = field(default_factory=dict)
+    """By path; "" is of whoever stands behind all of it. Empty: nobody is known, and the controller judges."""
+    shown: str | None = None  # what the one who acts is called where the project does not know them
+    keyring: Keyring = field(default_factory=Keyring)
+
+
+def checked(store: Store, asked: Asked, now: datetime) -> PullCheck:
+    """UserError `NoCommonHistory`, `TooManyFiles` or `NoProject`: then nothing can be said; and the store's faults."""
+    merge = merged(store, asked.base, asked.head)
+    sights = look(store, merge, asked.status, now)
+    authority = authority_of(sights.base.repository.documents, asked.keyring)
+    changes = changes_of(sights, merge, {})
+    judged = judge(changes, asked.vouchers, authority, asked.shown, now)
+    return check_pull(sights, merge, judged, now)

@@ -1,0 +1,38 @@
+"""Text of strangers inside of Markdown: it says what it says, and formats, links, mentions and embeds nothing. Pure.
+
+Whoever opens a pull request chooses names of files, values and titles, and forges render them with the rights of
+whoever reads. Held by tests/pulls/test_markdown.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+LONGEST = 300
+"""Characters of one piece of such text; the rest is cut off."""
+_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
+_REFERENCES = re.compile(r"([@#!~$%&^])(?=\w)")
+"""What forges turn into mentions and references after rendering, where a backslash does not help any more."""
+_JOINER = "\u200b"
+
+
+def plain(text: str) -> str:
+    """Prose: every character that could mean something is escaped, what cannot be seen is shown as such."""
+    return _REFERENCES.sub(rf"\1{_JOINER}", _PUNCTUATION.sub(r"\\\1", _visible(text)))
+
+
+def code(text: str) -> str:
+    """A name or a path, in a code span; a backtick would end it, a bar the cell of a table around it."""
+    return f"`{_visible(text).replace('`', chr(0x2019)).replace('|', chr(0xA6)) or ' '}`"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of cells that are Markdown already."""
+    lines = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def _visible(text: str) -> str:
+    shown = "".join(letter if letter.isprintable() else "\ufffd" for letter in " ".join(text.split()))
+    return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"

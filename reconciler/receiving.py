@@ -1,0 +1,302 @@
+"""The hook of a plain Git server: refuse before it lands what would be refused, or held, after it landed.
+
+Decides for each ref of a push, by the objects that lie in quarantine; all of a push is refused or none of it:
+
+* main: no deletion, no rewriting, no new error in a document, and where signatures are asked for nothing that the
+  controller would hold: its own gate judges here;
+* egs/status: commits of a controller, each newer than what is there;
+* egs/agents/<cluster>/<agent> and egs/clusters/<cluster>: what that agent or applier signed;
+* machines that the server knows by name push their own ref and nothing else. All other branches are people's own.
+
+Imports no planner: a hook has to be there at once. Held by tests/reconciler/test_receiving.py and
+tests/e2e/test_receive.py.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+
+from reconciler.desired import Desired
+from reconciler.pulls.merging import Merged
+from reconciler.pulls.reading import Documents, Known, introduced, keys_of
+from reconciler.reports import FILE, SIGNATURE
+from reconciler.status import UNREADABLE, facts_of, record_from, request_path, request_status
+from reconciler.store.believing import Believes
+from reconciler.store.cache import DocumentCache
+from reconciler.store.port import Store
+from reconciler.store.trailers import Stamp, parse_stamp
+from reconciler.trust.assessing import Sources
+from reconciler.trust.gate import Gate
+from reconciler.trust.machines import Machines, Signed
+from reconciler.trust.model import Admitted
+from schemas.base import Metadata
+from schemas.check import forbidden_edits
+from schemas.cluster import Cluster, ClusterSpec
+from schemas.errors import Fault
+from schemas.problems import Problem, quoted
+from schemas.reading import READER_VERSION, read_document
+from schemas.status import AgentReport, Phase, TrustRecord
+from schemas.strictyaml import Refused, load, locate
+from schemas.units import LONG_NAME_PATTERN, NAME_PATTERN
+from schemas.view import cluster_path
+
+MAIN, STATUS = "main", "egs/status"
+MOST_TOLD = 20
+"""Sentences that one push is answered with; nobody reads more of them in a terminal."""
+MOST_COMMITS = 1000
+"""Commits of a machine's branch that one push may bring."""
+MOST_ROUNDS = 50
+"""Portions in which the gate judges one push."""
+
+_HEADS = "refs/heads/"
+_OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_NAME = NAME_PATTERN.strip("^$")
+_AGENT = re.compile(rf"egs/agents/(?P<cluster>{_NAME})/(?P<agent>{LONG_NAME_PATTERN.strip('^$')})")
+_TRUST = re.compile(r"trust\.yaml|trust/[0-9]{3}\.yaml")
+_APPLIER = re.compile(rf"egs/clusters/(?P<cluster>{_NAME})")
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """One ref that somebody wants to move; None: it is not there before, or not after."""
+
+    ref: str
+    old: str | None
+    new: str | None
+
+    @property
+    def branch(self) -> str:
+        """Its name, when it is a branch; else the whole ref."""
+        return self.ref.removeprefix(_HEADS)
+
+
+def pushes(lines: Iterable[str]) -> tuple[Push, ...]:
+    """What git tells a pre-receive hook, a line for each ref. ValueError for anything else."""
+    found = []
+    for line in lines:
+        old, new, ref = line.rstrip("\n").split(" ", 2)
+        if not (_OID.fullmatch(old) and _OID.fullmatch(new)):
+            raise ValueError(f"{quoted(line)} is no line of git's")
+        found.append(Push(ref, _oid(old), _oid(new)))
+    return tuple(found)
+
+
+def _oid(text: str) -> str | None:
+    return text if text.strip("0") else None
+
+
+def refusal_by_name(push: Push, pusher: str) -> str | None:
+    """Why whoever the server knows by this name may not touch that ref at all; None: they may, as far as names go."""
+    own = _own_ref(pusher)
+    if own is not None and push.branch != own:
+        return f"{quoted(push.ref)}: {quoted(pusher)} may push {own} and nothing else"
+    if push.new is None and (push.branch == MAIN or push.branch.startswith("egs/")):
+        return f"{quoted(push.ref)}: this branch may not be deleted; its server's administrator can"
+    if own is None and push.ref.startswith((f"{_HEADS}egs/", "refs/egs/")) and pusher:
+        return f"{quoted(push.ref)}: only machines write branches below egs/"
+    return None
+
+
+def _own_ref(pusher: str) -> str | None:
+    """The one branch of a machine; None for people, and for services, who push for people."""
+    kind, colon, name = pusher.partition(":")
+    if pusher == "controller":
+        return STATUS
+    folders = {"agent": "egs/agents", "applier": "egs/clusters"}
+    return f"{folders[kind]}/{name}" if colon and kind in folders else None
+
+
+@dataclass(frozen=True, slots=True)
+class Receiver:
+    """Decides about pushes to one repository. `pusher` is what the server calls whoever pushes; empty: nobody."""
+
+    store: Store
+    sources: Sources
+    machines: Machines
+    pusher: str
+    now: datetime
+
+    def refusals(self, wanted: Iterable[Push]) -> list[str]:
+        """Everything that keeps this push out; nothing for a good one. UserError and Fault go through."""
+        return [sentence for push in wanted for sentence in self._refusals(push)]
+
+    def _refusals(self, push: Push) -> Iterable[str]:
+        by_name = refusal_by_name(push, self.pusher)
+        if by_name is not None:
+            return [by_name]
+        if push.new is None or not push.ref.startswith(_HEADS):
+            return []
+        if push.branch == MAIN:
+            return self._of_main(push.old, push.new)
+        if push.branch == STATUS:
+            return self._of_machine(push.branch, push.old, push.new, self.machines.controllers())
+        agent, applier = _AGENT.fullmatch(push.branch), _APPLIER.fullmatch(push.branch)
+        if agent is not None:
+            return self._of_agent(push.branch, agent["cluster"], agent["agent"], push.new)
+        if applier is not None:
+            return self._of_applier(push, applier["cluster"])
+        if push.branch.startswith("egs/"):
+            return [f"{quoted(push.ref)}: branches below egs/ are those of known machines"]
+        return []
+
+    # -- main ------------------------------------------------------------------------------------------------
+
+    def _of_main(self, old: str | None, new: str) -> list[str]:
+        if old is None:
+            # The first of all: nobody is listed anywhere yet, so that only the documents can be looked at.
+            return _sentences(_errors(Desired(self.store, DocumentCache(None, READER_VERSION)), new))
+        if not self.store.is_ancestor(old, new):
+            return [
+                f"main: {new[:12]} is not built on {old[:12]}; main is never rewritten: fetch it, and put your "
+                "changes on top"
+            ]
+        changes = {entry.path: entry for entry in self.store.diff(old, new)}
+        merge = Merged(old, new, old, 0, changes)
+        found = _sentences(self._problems(merge))
+        return [*found, *self._held(old, new)] if len(found) < MOST_TOLD else found
+
+    def _problems(self, merge: Merged) -> list[Problem]:
+        status = self.store.tips().get(STATUS)
+        documents = Documents(self.store, merge, Known(since=()))
+        before, base = documents.desired.problems, documents.desired.repository.copy()
+        documents.merge()
+        found = introduced(before, documents.desired.problems, merge)
+        phases = {} if status is None else self._phases(status, merge)
+        for edit in forbidden_edits(base, documents.desired.repository, phases):
+            oid = merge.changes[edit.file].oid if edit.file in merge.changes else None
+            found.add(edit.problem(None if oid is None else locate(self.store.read([oid])[oid])))
+        return sorted(problem for problem in found if problem.severity == "error")
+
+    def _phases(self, status: str, merge: Merged) -> dict[tuple[str, str], Phase]:
+        """Of the requests that the push is about, as committed last; what cannot be read tells nothing."""
+        found = {}
+        for key in sorted(keys_of(merge.changes)):
+            data = self.store.read_path(status, request_path(key))
+            with suppress(*UNREADABLE):
+                if data is not None:
+                    slice_, _, name = key.partition("/")
+                    found[slice_, name] = request_status(data).phase
+        return found
+
+    def _held(self, old: str, new: str) -> list[str]:
+        """What the controller would hold of it, by the controller's own gate."""
+        if self.sources.level == "none":
+            return []
+        gate = Gate(self.store, DocumentCache(None, READER_VERSION), self.sources)
+        record = self._trust(old)
+        before = self._judged(gate, old, record)
+        after = self._judged(gate, new, record)
+        if after.alarm:
+            return [f"main: {after.alarm}"]
+        known = set(before.record.held) if before.record is not None else set()
+        held = after.record.held if after.record is not None else ()
+        fresh = [
+            f"{change.message} ({change.rule}, {change.commit[:12]})"
+            for change in held
+            if change not in known
+        ]
+        return _cut(fresh)
+
+    def _trust(self, old: str) -> TrustRecord:
+        """How far the controller judged; where it never did, main as it is is taken as authorised."""
+        begun = TrustRecord(metadata=Metadata(name="trust"), main=old)
+        status = self.store.tips().get(STATUS)
+        if status is None:
+            return begun
+        paths = [e for e in self.store.diff(None, status) if e.oid is not None and _TRUST.fullmatch(e.path)]
+        blobs = self.store.read(entry.oid for entry in paths if entry.oid is not None)
+        records = {e.path: record_from(e.path, blobs[e.oid or ""]) for e in paths}
+        found = facts_of({p: r for p, r in records.items() if r is not None}, self.now, "").trust
+        return found if found is not None and self._is_known(found.main, old) else begun
+
+    def _is_known(self, judged: str, old: str) -> bool:
+        try:
+            return self.store.is_ancestor(judged, old)
+        except Fault:
+            return False
+
+    def _judged(self, gate: Gate, main: str, record: TrustRecord) -> Admitted:
+        admitted = gate.admit(main, record, "", self.now)
+        for _ in range(MOST_ROUNDS):
+            if not admitted.has_more:
+                break
+            admitted = gate.admit(main, record, "", self.now)
+        return admitted
+
+    # -- machines --------------------------------------------------------------------------------------------
+
+    def _of_machine(self, branch: str, old: str | None, new: str, believes: Believes | None) -> list[str]:
+        """Every new commit is the machine's own, and the tip is newer than the one before."""
+        if believes is None:
+            return []
+        commits = self.store.log(new, MOST_COMMITS)
+        for commit in commits:
+            if commit.oid == old:
+                break
+            if not believes(commit):
+                return [f"{branch}: {commit.oid[:12]} bears no signature of whom this branch belongs to"]
+        before = None if old is None else parse_stamp(self.store.commit(old).trailers)
+        if before is not None and not _is_newer(parse_stamp(commits[0].trailers), before):
+            return [f"{branch}: {new[:12]} is not newer than what is there; a branch is never set back"]
+        return []
+
+    def _of_applier(self, push: Push, cluster: str) -> list[str]:
+        assert push.new is not None, "deletions are refused before"
+        spec = self._cluster(cluster)
+        if spec is None:
+            return [f"{push.branch}: there is no cluster {cluster}"]
+        return self._of_machine(push.branch, push.old, push.new, self.machines.applier(cluster, spec))
+
+    def _of_agent(self, branch: str, cluster: str, agent: str, new: str) -> list[str]:
+        spec = self._cluster(cluster)
+        if spec is None:
+            return [f"{branch}: there is no cluster {cluster}"]
+        if not self.machines.asks(cluster, agent, spec):
+            return []
+        report = self.store.read_path(new, FILE) or b""
+        signature = (self.store.read_path(new, SIGNATURE) or b"").decode("ascii", "replace")
+        read = _report(report)
+        if read is None or not self.machines.believes(
+            Signed(cluster, agent, report, signature, read.at), spec
+        ):
+            return [f"{branch}: {FILE} bears no signature of agent {agent} of cluster {cluster}"]
+        return []
+
+    def _cluster(self, name: str) -> ClusterSpec | None:
+        main = self.store.tips().get(MAIN)
+        path = cluster_path(name)
+        data = None if main is None else self.store.read_path(main, path)
+        document = None if data is None else read_document(path, data)
+        return document.spec if isinstance(document, Cluster) else None
+
+
+def _is_newer(stamp: Stamp | None, before: Stamp) -> bool:
+    return stamp is not None and (stamp.term, stamp.seq) > (before.term, before.seq)
+
+
+def _report(data: bytes) -> AgentReport | None:
+    try:
+        return AgentReport.model_validate_json(json.dumps(load(data)))
+    except (Refused, ValueError):
+        return None
+
+
+def _errors(desired: Desired, commit: str) -> list[Problem]:
+    desired.update(commit)
+    return [problem for problem in desired.problems if problem.severity == "error"]
+
+
+def _sentences(problems: Sequence[Problem]) -> list[str]:
+    return _cut(
+        [f"{quoted(p.file)}:{p.line}: {quoted(p.message)}; {quoted(p.fix)} ({p.rule})" for p in problems]
+    )
+
+
+def _cut(sentences: list[str]) -> list[str]:
+    more = len(sentences) - MOST_TOLD
+    return [*sentences[:MOST_TOLD], f"and {more} more"] if more > 0 else sentences

@@ -1,0 +1,154 @@
+"""Who somebody is, and what the tree before a change makes of them. Pure.
+
+Rights go by entries, never by what an entry claims: a key or account that a slice lists gives rights in that slice
+alone, whatever address stands beside it, because the slice's owners write it. Addresses carry rights from one place
+to another only where the operator's own file (`allowed_signers`) or a service that it names vouches for them. Where
+there is such a file, a signature is an admin's only by a key that it names for the admin's address.
+
+Held by tests/trust/test_authority.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from reconciler.trust.keyring import Keyring
+from reconciler.trust.model import GIT, Actor, Voucher
+from reconciler.trust.sshsig import canonical_key
+from schemas.base import Document, Person
+from schemas.project import Project
+from schemas.slice import Slice
+from schemas.view import PROJECT, slice_path
+from schemas.workspace import WorkspaceRequest
+
+SERVICE = "service:"
+"""Principals of services begin so: what they sign counts for the person whom they name."""
+_PATTERN = frozenset("*?[")
+
+
+@dataclass(frozen=True, slots=True)
+class Roll:
+    """Some people by all that shows them; the values are their addresses."""
+
+    emails: frozenset[str] = frozenset()
+    keys: Mapping[str, str] = field(default_factory=dict)
+    accounts: Mapping[int, str] = field(default_factory=dict)
+
+    def entry(self, voucher: Voucher) -> str | None:
+        """The address that stands beside that key or account here."""
+        return self.keys.get(voucher.key) if voucher.key else self.accounts.get(voucher.account)
+
+
+def roll_of(people: Iterable[Person]) -> Roll:
+    """Of a key or account that stands there twice the first entry counts."""
+    emails, keys, accounts = set[str](), dict[str, str](), dict[int, str]()
+    for person in people:
+        emails.add(person.email)
+        for line in person.keys:
+            if (key := canonical_key(line)) is not None:
+                keys.setdefault(key, person.email)
+        if person.forge is not None:
+            accounts.setdefault(person.forge.id, person.email)
+    return Roll(frozenset(emails), keys, accounts)
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """The people of one slice."""
+
+    members: Roll
+    owners: Roll
+
+
+Rolls = Callable[[Team], tuple[Roll, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """The people of one tree, and the keys outside of it. Asking costs the number of slices."""
+
+    admins: Roll = field(default_factory=Roll)
+    handles: Mapping[str, str] = field(default_factory=dict)  # of admins, by address
+    teams: Mapping[str, Team] = field(default_factory=dict)  # by slice
+    keyring: Keyring = field(default_factory=Keyring)
+
+    def actor(self, voucher: Voucher, now: datetime, namespace: str = GIT) -> Actor | None:
+        """Whom this evidence shows; None: nobody who is listed anywhere."""
+        emails = self._shown(voucher, namespace, now)
+        if emails is None:
+            return None
+        listed = self._admin_entry(voucher)
+        strong = emails if listed is None else {*emails, listed}
+        owns = frozenset(self._slices(voucher, strong, lambda team: (team.owners,)))
+        member_of = frozenset(self._slices(voucher, strong, lambda team: (team.members, team.owners)))
+        email = min(strong & self.admins.emails, default=None) or min(strong, default=None)
+        email = email or self._claimed(voucher, member_of)
+        if email is None:
+            return None
+        is_admin = not strong.isdisjoint(self.admins.emails)
+        return Actor(email, is_admin, owns, member_of, self.handles.get(email, "") if is_admin else "")
+
+    def _shown(self, voucher: Voucher, namespace: str, now: datetime) -> set[str] | None:
+        """Addresses that somebody beyond doubt gives for it; None: it shows nobody, whoever lists it."""
+        if voucher.email:
+            return {voucher.email}
+        if not voucher.key:
+            return set() if voucher.account else None
+        if self.keyring.revoked(voucher.key):
+            return None
+        principals = self.keyring.principals(voucher.key, namespace, now)
+        if any(is_machine(principal) for principal in principals):
+            return None
+        return {principal for principal in principals if _PATTERN.isdisjoint(principal)}
+
+    def _admin_entry(self, voucher: Voucher) -> str | None:
+        """The admin beside whom project.yaml lists it, where what it lists makes admins."""
+        if voucher.key and self.keyring.is_given:
+            return None
+        return self.admins.entry(voucher)
+
+    def _slices(self, voucher: Voucher, strong: set[str], rolls: Rolls) -> Iterator[str]:
+        for name, team in self.teams.items():
+            if any(roll.entry(voucher) is not None or strong & roll.emails for roll in rolls(team)):
+                yield name
+
+    def _claimed(self, voucher: Voucher, slices: frozenset[str]) -> str | None:
+        """What a slice's people call somebody whom nobody else names."""
+        for name in sorted(slices):
+            team = self.teams[name]
+            if (email := team.owners.entry(voucher) or team.members.entry(voucher)) is not None:
+                return email
+        return None
+
+
+def is_machine(principal: str) -> bool:
+    """Whether it is a controller, a service, an agent or an applier; people are addresses."""
+    return "@" not in principal
+
+
+def authority_of(documents: Mapping[str, Document], keyring: Keyring) -> Authority:
+    """The people of these documents, by path; only project, slices and workspace requests matter."""
+    teams = {slice_.metadata.name: team_of(slice_) for slice_ in slices_in(documents)}
+    return with_project(documents.get(PROJECT), teams, keyring)
+
+
+def with_project(project: Document | None, teams: Mapping[str, Team], keyring: Keyring) -> Authority:
+    """The admins of a project, and these teams."""
+    people = project.spec.admins if isinstance(project, Project) else ()
+    return Authority(roll_of(people), {person.email: person.handle for person in people}, teams, keyring)
+
+
+def team_of(slice_: Slice) -> Team:
+    """The people of a slice."""
+    return Team(roll_of(slice_.spec.members), roll_of(slice_.spec.owners))
+
+
+def slices_in(documents: Mapping[str, Document]) -> Iterator[Slice]:
+    """Every slice, those too that workspace requests make."""
+    for document in documents.values():
+        if isinstance(document, Slice):
+            yield document
+        elif isinstance(document, WorkspaceRequest) and slice_path(document.metadata.name) not in documents:
+            yield document.as_slice()

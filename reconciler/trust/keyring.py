@@ -1,0 +1,250 @@
+"""The keys that an operator keeps outside of the repository: who they say signs, and which keys never count again.
+
+A folder as a ConfigMap or Secret is mounted: `allowed_signers` in OpenSSH's format, `revoked_keys` with one public key
+a line, `gpg/` with exported OpenPGP keys (read by `reconciler.trust.verifying`). Reading is strict: a line that cannot
+be read might be the one that takes somebody's rights away, so nothing counts until it is mended.
+
+Held by tests/trust/test_keyring.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from reconciler.trust.model import CONTROLLER, GIT
+from reconciler.trust.sshsig import canonical_key
+from schemas.errors import Fault, UserError
+
+SIGNERS, REVOKED, GPG = "allowed_signers", "revoked_keys", "gpg"
+"""Names in the folder."""
+
+_REASON = "BadTrustFolder"
+_MOST_BYTES = 1 << 20  # 10,000 keys
+_QUOTED_OR_WORD = re.compile(r'(?:"[^"]*"|[^\s"])+')
+_OPTION = re.compile(r'(?P<name>[A-Za-z-]+)="(?P<value>[^"]*)"')
+_INSTANT = re.compile(r"(\d{8})(?:(\d{4})(\d{2})?)?Z?")
+_PATTERN = re.compile(r"[A-Za-z0-9@._%+/:*?~'&=-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """One line of allowed_signers."""
+
+    principals: tuple[str, ...]
+    key: str
+    namespaces: tuple[str, ...] = ()  # none: every one
+    valid_after: datetime | None = None
+    valid_before: datetime | None = None
+
+    def counts(self, namespace: str, now: datetime) -> bool:
+        """Whether its key may sign for that purpose at that instant."""
+        if self.valid_after is not None and now < self.valid_after:
+            return False
+        if self.valid_before is not None and now > self.valid_before:
+            return False
+        return not self.namespaces or any(fnmatchcase(namespace, each) for each in self.namespaces)
+
+
+@dataclass(frozen=True, slots=True)
+class Keyring:
+    """What the folder says. Keys are as `sshsig.canonical_key` gives them."""
+
+    signers: tuple[Signer, ...] = ()
+    revoked_keys: frozenset[str] = frozenset()
+    is_given: bool = False
+    """Whether there is an allowed_signers at all; if not, the keys in manifests are all that is known."""
+
+    def principals(self, key: str, namespace: str, now: datetime) -> tuple[str, ...]:
+        """Whom that key signs for, patterns as they are written; a revoked key signs for nobody."""
+        found = (p for signer in self._signers(key, namespace, now) for p in signer.principals)
+        return tuple(dict.fromkeys(found))
+
+    def allows(self, key: str, principal: str, namespace: str, now: datetime) -> bool:
+        """Whether that key signs for that principal, by name or by a pattern (`agent:east/*`)."""
+        return any(fnmatchcase(principal, each) for each in self.principals(key, namespace, now))
+
+    def allows_controller(self, key: str, now: datetime) -> bool:
+        """Whether commits on the status branch may be signed with it."""
+        return self.allows(key, CONTROLLER, GIT, now)
+
+    def names(self, principal: str) -> bool:
+        """Whether any line, valid now or not, names that principal itself."""
+        return any(principal in signer.principals for signer in self.signers)
+
+    def revoked(self, key: str) -> bool:
+        """Whether that key never counts again, wherever it is listed."""
+        return key in self.revoked_keys
+
+    def _signers(self, key: str, namespace: str, now: datetime) -> Iterator[Signer]:
+        if not self.revoked(key):
+            yield from (s for s in self.signers if s.key == key and s.counts(namespace, now))
+
+
+def read_keyring(folder: Path | None) -> Keyring:
+    """Read the folder now; None: an empty keyring. UserError `BadTrustFolder` names the file and the line."""
+    if folder is None:
+        return Keyring()
+    if not folder.is_dir():
+        raise _bad(f"{folder} is no folder; name the folder that holds {SIGNERS}")
+    listed, revoked = _text(folder / SIGNERS), _text(folder / REVOKED)
+    return Keyring(
+        signers=parse_signers(listed or "", str(folder / SIGNERS)),
+        revoked_keys=parse_revoked(revoked or "", str(folder / REVOKED)),
+        is_given=listed is not None,
+    )
+
+
+class TrustFolder:
+    """The keyring of a folder that may change while we run: read again when a file in it did."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._seen = stamp(folder)
+        self._keyring = read_keyring(folder)
+
+    def keyring(self) -> Keyring:
+        """As the folder says now. Fault `BadTrustFolder` when it cannot be read: then nobody may be judged."""
+        seen = stamp(self._folder)
+        if seen != self._seen:
+            try:
+                self._keyring = read_keyring(self._folder)
+            except UserError as error:
+                raise Fault(str(error), _REASON) from error
+            self._seen = seen
+        return self._keyring
+
+
+def stamp(folder: Path | None) -> tuple[tuple[str, int, int, int], ...]:
+    """What changes whenever a file of the folder does, also where the folder is swapped as a whole."""
+    if folder is None:
+        return ()
+    files = (folder / SIGNERS, folder / REVOKED, *gpg_files(folder))
+    return tuple(found for file in files if (found := _about(file)) is not None)
+
+
+def gpg_files(folder: Path) -> list[Path]:
+    """Exported OpenPGP keys, by name."""
+    return sorted((folder / GPG).glob("*.asc"))
+
+
+def _about(file: Path) -> tuple[str, int, int, int] | None:
+    try:
+        about = file.stat()
+    except OSError:
+        return None
+    return str(file), about.st_ino, about.st_mtime_ns, about.st_size
+
+
+# -- lines -----------------------------------------------------------------------------------------------------
+
+
+def parse_signers(text: str, where: str = SIGNERS) -> tuple[Signer, ...]:
+    """Read allowed_signers: principals, options, key. UserError `BadTrustFolder`."""
+    return tuple(_signer(line, at) for at, line in _lines(text, where))
+
+
+def parse_revoked(text: str, where: str = REVOKED) -> frozenset[str]:
+    """Read revoked_keys: one public key, or `gpg:` and a fingerprint, a line. UserError `BadTrustFolder`."""
+    return frozenset(_key(line, at) for at, line in _lines(text, where))
+
+
+def _lines(text: str, where: str) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip() and not line.lstrip().startswith("#"):
+            yield f"{where}:{number}", line.strip()
+
+
+def _signer(line: str, at: str) -> Signer:
+    named = _QUOTED_OR_WORD.match(line)
+    if named is None:
+        raise _bad(f"{at}: no principal; write `ada@example.com ssh-ed25519 AAAA…`")
+    principals = tuple(named.group().replace('"', "").split(","))
+    for principal in principals:
+        if not _PATTERN.fullmatch(principal):
+            raise _bad(
+                f"{at}: {principal[:80]!r} is no principal; write an address, or a word like `controller`"
+            )
+    rest = line[named.end() :].strip()
+    if _is_key(rest):
+        return Signer(principals, _key(rest, at))
+    options = _QUOTED_OR_WORD.match(rest)
+    if options is None:
+        raise _bad(f"{at}: no key; write the line of its .pub file behind the principal")
+    return _with_options(Signer(principals, _key(rest[options.end() :].strip(), at)), options.group(), at)
+
+
+def _with_options(signer: Signer, text: str, at: str) -> Signer:
+    namespaces, after, before = signer.namespaces, signer.valid_after, signer.valid_before
+    for option in re.split(r',(?=(?:[^"]*"[^"]*")*[^"]*$)', text):
+        match = _OPTION.fullmatch(option)
+        name, value = (match["name"].lower(), match["value"]) if match is not None else ("", "")
+        if name == "namespaces":
+            namespaces = tuple(value.split(","))
+        elif name == "valid-after":
+            after = _instant(value, at)
+        elif name == "valid-before":
+            before = _instant(value, at)
+        else:
+            raise _bad(
+                f"{at}: the option {option[:80]!r} is not known here; use namespaces, valid-after and valid-before, "
+                'each as name="value"; certificates do not count'
+            )
+    if after is not None and before is not None and after >= before:
+        raise _bad(f"{at}: valid-after is not before valid-before; the key would never count")
+    return Signer(signer.principals, signer.key, namespaces, after, before)
+
+
+def _instant(text: str, at: str) -> datetime:
+    match = _INSTANT.fullmatch(text)
+    try:
+        if match is not None:
+            day, minute, second = match[1], match[2] or "0000", match[3] or "00"
+            return datetime.strptime(day + minute + second, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+    except ValueError:
+        pass  # a month of 13: the sentence below says it
+    raise _bad(f"{at}: {text[:40]!r} is no time; write YYYYMMDD or YYYYMMDDHHMM, in UTC")
+
+
+def _is_key(text: str) -> bool:
+    first = text.partition(" ")[0]
+    return first.startswith(("ssh-", "ecdsa-", "sk-", "gpg:"))
+
+
+def _key(text: str, at: str) -> str:
+    words = text.split()
+    key = canonical_key(words[0] if words and words[0].startswith("gpg:") else text)
+    if key is None:
+        raise _bad(
+            f"{at}: {text[:60]!r} is no key that counts here; write the line of a .pub file (ed25519, ECDSA, RSA from "
+            "2048 bits; no certificate), or gpg: and the 40 digits of a fingerprint"
+        )
+    return key
+
+
+def _text(file: Path) -> str | None:
+    """A file's text; None: there is none."""
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(_MOST_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _bad(f"{file} cannot be read: {error.strerror}; check its rights") from error
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _bad(
+            f"{file} is no text; write one key a line (`ssh-keygen -L` lists what a KRL has)"
+        ) from error
+    if len(content) > _MOST_BYTES:
+        raise _bad(f"{file} has more than {_MOST_BYTES} bytes; keep the keys that are in use")
+    return text
+
+
+def _bad(sentence: str) -> UserError:
+    return UserError(f"trust folder: {sentence}", _REASON)

@@ -1,0 +1,164 @@
+"""Who may change what: one table of files and fields, and the question that is asked of it. Pure.
+
+A right is an actor's by the tree *before* the change (`reconciler.trust.authority`); who the actor is was shown by a
+signature or by the forge. A file that does not read is judged by its path alone: it counts for nothing, so all that
+can be done with it is what deleting may do. Files that are no documents are anybody's: they do nothing.
+
+Held by tests/trust/test_policy.py and tests/trust/test_policy_matrix.py; docs/trust.md has the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from reconciler.trust.model import Actor, Denial
+from schemas.base import Document
+from schemas.gpr import GPR
+from schemas.problems import quoted
+from schemas.reading import rule_of
+from schemas.slice import Slice
+
+What = Literal["create", "change", "delete"]
+
+OWNERS_FIELDS = ("members", "description")
+"""What of a slice.yaml its owners may change; all the rest is an admin's: quota, limits, clusters, owners, …"""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one change does to one file, against what was authorised before it."""
+
+    path: str
+    what: What
+    old: Document | None = None  # as authorised before; None: there is none, or it does not read
+    new: Document | None = None  # None: it is gone, or does not read
+    signed_by: str = ""
+    """Of an approval: handle of the admin whose own signature inside of the file checks; empty: nobody's does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table: files, what is done to them, and who may."""
+
+    kind: str
+    path: str
+    what: str
+    who: str
+
+
+TABLE = (
+    Row(
+        "GPR",
+        "slices/<slice>/gprs/<name>.yaml",
+        "create, change, delete",
+        "members and owners of the slice, admins",
+    ),
+    Row("GPR", "", "the field `move`", "admins"),
+    Row(
+        "Slice",
+        "slices/<name>/slice.yaml",
+        "the fields `members` and `description`",
+        "owners of the slice, admins",
+    ),
+    Row("Slice", "", "create, delete, every other field", "admins"),
+    Row(
+        "Approval",
+        "approvals/<slice>/<gpr>/<name>.yaml",
+        "create, change",
+        "the admin whose handle it is; anybody, when that admin's signature is in it",
+    ),
+    Row("Approval", "", "delete", "admins"),
+    Row("WorkspaceRequest", "requests/<name>.yaml", "create, change", "admins; until then it waits for one"),
+    Row("WorkspaceRequest", "", "delete", "who owns the slice that it made, admins"),
+    Row("Project", "project.yaml", "everything", "admins"),
+    Row("Cluster", "clusters/<name>.yaml", "everything", "admins"),
+    Row("GPRTemplate", "templates/<name>.yaml", "everything", "admins"),
+    Row("", "every other file", "everything", "anybody; they do nothing"),
+)
+"""The policy for people; `denial` is the policy itself, and tests hold the two together."""
+
+
+def is_governed(path: str) -> bool:
+    """Whether a file there can do anything, so that somebody has to stand behind its changes."""
+    return rule_of(path) is not None
+
+
+def denial(actor: Actor, change: Change) -> Denial | None:
+    """Why this actor may not make this change; None: they may."""
+    found = rule_of(change.path)
+    if found is None or (actor.is_admin and found[0].kind != "Approval"):
+        return None
+    kind, names = found[0].kind, found[1]
+    match kind:
+        case "GPR":
+            return _of_request(actor, change, names["slice"])
+        case "Slice":
+            return _of_slice(actor, change, names["name"])
+        case "Approval":
+            return _of_approval(actor, change, names["name"])
+        case "WorkspaceRequest":
+            return _of_workspace(actor, change, names["name"])
+    return _refused(change, "NotAnAdmin", actor, "is no admin, and only admins change this file")
+
+
+def _of_request(actor: Actor, change: Change, slice_: str) -> Denial | None:
+    if slice_ not in actor.member_of:
+        why = f"is no member of slice {slice_}; an owner of it adds them to its members first"
+        return _refused(change, "NotAMember", actor, why)
+    if isinstance(change.new, GPR) and change.new.spec.move != _move(change.old):
+        why = "may file and change requests here, but only admins set `move`; leave it as it was"
+        return _refused(change, "MoveIsForAdmins", actor, why)
+    return None
+
+
+def _move(document: Document | None) -> int:
+    return document.spec.move if isinstance(document, GPR) else 0
+
+
+def _of_slice(actor: Actor, change: Change, name: str) -> Denial | None:
+    if name not in actor.owns:
+        why = f"is neither owner of slice {name} nor an admin"
+        return _refused(change, "NotAnOwner", actor, why)
+    if change.what == "change" and isinstance(change.old, Slice) and isinstance(change.new, Slice):
+        fields = _beyond(change.old, change.new)
+        if not fields:
+            return None
+        why = f"owns the slice, but {', '.join(fields)} {'is' if len(fields) == 1 else 'are'} for admins to change"
+    else:
+        why = f"owns the slice, but only admins {change.what} its file or leave it unreadable"
+    return _refused(change, "NotAnAdmin", actor, why)
+
+
+def _beyond(old: Slice, new: Slice) -> list[str]:
+    """Changed fields that are no owner's to change, as the file has them."""
+    before, after = _fields(old), _fields(new)
+    return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+
+
+def _fields(document: Slice) -> Mapping[str, Any]:
+    content = document.model_dump(mode="json", by_alias=True)
+    spec = {f"spec.{name}": value for name, value in content.pop("spec").items() if name not in OWNERS_FIELDS}
+    return {**content, **spec}
+
+
+def _of_approval(actor: Actor, change: Change, name: str) -> Denial | None:
+    if change.what == "delete":
+        return None if actor.is_admin else _refused(change, "NotAnAdmin", actor, "is no admin")
+    if change.signed_by == name or (actor.is_admin and actor.handle == name):
+        return None
+    why = f"is not the admin {name}, and no signature of {name} is in the file; `egs approve` makes one"
+    return _refused(change, "NotTheApprover", actor, why)
+
+
+def _of_workspace(actor: Actor, change: Change, name: str) -> Denial | None:
+    if change.what == "delete" and name in actor.owns:
+        return None
+    return _refused(
+        change, "NeedsAdmin", actor, "asked for a slice, which counts when an admin merges or commits it"
+    )
+
+
+def _refused(change: Change, rule: str, actor: Actor, why: str) -> Denial:
+    return Denial(change.path, rule, f"{quoted(change.path)}: {actor.email} {why}")

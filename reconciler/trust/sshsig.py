@@ -1,0 +1,246 @@
+"""SSH signatures (OpenSSH's PROTOCOL.sshsig): read, checked and made in this process for ed25519.
+
+What is read here was made by strangers: sizes are bounded, every length is checked, nothing may be left over, and
+nothing here raises on hostile text. Other kinds of keys are read and written here, and checked by `ssh-keygen`; see
+`reconciler.trust.verifying`.
+
+Held by tests/trust/test_sshsig.py, against the real `ssh-keygen`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import os
+import re
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_private_key
+
+from schemas.errors import UserError
+
+BEGIN, END = "-----BEGIN SSH SIGNATURE-----", "-----END SSH SIGNATURE-----"
+ED25519 = "ssh-ed25519"
+KEY_TYPES = frozenset(
+    {
+        ED25519, "ssh-rsa", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521",
+        "sk-ssh-ed25519@openssh.com", "sk-ecdsa-sha2-nistp256@openssh.com",
+    }
+)  # fmt: skip
+"""Kinds of keys that count. Certificates do not: they would make whoever signs them an authority of its own."""
+
+LONGEST = 16_384
+"""Characters of a signature; the largest honest one, of an RSA key with 16,384 bits, has a third of that."""
+
+_MAGIC = b"SSHSIG"
+_VERSION = 1
+_LINE = 70  # characters of base64 a line, as ssh-keygen writes them
+_HASHES = {"sha256": hashlib.sha256, "sha512": hashlib.sha512}
+_RSA_ALGORITHMS = frozenset({"rsa-sha2-256", "rsa-sha2-512"})  # its SHA-1 is broken
+_LEAST_RSA_BITS = 2048
+_ED25519_KEY_BYTES = 32
+_FINGERPRINT = re.compile(r"gpg:[0-9A-F]{40}")
+_MOST_KEY_BYTES = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Sshsig:
+    """A signature as it was read; nothing about it is checked but its form."""
+
+    key: str  # the key that claims to have made it, as `canonical_key` gives it
+    namespace: str
+    hash_name: str
+    algorithm: str
+    signature: bytes  # with its algorithm, and what else this kind of key adds, in SSH's own form
+
+    def covers(self, message: bytes) -> bytes:
+        """The bytes that were signed, if it is a signature of that message."""
+        digest = _HASHES[self.hash_name](message).digest()
+        return _MAGIC + _packed(self.namespace.encode(), b"", self.hash_name.encode(), digest)
+
+    def armoured(self) -> str:
+        """The signature as text, in the one form that `ssh-keygen` writes."""
+        blob = _MAGIC + _VERSION.to_bytes(4, "big")
+        blob += _packed(
+            _blob(self.key), self.namespace.encode(), b"", self.hash_name.encode(), self.signature
+        )
+        text = base64.b64encode(blob).decode("ascii")
+        lines = [text[at : at + _LINE] for at in range(0, len(text), _LINE)]
+        return "\n".join([BEGIN, *lines, END, ""])
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateKey:
+    """An ed25519 key that signs; its text shows only the public half."""
+
+    public: str
+    _key: Ed25519PrivateKey = field(repr=False)
+
+    def sign(self, namespace: str, message: bytes) -> str:
+        """The armoured signature of a message, for one purpose."""
+        unsigned = Sshsig(self.public, namespace, "sha512", ED25519, b"")
+        signature = _packed(ED25519.encode(), self._key.sign(unsigned.covers(message)))
+        return Sshsig(self.public, namespace, "sha512", ED25519, signature).armoured()
+
+
+# -- reading signatures ----------------------------------------------------------------------------------------
+
+
+def parse(armoured: str) -> Sshsig | None:
+    """Read a signature; None for whatever is none."""
+    if len(armoured) > LONGEST or not armoured.isascii():
+        return None
+    lines = armoured.rstrip("\n").split("\n")
+    if len(lines) < 3 or lines[0] != BEGIN or lines[-1] != END:
+        return None
+    blob = _decoded("".join(lines[1:-1]))
+    head = _MAGIC + _VERSION.to_bytes(4, "big")
+    if blob is None or not blob.startswith(head):
+        return None
+    fields = _unpacked(blob[len(head) :], 5)
+    return None if fields is None else _sshsig(*fields)
+
+
+def _sshsig(key: bytes, namespace: bytes, reserved: bytes, hash_name: bytes, inner: bytes) -> Sshsig | None:
+    known, algorithm = _key_of_blob(key), _first(inner)
+    if known is None or algorithm is None or reserved:
+        return None
+    found = Sshsig(known, _word(namespace), _word(hash_name), _word(algorithm[0]), inner)
+    kind = known.partition(" ")[0]
+    fits = found.algorithm in _RSA_ALGORITHMS if kind == "ssh-rsa" else found.algorithm == kind
+    return found if fits and found.namespace and found.hash_name in _HASHES else None
+
+
+def is_ed25519_signature(signature: Sshsig, message: bytes) -> bool:
+    """Whether an ed25519 key made that signature of the message; False for any other kind of key."""
+    inner, key = _unpacked(signature.signature, 2), _unpacked(_blob(signature.key), 2)
+    if signature.algorithm != ED25519 or inner is None or key is None:
+        return False
+    try:
+        Ed25519PublicKey.from_public_bytes(key[1]).verify(inner[1], signature.covers(message))
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+# -- keys ------------------------------------------------------------------------------------------------------
+
+
+def canonical_key(line: str) -> str | None:
+    """A public key as `Voucher.key` has it: `type base64` of a .pub file's line, or `gpg:` and a fingerprint.
+
+    None for whatever is no key that may count: certificates, RSA below 2048 bits, a type that its bytes contradict.
+    """
+    if _FINGERPRINT.fullmatch(line):
+        return line
+    words = line.split()
+    blob = _decoded(words[1]) if len(words) >= 2 and words[0] in KEY_TYPES else None
+    key = None if blob is None else _key_of_blob(blob)
+    return key if key is not None and key.startswith(words[0] + " ") else None
+
+
+def _key_of_blob(blob: bytes) -> str | None:
+    count = 0
+    rest: bytes | None = blob
+    fields: list[bytes] = []
+    while rest and count < 5:  # no kind of key has more than four parts
+        part = _first(rest)
+        if part is None:
+            return None
+        fields.append(part[0])
+        rest, count = part[1], count + 1
+    kind = _word(fields[0]) if fields else ""
+    if rest or kind not in KEY_TYPES or not _is_sound(kind, fields):
+        return None
+    return f"{kind} {base64.b64encode(blob).decode('ascii')}"
+
+
+def _is_sound(kind: str, fields: list[bytes]) -> bool:
+    if kind == ED25519:
+        return len(fields) == 2 and len(fields[1]) == _ED25519_KEY_BYTES
+    if kind == "ssh-rsa":
+        return len(fields) == 3 and int.from_bytes(fields[2], "big").bit_length() >= _LEAST_RSA_BITS
+    return len(fields) >= 3
+
+
+def read_private_key(path: Path) -> PrivateKey:
+    """The key in a file that `ssh-keygen -t ed25519` wrote. UserError `BadKey` says what is wrong with it."""
+    try:
+        about = path.stat()
+        with path.open("rb") as opened:
+            content = opened.read(_MOST_KEY_BYTES)
+    except OSError as error:
+        raise _bad(path, f"cannot be read: {error.strerror}; check its path and its rights") from error
+    # A Secret's file belongs to root, and its group is the process's own: then the group may read it.
+    others = 0o077 if about.st_uid == os.getuid() else 0o007
+    if stat.S_IMODE(about.st_mode) & others:
+        raise _bad(path, "may be read by others; `chmod 600` it (of a Secret: `defaultMode: 0400`)")
+    return PrivateKey(*_loaded(path, content))
+
+
+def _loaded(path: Path, content: bytes) -> tuple[str, Ed25519PrivateKey]:
+    try:
+        key = load_ssh_private_key(content, None)
+    except TypeError as error:
+        raise _bad(
+            path, "has a passphrase, and nobody is there to give it; make a key without one"
+        ) from error
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise _bad(
+            path, "is no private OpenSSH key; make one with `ssh-keygen -t ed25519 -N '' -f FILE`"
+        ) from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise _bad(path, "is not an ed25519 key; make one with `ssh-keygen -t ed25519 -N '' -f FILE`")
+    public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
+    return public.decode("ascii"), key
+
+
+def _bad(path: Path, why: str) -> UserError:
+    return UserError(f"the key {path} {why}", "BadKey")
+
+
+# -- bytes -----------------------------------------------------------------------------------------------------
+
+
+def _blob(key: str) -> bytes:
+    return base64.b64decode(key.split(" ")[1])
+
+
+def _decoded(text: str) -> bytes | None:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _word(text: bytes) -> str:
+    """Printable ASCII without blanks; empty for anything else."""
+    word = text.decode("ascii", "replace")
+    return word if word.isascii() and word.isprintable() and " " not in word else ""
+
+
+def _packed(*fields: bytes) -> bytes:
+    return b"".join(len(field).to_bytes(4, "big") + field for field in fields)
+
+
+def _unpacked(data: bytes, count: int) -> list[bytes] | None:
+    """Exactly so many fields and nothing after them."""
+    fields = []
+    for _ in range(count):
+        part = _first(data)
+        if part is None:
+            return None
+        fields.append(part[0])
+        data = part[1]
+    return fields if not data else None
+
+
+def _first(data: bytes) -> tuple[bytes, bytes] | None:
+    """The first field and the rest."""
+    end = 4 + int.from_bytes(data[:4], "big")
+    return (data[4:end], data[end:]) if 4 <= len(data) >= end else None
