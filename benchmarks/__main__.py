@@ -12,6 +12,7 @@ PARTS = (
     "planner",
     "store",
     "growth",
+    "check_pr",
     *(("kubernetes",) if os.environ.get("EGS_TEST_KUBE") else ()),
 )
 """The last one needs a control plane, and is left out where none is named."""

@@ -1,6 +1,6 @@
 """Write what the code knows into the docs, so that a page never says less than its model.
 
-`python docs/generate.py` rewrites what lies between `<!-- fields: Kind -->` (or rules, phases, settings) and
+`python docs/generate.py` rewrites what lies between `<!-- fields: Kind -->` (or rules, policy, phases, settings) and
 `<!-- end -->` in docs/*.md; `--check` only tells which pages are stale and exits 1.
 """
 
@@ -18,6 +18,7 @@ from typing import Any
 from agent import settings as agent_settings
 from reconciler import door as reconciler_door
 from reconciler import settings as reconciler_settings
+from reconciler.trust.policy import TABLE
 from scheduler.lifecycle import diagram
 from schemas import approval, cluster, gpr, project, slice, status, workspace
 from schemas.base import Model
@@ -51,7 +52,9 @@ SETTINGS: dict[str, type[object]] = {
     "door": reconciler_door.DoorSettings,
     "agent": agent_settings.Settings,
 }
-_MARKED = re.compile(r"(<!-- (fields: \w+|settings: \w+|rules|phases) -->\n).*?(<!-- end -->)", re.DOTALL)
+_MARKED = re.compile(
+    r"(<!-- (fields: \w+|settings: \w+|policy|rules|phases) -->\n).*?(<!-- end -->)", re.DOTALL
+)
 _BOUNDS = (
     ("minimum", "≥ {}"),
     ("exclusiveMinimum", "> {}"),
@@ -75,6 +78,15 @@ def rule_table() -> str:
     """Every rule that a document can break."""
     rows = ["| rule | severity | meaning | what to do |", "| --- | --- | --- | --- |"]
     rows += [f"| `{rule.id}` | {rule.severity} | {rule.meaning} | {rule.fix} |" for rule in RULES]
+    return "\n".join(rows) + "\n"
+
+
+def policy_table() -> str:
+    """Who may change what: the rows that the policy is held to."""
+    rows = ["| kind | file | what | who |", "| --- | --- | --- | --- |"]
+    for row in TABLE:
+        path = f"`{row.path}`" if "/" in row.path or row.path.endswith(".yaml") else row.path
+        rows.append(f"| {row.kind} | {path} | {row.what} | {row.who} |")
     return "\n".join(rows) + "\n"
 
 
@@ -166,6 +178,7 @@ def _one_line(text: str) -> str:
 TABLES: dict[str, Callable[[str], str]] = {
     "fields": lambda kind: field_table(MODELS[kind]),
     "settings": lambda name: settings_table(SETTINGS[name]),
+    "policy": lambda _: policy_table(),
     "rules": lambda _: rule_table(),
     "phases": lambda _: phases(),
 }

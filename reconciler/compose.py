@@ -12,14 +12,18 @@ from reconciler.clock import SystemClock
 from reconciler.clusters.open import Ground, open_cluster
 from reconciler.clusters.port import ClusterDriver
 from reconciler.clusters.pull import PullCluster, ReportBranches
+from reconciler.forges.port import Forge
 from reconciler.loop import Reconciler
 from reconciler.pulls.watching import Watcher
+from reconciler.reviews import OneByOne, Reviews
 from reconciler.settings import Settings
 from reconciler.store.believing import Belief
 from reconciler.store.cache import DocumentCache
 from reconciler.store.git import GitStore
+from reconciler.trust.gate import sources_of
 from reconciler.trust.keyring import TrustFolder
 from reconciler.trust.machines import machines_of, own_key, signing
+from reconciler.wording import wording_of
 from schemas.cluster import ClusterSpec
 from schemas.errors import EgsError
 from schemas.reading import READER_VERSION
@@ -87,7 +91,7 @@ def controller(
     """A controller over a real repository, with its state in `settings.state`; see `Reconciler` for the rest.
 
     UserError `BadKey`, `BadTrustFolder`, `KeyMissing` or `KeyNotTrusted` for keys that somebody has to mend first.
-    `wake` is called whenever a cluster changed, from any thread.
+    `wake` is called whenever a cluster or what the forge says of approvals changed, from any thread.
     """
     settings.state.mkdir(parents=True, exist_ok=True)
     key, machines = own_key(settings.trust), machines_of(settings.trust)
@@ -109,7 +113,24 @@ def controller(
         may_lead=may_lead,
         settled=reports.settled,
         machines=machines,
+        sources=sources_of(settings, _forge(settings)),
+        wording=wording_of(settings, store, _reviews(settings, wake)),
     )
+
+
+def _forge(settings: Settings) -> Forge | None:
+    """The forge of these settings, with a connection of its own; None: plain Git."""
+    if settings.forge is None:
+        return None
+    from reconciler.forges.open import open_forge  # who has no forge starts without it
+
+    return open_forge(settings.forge)
+
+
+def _reviews(settings: Settings, wake: Callable[[], None]) -> Reviews | None:
+    """What the forge says of approvals, asked beside the loop and not in it."""
+    forge = _forge(settings)
+    return None if forge is None else Reviews(forge, settings.main_branch, OneByOne(), wake)
 
 
 def watcher(settings: Settings) -> Watcher:
@@ -117,15 +138,10 @@ def watcher(settings: Settings) -> Watcher:
 
     UserError `BadForge`, `BadTrustFolder`, or one of `GitStore`.
     """
-    from reconciler.forges.open import open_forge  # who has no forge starts without it
-
-    assert settings.forge is not None, "there is a forge"
+    forge = _forge(settings)
+    assert forge is not None, "there is a forge"
     settings.state.mkdir(parents=True, exist_ok=True)
-    forge, machines, keys = (
-        open_forge(settings.forge),
-        machines_of(settings.trust),
-        TrustFolder(settings.trust.folder),
-    )
+    machines, keys = machines_of(settings.trust), TrustFolder(settings.trust.folder)
     store = GitStore(settings.repo, settings.state / "pulls.git", credentials=settings.credentials)
     belief = Belief(store, machines.controllers(), store.tips().get(settings.status_branch))
     return Watcher(forge, store, settings, keys.keyring, belief.newest)

@@ -5,11 +5,10 @@ Held by tests/commands/test_plan.py and tests/pulls/test_check.py.
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Protocol
 
-from reconciler.facts import Facts
+from reconciler.facts import Facts, Wanted
 from scheduler.causes import BUDGET
 from scheduler.compare import Comparison, Effect, compared
 from scheduler.snapshot import Snapshot
@@ -20,6 +19,10 @@ class Side(Protocol):
     """One state of the documents, as the controller would see it."""
 
     @property
+    def wanted(self) -> Wanted:
+        """The documents in force."""
+
+    @property
     def facts(self) -> Facts:
         """Every request as it would stand."""
 
@@ -28,14 +31,11 @@ class Side(Protocol):
         """The planner's world."""
 
 
-def effects(base: Side, head: Side, barred: AbstractSet[str], budget: int = BUDGET) -> Comparison:
-    """What `compare` says of who is planned, and a word for who is not planned any more, or not yet.
-
-    `barred` are requests that nobody plans at the head: their files are refused, or break their slice's limits.
-    """
-    planned = compared(base.snapshot, head.snapshot, budget)
+def effects(base: Side, head: Side, budget: int = BUDGET) -> Comparison:
+    """What `compare` says of who is planned, and a word for who is not planned any more, or not yet."""
+    planned, out = compared(base.snapshot, head.snapshot, budget), barred(head)
     found = {effect.key: effect for effect in planned.effects}
-    for key in sorted(barred - found.keys()):
+    for key in sorted(out - barred(base) - found.keys()):
         if key not in base.facts.requests:
             found[key] = Effect(key, "refused", None, None)
     for key, status in head.facts.requests.items():
@@ -44,11 +44,21 @@ def effects(base: Side, head: Side, barred: AbstractSet[str], budget: int = BUDG
     # Gone from the plan is not gone: a file that is refused now, or waits for an admin, still lies there.
     told = tuple(
         replace(effect, change="refused", cause=_why_unplanned(base, head, key))
-        if effect.change == "gone" and (key in barred or _waits(head, key))
+        if effect.change == "gone" and (key in out or _waits(head, key))
         else effect
         for key, effect in found.items()
     )
     return replace(planned, effects=told)
+
+
+def barred(side: Side) -> frozenset[str]:
+    """Requests that nobody plans: their files are refused and they are on no record, or they break hard limits."""
+    requests = side.facts.requests
+    unread = {key for key, filed in side.wanted.filed.items() if filed.spec is None and key not in requests}
+    outside = {
+        key for key, s in requests.items() if s.phase is Phase.QUEUED and key not in side.snapshot.requests
+    }
+    return frozenset(unread | outside)
 
 
 def _waits(side: Side, key: str) -> bool:

@@ -267,7 +267,8 @@ def adopt(fleet: Fleet, trust: TrustOptions, forge: ForgeOptions) -> None:
 def main() -> None:
     """The console script `egs-reconciler`: exit 1 when the answer is no, 2 for wrong use, 3 for what broke."""
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format=LOG.format(""))
-    logging.getLogger("apscheduler").setLevel(logging.WARNING)  # it tells of every wake-up
+    for talkative in ("apscheduler", "httpx"):  # they tell of every wake-up and every call
+        logging.getLogger(talkative).setLevel(logging.WARNING)
     try:
         app()
     except EgsError as error:

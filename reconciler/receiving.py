@@ -16,14 +16,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
 from reconciler.desired import Desired
 from reconciler.pulls.merging import Merged
-from reconciler.pulls.reading import Documents, Known, introduced, keys_of
+from reconciler.pulls.reading import Documents, Known, introduced, keys_of, touches_many
+from reconciler.pulls.standing import over_at
 from reconciler.reports import FILE, SIGNATURE
 from reconciler.status import UNREADABLE, facts_of, record_from, request_path, request_status
 from reconciler.store.believing import Believes
@@ -162,7 +163,10 @@ class Receiver:
 
     def _problems(self, merge: Merged) -> list[Problem]:
         status = self.store.tips().get(STATUS)
-        documents = Documents(self.store, merge, Known(since=()))
+        over: Collection[str] = ()
+        if status is not None and touches_many(merge.changes):
+            over = over_at(self.store, status)
+        documents = Documents(self.store, merge, Known(since=(), over=over))
         before, base = documents.desired.problems, documents.desired.repository.copy()
         documents.merge()
         found = introduced(before, documents.desired.problems, merge)

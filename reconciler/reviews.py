@@ -12,6 +12,8 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from queue import SimpleQueue
+from threading import Thread
 
 from reconciler.forges.evidence import approving
 from reconciler.forges.port import Forge, Pull, Review
@@ -48,11 +50,34 @@ def at_once(work: Callable[[], None]) -> None:
     work()
 
 
+class OneByOne:
+    """Does work in a thread of its own, in the order of its coming."""
+
+    def __init__(self) -> None:
+        self._todo: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        Thread(target=self._turn, name="reviews", daemon=True).start()
+
+    def __call__(self, work: Callable[[], None]) -> None:
+        """Soon."""
+        self._todo.put(work)
+
+    def _turn(self) -> None:
+        while True:
+            work = self._todo.get()
+            try:
+                work()
+            except Exception:  # whatever it is, the next piece has its turn
+                log.exception("forge not asked")
+
+
 class Reviews:
     """One forge's answers. `of` has one caller; answers may come in from another thread."""
 
-    def __init__(self, forge: Forge, branch: str, run: Run = at_once) -> None:
-        self._forge, self._branch, self._run = forge, branch, run
+    def __init__(
+        self, forge: Forge, branch: str, run: Run = at_once, told: Callable[[], None] = lambda: None
+    ) -> None:
+        """`told` is called whenever an answer is another one, in the thread that brought it."""
+        self._forge, self._branch, self._run, self._told = forge, branch, run, told
         self._asked: dict[Question, datetime] = {}
         self._under_way: set[Question] = set()
         self._answers: dict[Question, _Answer] = {}
@@ -82,7 +107,10 @@ class Reviews:
             self._silent_until = now + ASKED_AGAIN
             log.warning("forge did not tell who approved reason=%s message=%s", fault.reason, fault)
         else:
+            last = self._answers.get(question)
             self._answers[question] = _Answer(found, now)
+            if last is None or last.approvals != found:
+                self._told()
         finally:
             self._under_way.discard(question)
 

@@ -33,8 +33,8 @@ class Metadata(Model):
         dict[str, str],
         Field(
             max_length=32,
-            description="Free words of your own; `egs.dev/origin` and `egs.dev/generation` alone mean something: "
-            "they name the object of a cluster that a file was made from.",
+            description="Free words of your own; `egs.dev/origin`, `egs.dev/generation` and `egs.dev/author` alone "
+            "mean something: they name the object of a cluster that a file was made from, and who asked for it.",
         ),
     ] = Field(default_factory=dict)
 

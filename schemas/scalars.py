@@ -28,17 +28,18 @@ _FLOAT = re.compile(r"[-+]?((0|[1-9][0-9]*)?[.][0-9]+|(0|[1-9][0-9]*)[.])")
 _DATE_TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})"
 )
-_DIGITS = r"[0-9][0-9_]*"
+# Possessive (`*+`): what was taken is never given back, or sixty thousand digits and a letter would take minutes.
+_DIGITS = r"[0-9][0-9_]*+"
 _AMBIGUOUS = tuple(
     (re.compile(pattern, re.IGNORECASE), meaning)
     for pattern, meaning in (
         (r"[-+]?0[0-9]+([.][0-9]*)?", "an octal number to some readers"),
         (r"[-+]?0x[0-9a-f_]+|[-+]?0o[0-7_]+|[-+]?0b[01_]+", "a number of another base to some readers"),
         (
-            rf"(?=.*_)([-+]?{_DIGITS}([.][0-9_]*)?|[-+]?[.][0-9_]*[0-9][0-9_]*)",
+            rf"(?=.*_)([-+]?{_DIGITS}([.][0-9_]*)?|[-+]?[.](?=_*[0-9])[0-9_]++)",
             "a number to readers that skip '_'",
         ),
-        (rf"[-+]?({_DIGITS}[.]?[0-9_]*|[.][0-9_]+)e[-+]?[0-9]+", "a number to some readers"),
+        (rf"[-+]?({_DIGITS}([.][0-9_]*+)?|[.][0-9_]++)e[-+]?[0-9]+", "a number to some readers"),
         (rf"[-+]?{_DIGITS}(:[0-9_]+)+([.][0-9_]*)?", "a number to the base of 60 to some readers"),
         (r"[-+]?[.]inf|[.]nan", "no number that can be computed with"),
         (r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}", "a date to some readers"),

@@ -155,15 +155,13 @@ def _close(event: Any) -> None:
 def _walk(get: Callable[[], Any], escapes: bool, marks: bool) -> tuple[Any, int]:  # noqa: C901 - one table of events
     """The value of the events up to the document's end, and how many values it holds.
 
-    `escapes` and `marks` say whether the text could hold any escape, and any tag or anchor.
-    Each microsecond here is paid for every value of a repository; hence one loop over local names, the
-    commonest event first, and no calls on the usual way.
+    `escapes` and `marks` say whether the text could hold any escape, and any tag or anchor. Each microsecond here
+    is paid for every value of a repository: one loop over local names, the commonest event first, hardly a call.
     """
-    known, stack, nodes = _known, list[Any](), 0
     top: list[Any] = []
+    known, stack, nodes, in_mapping = _known, list[Any](), 0, False
     into: Any = top
     key: str | None = None
-    in_mapping = False
     event: Any = None
     try:
         while True:

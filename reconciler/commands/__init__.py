@@ -1,8 +1,8 @@
 """The commands over a repository: what people ask of it and change in it.
 
 Found by `egs` through the entry-point group `egs.commands`. Modules named after a group (`asking`, `showing`,
-`requesting`, `sharing`, `proposals`, `changing`, `watching`, `entering`, `installing`) hold the command lines alone; the
-work behind each is imported when it runs.
+`requesting`, `sharing`, `proposals`, `changing`, `watching`, `entering`, `installing`) hold the command lines alone;
+the work behind each is imported when it runs.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ def register(app: typer.Typer) -> None:
         changing,
         entering,
         installing,
+        proposals,
         requesting,
         sharing,
         showing,
@@ -31,6 +32,7 @@ def register(app: typer.Typer) -> None:
     watching.register(app)
     requesting.register(app)
     sharing.register(app)
+    proposals.register(app)
     changing.register(app)
     entering.register(app)
     installing.register(app)

@@ -22,6 +22,20 @@ from reconciler.commands.options import (
 )
 from reconciler.commands.output import Form
 
+Shapes = Annotated[
+    list[str] | None,
+    typer.Option(metavar="X", help="GPU shape; may be repeated, in order of preference.", show_default="any"),
+]
+Kubeconfigs = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        envvar="EGS_KUBECONFIGS",
+        help="Folder with the kubeconfigs that Cluster manifests name.",
+        show_default=False,
+    ),
+]
+
 
 def register(app: typer.Typer) -> None:
     """Add them to the app."""
@@ -166,12 +180,7 @@ def wait(  # noqa: PLR0913 - each is an option of the command
     gpus_per_node: Annotated[
         int, typer.Option("--gpus-per-node", min=1, metavar="G", help="GPUs each node has at least.")
     ] = 1,
-    shape: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="X", help="GPU shape; may be repeated, in order of preference.", show_default="any"
-        ),
-    ] = None,
+    shape: Shapes = None,
     memory: Annotated[
         int | None, typer.Option(min=1, metavar="GB", help="Memory each GPU has at least.")
     ] = None,
@@ -230,15 +239,7 @@ def diff(  # noqa: PLR0913 - each is an option of the command
         list[str] | None,
         typer.Option(metavar="C", help="Only this cluster; may be repeated.", show_default=False),
     ] = None,
-    kubeconfigs: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            envvar="EGS_KUBECONFIGS",
-            help="Folder with the kubeconfigs that Cluster manifests name.",
-            show_default=False,
-        ),
-    ] = None,
+    kubeconfigs: Kubeconfigs = None,
     kubeconfig: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Your own kubeconfig of the one cluster.", show_default=False),

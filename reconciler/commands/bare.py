@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Self
 
 from reconciler.branch import Loaded, StatusBranch
+from reconciler.commands.believing import believed
 from reconciler.commands.errors import NotAllowed, WrongUse
 from reconciler.commands.output import note, working
 from reconciler.commands.signatures import must_sign, person_signs
@@ -48,6 +49,9 @@ class Bare:
         self.address = address
         self._folder = folder
         self._tips: Mapping[str, str] | None = None
+        settings = Settings(repo="", state=Path(), status_branch=STATUS)
+        self._status = StatusBranch(store, settings, "reader", believed().controllers())
+        self._told = ""
 
     @classmethod
     @contextlib.contextmanager
@@ -100,15 +104,18 @@ class Bare:
 
     def status(self) -> tuple[GitStore, str] | None:
         """See `source.Source.status`."""
-        tip = self._fetched().get(STATUS)
-        return None if tip is None else (self.store, tip)
+        self._fetched()
+        counts = self._status.counting()
+        complaint = self._status.complaint() or ""
+        if complaint and complaint != self._told:
+            what = "it is shown as it was last signed" if counts is not None else "nothing of it counts"
+            note(f"branch {STATUS}: {complaint}; {what}")
+        self._told = complaint
+        return None if counts is None else (self.store, counts)
 
     def loaded(self, now: datetime) -> Loaded | None:
         """See `source.Source.loaded`."""
-        if self.status() is None:
-            return None
-        settings = Settings(repo="", state=Path(), status_branch=STATUS)
-        return StatusBranch(self.store, settings, "reader").read(now)
+        return None if self.status() is None else self._status.read(now)
 
     def author(self, given: str | None) -> Person:
         """See `source.Source.author`."""

@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from reconciler.clock import SystemClock
+from reconciler.commands.believing import believed, trust_folder
 from reconciler.commands.errors import WrongUse
 from reconciler.commands.source import MAIN, STATUS, is_bare
 from reconciler.commands.typed import time
@@ -18,9 +19,12 @@ from reconciler.pulls.check import PullCheck
 from reconciler.pulls.checking import Asked, checked
 from reconciler.pulls.event import Event, event_of
 from reconciler.store.address import is_remote
+from reconciler.store.believing import Belief
 from reconciler.store.local import LocalStore
 from reconciler.store.port import Store
+from reconciler.trust.keyring import read_keyring
 from reconciler.trust.model import Voucher
+from reconciler.trust.verifying import SystemVerifier
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,16 @@ def show_check(repo: str | None, now: str | None, refs: Refs, author: str | None
     """The command; gives the exit code: 1 when it cannot be merged as it is."""
     with opened(repo, refs) as found:
         vouchers, shown = acting(author, found.event)
-        asked = Asked(found.base, found.head, found.status, {"": vouchers} if vouchers else {}, shown)
+        folder = trust_folder()
+        asked = Asked(
+            found.base,
+            found.head,
+            found.status,
+            {"": vouchers} if vouchers else {},
+            shown,
+            read_keyring(folder),
+            SystemVerifier(folder),
+        )
         check = checked(found.store, asked, _clock(now, found))
     sys.stdout.write(rendered(check, form))
     return 1 if check.verdict == "refused" else 0
@@ -98,7 +111,8 @@ def opened(repo: str | None, refs: Refs) -> Iterator[Opened]:
     store = LocalStore(_git_dir(Path.cwd() if given is None else Path(given).expanduser()))
     try:
         base, head = _base(store, refs.base, event), _head(store, refs.head, event)
-        yield Opened(store, base, head, store.tips().get(STATUS), event)
+        belief = Belief(store, believed().controllers())
+        yield Opened(store, base, head, belief.newest(store.tips().get(STATUS)), event)
     finally:
         store.close()
 

@@ -196,7 +196,7 @@ def _with_move(source: Source, base: str, path: str, number: int) -> bytes:
 
 def _effects(source: Source, done: Submitted) -> tuple[Effect, ...]:
     head = state_at(source, done.before.now, done.commit)
-    return effects(done.before, head, frozenset()).effects
+    return effects(done.before, head).effects
 
 
 def _told(source: Source, done: Submitted, key: str, target: Target) -> str:

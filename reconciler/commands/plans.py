@@ -55,8 +55,7 @@ def planned(source: Source, now: datetime, ref: str | None, against: str | None)
     if against is None:
         return Planned(state, head)
     base = read_state(source, now, against)
-    barred = {refusal.key for refusal in head.refused}
-    return Planned(state, head, effects(base, state, barred).effects)
+    return Planned(state, head, effects(base, state).effects)
 
 
 def _unread(source: Source, state: State, ref: str | None) -> Iterable[Refusal]:

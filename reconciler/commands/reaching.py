@@ -15,6 +15,7 @@ from reconciler.clusters.kubernetes.driver import Home, KubernetesCluster
 from reconciler.clusters.open import Ground, open_cluster
 from reconciler.clusters.port import ClusterDriver
 from reconciler.clusters.pull import PATTERN, PullCluster, ReportBranches
+from reconciler.commands.believing import believed
 from reconciler.commands.errors import NotAllowed
 from reconciler.commands.source import Source
 from schemas.cluster import Access, ClusterSpec
@@ -53,7 +54,7 @@ class Reach:
             door = kubeconfig.opened(str(self._ways.kubeconfig), self._ways.context)
             return KubernetesCluster(name, spec, kubeconfig.connected(door, name), self._ways.home)
         if access.pull:
-            return PullCluster(name, spec, partial(self._branches(name).read, name))
+            return PullCluster(name, spec, partial(self._branches(name).read, name, spec))
         if spec.driver == "embedded":
             return open_cluster(name, spec, Ground(self._copied(name)))
         folder = None if self._ways.kubeconfigs is None else self._ways.kubeconfigs.expanduser()
@@ -73,7 +74,7 @@ class Reach:
             if status is None:
                 raise NotAllowed(f"cluster {name} reports to the repository, and here is no status", MISSING)
             status[0].fetch([PATTERN])
-            self._reports = ReportBranches(status[0])
+            self._reports = ReportBranches(status[0], believed())
         return self._reports
 
     def _copied(self, name: str) -> Path:

@@ -62,7 +62,7 @@ def state_at(source: Source, now: datetime, commit: str) -> State:
     if loaded is not None:
         desired.restore(loaded.accepted)
     with working("Reading"):
-        desired.update(commit)
+        desired.update(commit, None if loaded is None or source.is_folder else loaded.facts.trust)
     before = Facts(now) if loaded is None else loaded.facts
     wanted = with_readers_words(desired.wanted(before), before)
     facts = preview(before, wanted, now, EPOCH if loaded is None else None)

@@ -12,6 +12,7 @@ from reconciler.clusters.kubernetes.admission import SERVICE
 from reconciler.clusters.kubernetes.names import MANAGED_BY, MANAGER
 from reconciler.clusters.kubernetes.rbac import ADMISSION_RULES, DOOR_RULES, RULES, Rule
 from reconciler.deploying import rights
+from reconciler.deploying.keys import keyed, signing, with_forge
 from reconciler.deploying.kinds import KINDS
 from reconciler.deploying.naming import APP, INSTANCE, PART_OF, Place, about, picked
 from reconciler.deploying.pods import HTTP, HTTPS, SECRETS, Program, daemon_set, deployment
@@ -64,8 +65,9 @@ def _controller(values: Values, place: Place) -> Iterator[Json]:
     if given.hook_secrets:
         mounts["hooks"] = given.hook_secrets
         args += ["--hook-secrets", f"{SECRETS}/hooks/secrets"]
-    run = Program("egs-reconciler", ("run", *args), mounts, (_port("http", HTTP),), _PROBES)
-    yield deployment(place, part, given.replicas, run, values, given)
+    run = Program("egs-reconciler", ("run", *args), mounts, ports=(_port("http", HTTP),), probes=_PROBES)
+    run = keyed(run, values, given.signing_key)
+    yield deployment(place, part, given.replicas, with_forge(run, values), values, given)
 
 
 def _apply(values: Values, place: Place) -> Iterator[Json]:
@@ -75,8 +77,10 @@ def _apply(values: Values, place: Place) -> Iterator[Json]:
     yield _service(place, part, {"name": "http", "port": HTTP, "targetPort": "http"})
     yield from _budget(place, part, given.replicas)
     args = ("--listen", f":{HTTP}", "--elect", f"{place.namespace}/{place.named(part)}")
-    run = Program("egs-reconciler", ("apply", *_one(values), *args), {}, (_port("http", HTTP),), _PROBES)
-    yield deployment(place, part, given.replicas, run, values, given)
+    run = Program(
+        "egs-reconciler", ("apply", *_one(values), *args), ports=(_port("http", HTTP),), probes=_PROBES
+    )
+    yield deployment(place, part, given.replicas, keyed(run, values, given.signing_key), values, given)
 
 
 def _door(values: Values, place: Place) -> Iterator[Json]:
@@ -84,6 +88,7 @@ def _door(values: Values, place: Place) -> Iterator[Json]:
     yield from _who(place, "door", DOOR_RULES)
     yield from _walls(values, place, "door")
     run = Program("egs-reconciler", ("door", *_one(values), "--via", values.door.via))
+    run = keyed(run, values, values.door.signing_key)
     yield deployment(place, "door", 1, run, values, values.door)
 
 
@@ -96,9 +101,8 @@ def _admission(values: Values, place: Place) -> Iterator[Json]:
     yield service | {"metadata": service["metadata"] | {"name": SERVICE}}
     yield from _budget(place, part, given.replicas)
     ready = {"readinessProbe": {"tcpSocket": {"port": "https"}, "periodSeconds": 5}}
-    run = Program(
-        "egs-reconciler", ("admission", "--listen", f":{HTTPS}"), {}, (_port("https", HTTPS),), ready
-    )
+    args = ("admission", "--listen", f":{HTTPS}")
+    run = Program("egs-reconciler", args, ports=(_port("https", HTTPS),), probes=ready)
     yield deployment(place, part, given.replicas, run, values, given)
 
 
@@ -112,7 +116,8 @@ def _agents(values: Values, place: Place) -> Iterator[Json]:
         {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"},
     )
     args = ("run", *_one(values), "--interval", str(values.agents.interval))
-    yield daemon_set(place, "agents", Program("egs-agent", args, env=env), values)
+    run = signing(Program("egs-agent", args, env=env), values.agents.signing_key)
+    yield daemon_set(place, "agents", run, values)
 
 
 PARTS = {

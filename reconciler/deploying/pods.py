@@ -37,6 +37,10 @@ class Program:
     command: str
     args: tuple[str, ...]
     mounts: Mapping[str, str] = field(default_factory=dict)  # Secret by the name of its folder
+    folders: Mapping[str, Json] = field(
+        default_factory=dict
+    )  # what else is mounted, by the name of its folder
+    variables: Mapping[str, str] = field(default_factory=dict)
     ports: tuple[Json, ...] = ()
     probes: Mapping[str, Json] = field(default_factory=dict)
     env: tuple[Json, ...] = ()
@@ -86,6 +90,7 @@ def daemon_set(place: Place, part: str, run: Program, values: Values) -> Json:
 def pod(place: Place, part: str, run: Program, values: Values, pods: Pods) -> Json:
     """A pod's spec."""
     secrets = ({"git": values.git.secret} if values.git.secret else {}) | dict(run.mounts)
+    folders = {name: _secret(secret) for name, secret in secrets.items()} | dict(run.folders)
     spec: Json = {
         "serviceAccountName": place.named(part),
         "automountServiceAccountToken": part != "agents",
@@ -96,11 +101,11 @@ def pod(place: Place, part: str, run: Program, values: Values, pods: Pods) -> Js
             "fsGroup": USER,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "containers": [container(place, part, run, values, pods, sorted(secrets))],
+        "containers": [container(place, part, run, values, pods, sorted(folders))],
         "volumes": [
             {"name": "state", "emptyDir": {}},
             {"name": "tmp", "emptyDir": {}},
-            *(_secret(name, secret) for name, secret in sorted(secrets.items())),
+            *({"name": name, **source} for name, source in sorted(folders.items())),
         ],
     }
     if values.image.pull_secrets:
@@ -117,7 +122,7 @@ def pod(place: Place, part: str, run: Program, values: Values, pods: Pods) -> Js
 
 
 def container(
-    place: Place, part: str, run: Program, values: Values, pods: Pods, secrets: Sequence[str]
+    place: Place, part: str, run: Program, values: Values, pods: Pods, folders: Sequence[str]
 ) -> Json:
     """The one container."""
     found: Json = {
@@ -136,7 +141,7 @@ def container(
         "volumeMounts": [
             {"name": "state", "mountPath": STATE},
             {"name": "tmp", "mountPath": SCRATCH},
-            *({"name": name, "mountPath": f"{SECRETS}/{name}", "readOnly": True} for name in secrets),
+            *({"name": name, "mountPath": f"{SECRETS}/{name}", "readOnly": True} for name in folders),
         ],
         **run.probes,
     }
@@ -159,13 +164,13 @@ def _environment(run: Program, values: Values) -> list[Json]:
         own["EGS_GIT_CREDENTIALS"] = f"{SECRETS}/git"
     if values.project:
         own["EGS_PROJECT"] = values.project
-    given = own | dict(values.env)
+    given = own | dict(run.variables) | dict(values.env)
     return [{"name": name, "value": given[name]} for name in sorted(given)] + list(run.env)
 
 
-def _secret(name: str, secret: str) -> Json:
+def _secret(secret: str) -> Json:
     # With the pod's group it may be read by that group alone; ssh refuses a key that others may read.
-    return {"name": name, "secret": {"secretName": secret, "defaultMode": READ_ONLY}}
+    return {"secret": {"secretName": secret, "defaultMode": READ_ONLY}}
 
 
 def _resources(given: Resources) -> Json:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
+from reconciler.trust.model import Level
 from schemas.base import Model
 from schemas.errors import UserError
 from schemas.units import Name
@@ -46,6 +47,43 @@ class Git(Model):
     secret: Annotated[
         Secret, Field(description="Secret with username, password, ssh-privatekey, known_hosts, ca.crt.")
     ] = ""
+
+
+class Trust(Model):
+    """Whose word counts; see docs/security.md."""
+
+    level: Annotated[
+        Level, Field(description="What has to be shown of a change on main: none, signature, forge or both.")
+    ] = "none"
+    signers: Annotated[
+        Secret, Field(description="ConfigMap with allowed_signers and, if you like, revoked_keys.")
+    ] = ""
+    open_pgp: Annotated[
+        tuple[Annotated[str, Field(pattern=r"^[-._a-zA-Z0-9]{1,200}\.asc$")], ...],
+        Field(description="Keys of that ConfigMap that hold exported OpenPGP keys, as ada.asc."),
+    ] = ()
+
+
+class Forge(Model):
+    """Which forge has the repository, and what opens its API; for the controller."""
+
+    kind: Annotated[
+        Literal["", "github", "gitlab", "gitea"],
+        Field(description="Empty: as the repository's address tells."),
+    ] = ""
+    api: Annotated[str, Field(description="URL of its API; empty: where that forge has it.")] = ""
+    repository: Annotated[str, Field(description="OWNER/NAME; empty: as the repository's address tells.")] = (
+        ""
+    )
+    secret: Annotated[Secret, Field(description="Secret with a key `token`; empty: none.")] = ""
+
+
+SigningKey = Annotated[
+    Secret,
+    Field(
+        description="Secret with a key `ssh-privatekey`: the ed25519 key with which it signs; empty: none."
+    ),
+]
 
 
 class Limits(Model):
@@ -104,12 +142,14 @@ class Controller(Pods):
         Secret, Field(description="Secret with a key `secrets`: those of webhooks, one a line; empty: off.")
     ] = ""
     poll: Annotated[Seconds, Field(description="Seconds between two looks at the repository.")] = 30
+    signing_key: SigningKey = ""
 
 
 class Apply(Pods):
     """The apply half in pull mode; runs where `role` is cluster."""
 
     replicas: Annotated[Replicas, Field(description="One is active, by Lease; the others wait.")] = 1
+    signing_key: SigningKey = ""
 
 
 class Door(Pods):
@@ -119,6 +159,7 @@ class Door(Pods):
     via: Annotated[
         Literal["branch", "commit"], Field(description="Branches for people to merge, or commits on main.")
     ] = "branch"
+    signing_key: SigningKey = ""
 
 
 class Admission(Pods):
@@ -136,6 +177,7 @@ class Agents(Pods):
         requests=Limits(cpu="50m", memory="128Mi"), limits=Limits(memory="512Mi")
     )
     interval: Annotated[Seconds, Field(description="Seconds between two readings.")] = 10
+    signing_key: SigningKey = ""
     runtime_class: Annotated[
         str, Field(description="RuntimeClass that gives a pod NVIDIA's library; empty: the node's default.")
     ] = "nvidia"
@@ -186,6 +228,8 @@ class Values(Model):
     ] = ""
     image: Annotated[Image, Field(description="What runs.")] = Image()
     git: Annotated[Git, Field(description="What opens the repository.")] = Git()
+    trust: Annotated[Trust, Field(description="Whose word counts.")] = Trust()
+    forge: Annotated[Forge, Field(description="Which forge has the repository.")] = Forge()
     env: Annotated[dict[str, str], Field(description="Further variables, as HTTPS_PROXY.")] = Field(
         default_factory=dict
     )
@@ -233,4 +277,19 @@ def missing(values: Values) -> list[str]:
         found.append(f"cluster is empty; {parts[0]} needs the name of this cluster's document")
     if parts and len(values.repositories) > 1:
         found.append(f"repositories has more than one; {parts[0]} serves one")
-    return found
+    return found + _without_keys(values)
+
+
+def _without_keys(values: Values) -> list[str]:
+    """Where words are checked, every part that speaks needs a key, or nobody believes it."""
+    level = values.trust.level
+    if level == "none":
+        return []
+    parts = ["controller" if values.role == "controller" else "apply"]
+    parts += [name for name in ("door", "agents") if getattr(values, name).enabled]
+    found = [] if values.trust.signers else [f"trust.signers is empty; level {level} needs allowed_signers"]
+    return found + [
+        f"{part}.signingKey is empty; level {level} needs the key that {part} signs with"
+        for part in parts
+        if not getattr(values, part).signing_key
+    ]

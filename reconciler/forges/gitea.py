@@ -88,7 +88,8 @@ class Gitea:
             return None  # the fork is gone, and who pushed to it with it
         owner, _, name = repository.text("full_name").partition("/")
         where = f"/repos/{quoted(owner)}/{quoted(name)}"
-        for row, push in self._feed(where, head.text("ref")):
+        # `ref` is none any more when the branch was deleted after the merge.
+        for row, push in self._feed(where, head.text("label").rpartition(":")[2]):
             if head.oid("sha") in (push.get("head"), *_listed(push)):
                 return _account(row.maybe_row("act_user"))
         return None

@@ -26,8 +26,16 @@ from reconciler.forges.port import RateLimited
 from reconciler.forges.reading import Json, Row, plain
 from schemas.errors import Fault, UserError
 
-TIMEOUT_S = 15.0
+TIMEOUT = httpx.Timeout(10.0, connect=4.0)
 """For each step of a call: to connect, to be answered, between two pieces of an answer."""
+SLOW_S = 1.0
+"""A call that fails after more than this counts as one that was not answered in time."""
+FIRST_SILENCE = timedelta(seconds=30)
+"""How long a forge that did not answer in time is not asked; doubled each time, up to `LONGEST_SILENCE`.
+
+Whoever asks it in a loop loses one call's time now and then, not all of their own.
+"""
+LONGEST_SILENCE = timedelta(minutes=5)
 MOST_TIME_S = 60.0
 """For one answer in all."""
 MOST_ANSWER = 8 << 20
@@ -72,13 +80,15 @@ class Api:
     _client: httpx.Client = field(init=False)
     _kept: OrderedDict[str, tuple[str, Json, str]] = field(default_factory=OrderedDict)
     _paused: datetime | None = None
+    _silent: datetime | None = None  # until then
+    _silence: timedelta = FIRST_SILENCE
 
     def __post_init__(self) -> None:
         url = _checked(self.base)
         self.base = str(url).rstrip("/")
         # A proxy of the environment is for the world outside.
         outside = not _is_loopback(url.host)
-        self._client = httpx.Client(timeout=TIMEOUT_S, follow_redirects=False, trust_env=outside)
+        self._client = httpx.Client(timeout=TIMEOUT, follow_redirects=False, trust_env=outside)
 
     def get(self, path: str, params: Params | None = None) -> Json | None:
         """What is there; None: nothing is (404). Conditional where the forge gives ETags."""
@@ -196,11 +206,16 @@ class Api:
         sent = {**_HEADERS, **headers, **self._authorisation()}
         if body is not None:
             sent["Content-Type"] = "application/json"
+        begun_s = monotonic_s()
         try:
             with self._client.stream(method, url, headers=sent, content=body) as answer:
                 reply = Reply(answer.status_code, answer.headers, self._read(answer))
         except httpx.HTTPError as error:
+            # Names that nobody resolves take their time too.
+            if isinstance(error, httpx.TimeoutException) or monotonic_s() - begun_s > SLOW_S:
+                self._fall_silent()
             raise self._unreachable(type(error).__name__) from error
+        self._silence = FIRST_SILENCE
         self._note_limits(reply)
         return reply
 
@@ -215,6 +230,7 @@ class Api:
                     f"the forge {self._host} answers with more than {MOST_ANSWER} bytes", "ForgeRefused"
                 )
             if monotonic_s() > late:
+                self._fall_silent()
                 raise self._unreachable("too slow")
         return bytes(body)
 
@@ -223,7 +239,15 @@ class Api:
             f"the forge {self._host} cannot be reached ({why}); it is asked again later", "ForgeUnreachable"
         )
 
+    def _fall_silent(self) -> None:
+        self._silent = self.clock.now() + self._silence
+        self._silence = min(LONGEST_SILENCE, self._silence * 2)
+
     def _rest(self) -> None:
+        if self._silent is not None and self.clock.now() < self._silent:
+            raise self._unreachable(
+                f"it did not answer in time, and is left alone until {self._silent:%H:%M:%SZ}"
+            )
         if self._paused is not None and self.clock.now() < self._paused:
             raise self._limited(self._paused)
 

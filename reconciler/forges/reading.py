@@ -17,8 +17,6 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 
 _OID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 MOST_ID = 2**63
-LONGEST_LOGIN = 255
-_NOT_PLAIN = re.compile(r"[^\x20-\x7e\xa0-\u024f]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +114,7 @@ class Row:
 
 def plain(text: str, most: int) -> str:
     """A text of strangers in one line, cut off at `most` characters and without what a terminal might act on."""
-    clean = _NOT_PLAIN.sub(" ", text).strip()
+    clean = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
     return clean if len(clean) <= most else clean[: most - 1] + "…"
 
 

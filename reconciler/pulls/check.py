@@ -30,14 +30,14 @@ from scheduler.snapshot import PoolKey, Request
 from schemas.gpr import RequestSpec
 from schemas.problems import Problem
 from schemas.reading import rule_of
-from schemas.status import HOLDING, GPRStatus, Phase
+from schemas.status import HOLDING, TERMINAL, GPRStatus, Phase
 from schemas.units import instant, seconds
 from schemas.view import gpr_path
 
 Verdict = Literal["refused", "waits", "clear"]
 """It cannot be merged as it is; somebody has to approve; nothing stands in its way."""
 
-TRIAL_WORK = 4000
+TRIAL_WORK = 3000
 """Requests that may be planned again to show that a cause is true: half a second, so that the check stays quick."""
 FEWEST_TRIALS = 3
 NEEDS_APPROVAL = "NeedsApproval"
@@ -130,7 +130,7 @@ def check_pull(sights: Sights, merge: Merged, judged: Judged, now: datetime) -> 
     """Everything that can be said of the pull request at this instant."""
     base, head = sights.base, sights.head
     budget = max(FEWEST_TRIALS, TRIAL_WORK // max(1, len(head.snapshot.requests)))
-    found = effects(base, head, barred(head), budget)
+    found = effects(base, head, budget)
     wishes = tuple(_wishes(sights, merge, found))
     own = {wish.key for wish in wishes}
     return PullCheck(
@@ -147,19 +147,12 @@ def check_pull(sights: Sights, merge: Merged, judged: Judged, now: datetime) -> 
     )
 
 
-def barred(side: Sight) -> frozenset[str]:
-    """Requests that nobody plans: their files are refused and they are on no record, or they break hard limits."""
-    requests = side.facts.requests
-    unread = {key for key, filed in side.wanted.filed.items() if filed.spec is None and key not in requests}
-    outside = {
-        key for key, s in requests.items() if s.phase is Phase.QUEUED and key not in side.snapshot.requests
-    }
-    return frozenset(unread | outside)
-
-
 def _problems(sights: Sights, merge: Merged) -> tuple[Problem, ...]:
+    requests = sights.head.facts.requests
+    over = {_path(key) for key, status in requests.items() if status.phase in TERMINAL}
     found = introduced(sights.base.problems, sights.head.problems, merge)
-    return tuple(sorted(found.union(sights.edits)))
+    kept = {problem for problem in found if problem.file in merge.changes or problem.file not in over}
+    return tuple(sorted(kept.union(sights.edits)))
 
 
 # -- requests ------------------------------------------------------------------------------------------------
@@ -196,8 +189,10 @@ def _wish(key: str, path: str, sights: Sights, found: Comparison, was: Mapping[s
 def _change(
     before: GPRStatus | None, after: GPRStatus
 ) -> Literal["new", "changed", "extended", "released", "cancelled"]:
+    if after.phase is Phase.CANCELLED and (before is None or before.phase is not Phase.CANCELLED):
+        return "cancelled"
     if after.accepted_spec.early_release and not (before and before.accepted_spec.early_release):
-        return "released" if after.phase in HOLDING else "cancelled"
+        return "released"
     if before is None:
         return "new"
     grows = after.accepted_spec.extend > before.accepted_spec.extend

@@ -11,10 +11,14 @@ from datetime import datetime
 from reconciler.pulls.check import PullCheck, check_pull
 from reconciler.pulls.judging import Vouchers, changes_of, judge
 from reconciler.pulls.looking import look
-from reconciler.pulls.merging import merged
+from reconciler.pulls.merging import Merged, merged
 from reconciler.store.port import Store
 from reconciler.trust.authority import authority_of
 from reconciler.trust.keyring import Keyring
+from reconciler.trust.model import Verifier
+from reconciler.trust.vouching import Behind, Signers, Step, file_of
+
+MAIN = "main"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,8 @@ class Asked:
     """By path; "" is of whoever stands behind all of it. Empty: nobody is known, and the controller judges."""
     shown: str | None = None  # what the one who acts is called where the project does not know them
     keyring: Keyring = field(default_factory=Keyring)
+    verifier: Verifier | None = None
+    """With it, where nobody is known otherwise, signatures of the branch's commits show who stands behind each file."""
 
 
 def checked(store: Store, asked: Asked, now: datetime) -> PullCheck:
@@ -36,5 +42,17 @@ def checked(store: Store, asked: Asked, now: datetime) -> PullCheck:
     sights = look(store, merge, asked.status, now)
     authority = authority_of(sights.base.repository.documents, asked.keyring)
     changes = changes_of(sights, merge, {})
-    judged = judge(changes, asked.vouchers, authority, asked.shown, now)
+    vouchers = asked.vouchers or _signed(store, merge, asked, now)
+    judged = judge(changes, vouchers, authority, asked.shown, now)
     return check_pull(sights, merge, judged, now)
+
+
+def _signed(store: Store, merge: Merged, asked: Asked, now: datetime) -> Vouchers:
+    """Who signed the commits that brought exactly the content of each file."""
+    if asked.verifier is None or merge.fork is None:
+        return {}
+    signers, step = Signers(asked.verifier), Step(merge.fork, store.commit(merge.head), is_line=False)
+    behind = Behind(store, step, MAIN, lambda commit: signers.vouchers(commit, asked.keyring, now))
+    files = {path: file_of(entry.oid, entry.mode) for path, entry in merge.changes.items()}
+    found = {path: behind.authors(path, file) for path, file in files.items()}
+    return {path: vouchers for path, vouchers in found.items() if vouchers}

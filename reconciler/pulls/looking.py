@@ -57,7 +57,7 @@ def look(store: Store, merge: Merged, status: str | None, now: datetime) -> Sigh
         since = _paths_since(store, intent_of(store.commit(status)), merge.base)
         found = standing(store, status, keys_of({*merge.changes, *(since or ())}))
         facts = found.facts
-        known = Known(since, facts.requests.keys(), facts.trust, found.accepted)
+        known = Known(since, facts.requests.keys(), found.over, facts.trust, found.accepted)
     documents = Documents(store, merge, known)
     base = _seen(documents, found, now)
     documents.merge()

@@ -1,8 +1,8 @@
 """The documents of main and of a pull request on top of it, as the controller reads them, without what nobody needs.
 
 Costs what the pull request changes, not what the repository holds: requests that nothing touches count by lying there.
-A change of what rules of many requests read (the project, a cluster, a template) reads all of them, one of a slice
-those of the slice.
+A change of what rules of many requests read (the project, a cluster, a template) reads all of them that are not over,
+one of a slice those of the slice: what the file of a request breaks that never runs again is nobody's trouble.
 
 Held by tests/pulls/test_looking.py: what is said is what reading everything says.
 """
@@ -30,6 +30,7 @@ class Known:
 
     since: Collection[str] | None = None  # paths that main changed since; None: nobody can tell
     live: Collection[str] = ()  # requests (`slice/name`) that wait or run
+    over: Collection[str] = ()  # those that never run again
     trust: TrustRecord | None = None
     accepted: Mapping[str, bytes] = field(default_factory=dict)
 
@@ -41,7 +42,7 @@ class Documents:
         self._merge, self._trust = merge, known.trust
         held = {change.path for change in known.trust.held} if known.trust is not None else set()
         moved = None if known.since is None else {*known.since, *merge.changes, *held}
-        needs = _Needs(moved, known.live)
+        needs = _Needs(moved, known)
         chosen: list[Entry] = []
         left: list[str] = []
         for entry in store.diff(None, merge.base):
@@ -70,6 +71,12 @@ def introduced(before: Iterable[Problem], after: Iterable[Problem], merge: Merge
     return {p for p in after if p.file in merge.changes or (p.file, p.rule, p.message) not in known}
 
 
+def touches_many(paths: Iterable[str]) -> bool:
+    """Whether rules of requests that these files are not about read them."""
+    rules = [rule for path in paths if (rule := rule_of(path)) is not None]
+    return any(rule.kind in {*_OF_MANY, "Slice"} for rule, _ in rules)
+
+
 def keys_of(paths: Iterable[str]) -> set[str]:
     """The requests that these files are of, or about."""
     found = set()
@@ -85,21 +92,22 @@ def keys_of(paths: Iterable[str]) -> set[str]:
 class _Needs:
     """Which files have to be read when these paths moved (None: it is not known which did)."""
 
-    def __init__(self, moved: Collection[str] | None, live: Collection[str]) -> None:
+    def __init__(self, moved: Collection[str] | None, known: Known) -> None:
         rules = [rule for path in moved or () if (rule := rule_of(path)) is not None]
         self._all = moved is None or any(rule.kind in _OF_MANY for rule, _ in rules)
         self._slices = {names["name"] for rule, names in rules if rule.kind == "Slice"}
         self._touched = keys_of(moved or ())
-        self._live = live
+        self._known = known
 
     def read(self, path: str) -> bool:
         """Whether anything that is said later depends on what this file holds."""
         match path.split("/"):
             case ["slices", slice_, "gprs", file]:
                 key = f"{slice_}/{file.removesuffix('.yaml')}"
-                return self._all or slice_ in self._slices or key in self._touched
+                wide = self._all or slice_ in self._slices
+                return key in self._touched or (wide and key not in self._known.over)
             case ["approvals", slice_, gpr, _]:
                 key = f"{slice_}/{gpr}"
                 wide = self._all or slice_ in self._slices
-                return key in self._touched or (wide and key in self._live)
+                return key in self._touched or (wide and key in self._known.live)
         return True

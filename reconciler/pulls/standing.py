@@ -32,6 +32,7 @@ class Standing:
     at: datetime
     facts: Facts
     accepted: Mapping[str, bytes]  # documents in force that main does not have so
+    over: frozenset[str] = frozenset()  # requests that were passed over: they never run again
 
 
 def standing(store: Store, tip: str, needed: Collection[str] = ()) -> Standing:
@@ -49,20 +50,41 @@ def standing(store: Store, tip: str, needed: Collection[str] = ()) -> Standing:
     blobs = store.read(set(plain.values()))
     records: dict[str, Record] = {}
     accepted: dict[str, bytes] = {}
+    over: set[str] = set()
     for path, oid in plain.items():
         data = blobs[oid]
         if path.startswith(ACCEPTED):
             accepted[path.removeprefix(ACCEPTED)] = data
-        elif path in wanted or not _is_over(path, data):
-            record = _record(path, data)
-            if record is not None:
-                records[path] = record
-    return Standing(tip, commit.at, facts_of(records, commit.at, intent_of(commit)), accepted)
+        elif path not in wanted and _is_over(path, data):
+            over.add(_key(path))
+        elif (record := _record(path, data)) is not None:
+            records[path] = record
+    facts = facts_of(records, commit.at, intent_of(commit))
+    return Standing(tip, commit.at, facts, accepted, frozenset(over))
+
+
+def over_at(store: Store, tip: str) -> frozenset[str]:
+    """Requests that never run again, as the status at `tip` has it; nothing of it is parsed."""
+    plain = {
+        entry.path: entry.oid
+        for entry in store.diff(None, tip)
+        if entry.oid is not None and entry.mode == REGULAR_MODE and entry.path.startswith("slices/")
+    }
+    blobs = store.read(set(plain.values()))
+    return frozenset(
+        _key(path) for path, oid in plain.items() if FACT.fullmatch(path) and _is_over(path, blobs[oid])
+    )
 
 
 def _is_over(path: str, data: bytes) -> bool:
     found = _PHASE.search(data) if path.startswith("slices/") else None
     return found is not None and found[1] in _OVER
+
+
+def _key(path: str) -> str:
+    """The request of a record, by the record's path."""
+    _, slice_, _, file = path.split("/")
+    return f"{slice_}/{file.removesuffix('.yaml')}"
 
 
 def _record(path: str, data: bytes) -> Record | None:

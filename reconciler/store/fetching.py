@@ -18,6 +18,7 @@ from reconciler.store.refusals import unreachable
 log = logging.getLogger(__name__)
 
 _HEADS = "refs/heads/"
+_KEPT = "refs/egs/kept"
 PULLS = "refs/egs/pulls/"
 """Where heads of pull requests are kept, so that they stay as long as they are asked for."""
 _FETCH = (
@@ -84,6 +85,15 @@ class Fetcher:
             self._git.check(["update-ref", "--stdin"], limit_s, gone.encode())
         there = {ref: found[place] for ref, place in own.items() if place in found}
         return {ref: oid for ref, (oid, kind) in there.items() if kind == "commit"}
+
+    def keep(self, oid: str) -> bool:
+        """Have a ref of our own lead to that commit; True when it is here then."""
+        limit_s = self._limits.local.total_seconds()
+        if self._git.run(["cat-file", "-e", f"{oid}^{{commit}}"], limit_s).code != 0:
+            self._mirror.grew()
+            return self._bring([f"+{oid}:{_KEPT}"], prune=False)
+        self._git.check(["update-ref", _KEPT, oid], limit_s)
+        return True
 
     def remote_tips(self, patterns: Sequence[str]) -> dict[str, str]:
         """What the remote's branches are right now. Fault `RemoteUnreachable`, or what `refusals` makes of it."""

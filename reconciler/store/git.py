@@ -84,6 +84,11 @@ class GitStore:
                 self._mirror.grew()
                 self._tend(hurried=False)
 
+    def keep(self, oid: str) -> bool:
+        """See `port.Store.keep`. Servers that speak git's protocol 2 give a commit by its id."""
+        with self._lock:
+            return self._fetcher.keep(names.full_oid(oid))
+
     def tips(self) -> Mapping[str, str]:
         """See `port.Store.tips`; after a restart, those of the process before."""
         return dict(self._fetcher.tips)

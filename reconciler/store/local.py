@@ -100,6 +100,10 @@ class LocalStore:
         """See `port.Store.is_ancestor`."""
         return self._reader.is_ancestor(old, new)
 
+    def keep(self, oid: str) -> bool:
+        """Whether it is here; nothing is fetched."""
+        return self.commit_of(names.full_oid(oid)) == oid
+
     def diff(self, old: str | None, new: str) -> Sequence[Entry]:
         """See `port.Store.diff`."""
         return self._reader.diff(old, new)

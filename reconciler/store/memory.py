@@ -171,6 +171,13 @@ class MemoryStore:
         self._stored(new)
         return self._remote.descends(new, old)
 
+    def keep(self, oid: str) -> bool:
+        """See `port.Store.keep`; here nothing is ever dropped."""
+        if names.full_oid(oid) not in self._remote.commits:
+            return False
+        self._learn(oid)
+        return True
+
     def diff(self, old: str | None, new: str) -> Sequence[Entry]:
         """See `port.Store.diff`."""
         before = {} if old is None else self._stored(old).files

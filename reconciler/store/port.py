@@ -125,6 +125,12 @@ class Store(Protocol):
     def is_ancestor(self, old: str, new: str) -> bool:
         """True when `new` was built on `old` (or is `old`)."""
 
+    def keep(self, oid: str) -> bool:
+        """Keep a commit readable that no branch may lead to any more; brought if the remote still has it.
+
+        False: nobody has it. The commit that was kept before is let go.
+        """
+
     def diff(self, old: str | None, new: str) -> Sequence[Entry]:
         """Paths that differ, sorted; from nothing when `old` is None. Costs what changed, not what exists."""
 

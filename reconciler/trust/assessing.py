@@ -20,7 +20,7 @@ from reconciler.trust.authorised import Authorised, Documents
 from reconciler.trust.authority import Authority
 from reconciler.trust.judging import ASKED, Evidence, How, Verdict, Who, judge, shown
 from reconciler.trust.keyring import Keyring
-from reconciler.trust.model import Level, Verifier, Voucher
+from reconciler.trust.model import Denial, Level, Verifier, Voucher
 from reconciler.trust.policy import Change, What, is_governed
 from reconciler.trust.vouching import Behind, File, Signers, Step, file_of
 from schemas.approval import NAMESPACE, Approval, statement
@@ -29,6 +29,8 @@ from schemas.reading import rule_of
 from schemas.status import Provenance
 
 _EMPTY = Keyring()
+MOST_INSIDE = 100
+"""Signatures inside of approvals that are checked for one step; files beyond them are held and may be brought again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,23 @@ class Assessed:
     work: int  # commits that were read
 
 
+@dataclass(slots=True)
+class _Known:
+    """All that is asked about one step."""
+
+    step: Step
+    behind: Behind
+    who: Who
+    authority: Authority
+    now: datetime
+    inside: int = 0  # signatures inside of files that were checked
+
+    def spend(self) -> int:
+        """One more of them."""
+        self.inside += 1
+        return self.inside
+
+
 class Assessor:
     """Judges steps against one authorised tree. One owner."""
 
@@ -65,19 +84,24 @@ class Assessor:
         found = {e.path: file_of(e.oid, e.mode) for e in entries if is_governed(e.path)}
         changed = {path: file for path, file in found.items() if file != self._tree.file(path)}
         authority = self._tree.authority(keyring)
-        who = cache(lambda voucher: authority.actor(voucher, now))
         behind = self._behind(step, keyring, now)
-        changes = self._changes(changed, authority, now)
+        known = _Known(step, behind, cache(lambda v: authority.actor(v, now)), authority, now)
+        changes = self._changes(changed, known)
         verdicts = {
-            path: judge(changes[path], self._evidence(path, file, step, behind), who)
+            path: judge(changes[path], self._evidence(path, file, known), known.who)
             for path, file in sorted(changed.items())
         }
         provenance = {
-            path: self._provenance(step, path, file, (behind, who, verdicts[path]))
+            path: self._provenance(path, file, known, verdicts[path])
             for path, file in changed.items()
             if file is not None and verdicts[path].denial is None and _is_request(path)
         }
+        passed_over = self._passed_over(found, known)
         self._move_on(step, found, verdicts, now)
+        for path, file in passed_over.items():
+            kept = self._raw(path)
+            self._tree.accept({path: file})
+            self._tree.hold(_dropped(path), kept, step.commit.oid, now)
         return Assessed(verdicts, provenance, 1 + behind.looked_at)
 
     def _move_on(
@@ -91,11 +115,38 @@ class Assessor:
             assert denial is not None, "held are those that were denied"
             self._tree.hold(denial, found[path], step.commit.oid, now)
 
+    def _raw(self, path: str) -> File | None:
+        """What main has at a path that the step did not change, as far as it matters: its id."""
+        held = self._tree.held.get(path)
+        if held is None:
+            return self._tree.file(path)
+        return None if held.found is None else File(held.found)
+
+    def _passed_over(self, found: Mapping[str, File | None], known: _Known) -> dict[str, File | None]:
+        """Changes by people with the right to them that the step's sides have, and that it left out by itself.
+
+        Main may have had them: whoever pushes chooses which side is the first parent, and could undo in passing what
+        somebody entitled had just pushed. They count, unless whoever merged had the right to leave them out.
+        """
+        if self._sources.level not in ("signature", "both"):
+            return {}
+        result: dict[str, File | None] = {}
+        for path in sorted(known.behind.side_paths() - found.keys()):
+            kept = self._raw(path)
+            merger: Evidence = {"signature": known.behind.merger(path, kept)}
+            if judge(Change(path, "change"), merger, known.who).denial is None:
+                continue
+            contents = known.behind.passed_over(path, None if kept is None else kept.oid)
+            for file, vouchers in contents.items():
+                change = self._changes({path: file}, known)[path]
+                is_theirs = judge(change, {"signature": vouchers}, known.who).denial is None
+                if is_theirs and file != self._tree.file(path):
+                    result[path] = file
+        return result
+
     # -- what is asked ---------------------------------------------------------------------------------------
 
-    def _changes(
-        self, changed: Mapping[str, File | None], authority: Authority, now: datetime
-    ) -> dict[str, Change]:
+    def _changes(self, changed: Mapping[str, File | None], known: _Known) -> dict[str, Change]:
         old = self._documents.read({path: self._tree.file(path) for path in changed})
         new = self._documents.read(changed)
         return {
@@ -104,19 +155,23 @@ class Assessor:
                 _what(self._tree.file(path), file),
                 old.get(path),
                 new.get(path),
-                self._signed_by(new.get(path), authority, now),
+                self._signed_by(new.get(path), known),
             )
             for path, file in changed.items()
         }
 
-    def _signed_by(self, document: Document | None, authority: Authority, now: datetime) -> str:
+    def _signed_by(self, document: Document | None, known: _Known) -> str:
         """Handle of the admin whose signature is inside of an approval and checks."""
         verifier = self._sources.verifier
         if verifier is None or not isinstance(document, Approval) or document.spec.signature is None:
             return ""
+        if known.spend() > MOST_INSIDE:
+            return ""
         message = statement(self._tree.project_name(), document)
         key = verifier.key_of(NAMESPACE, message, document.spec.signature)
-        actor = None if key is None else authority.actor(Voucher("signature", key=key), now, NAMESPACE)
+        if key is None:
+            return ""
+        actor = known.authority.actor(Voucher("signature", key=key), known.now, NAMESPACE)
         return "" if actor is None else actor.handle
 
     # -- what is shown ---------------------------------------------------------------------------------------
@@ -130,10 +185,10 @@ class Assessor:
             lambda commit: () if signers is None else signers.vouchers(commit, keyring, now),
         )
 
-    def _evidence(self, path: str, file: File | None, step: Step, behind: Behind) -> Evidence:
+    def _evidence(self, path: str, file: File | None, known: _Known) -> Evidence:
         asked: Mapping[How, Callable[[], tuple[Voucher, ...]]] = {
-            "signature": lambda: behind.all(path, file),
-            "forge": lambda: self._forge(path, file, step),
+            "signature": lambda: known.behind.all(path, file),
+            "forge": lambda: self._forge(path, file, known.step),
         }
         return {how: asked[how]() for how in ASKED[self._sources.level]}
 
@@ -156,27 +211,29 @@ class Assessor:
 
     # -- who wrote it ----------------------------------------------------------------------------------------
 
-    def _provenance(
-        self,
-        step: Step,
-        path: str,
-        file: File | None,
-        known: tuple[Behind, Who, Verdict],
-    ) -> Provenance:
+    def _provenance(self, path: str, file: File | None, known: _Known, verdict: Verdict) -> Provenance:
         """Who stands behind a request's content; who merged it only when somebody else is known to have written it.
 
         An admin whose merge speaks for content that nobody known wrote counts as its author: nobody approves their
         own request by leaving it unsigned.
         """
-        behind, who, verdict = known
-        writers = shown((*behind.authors(path, file), *self._openers(step)), who)
-        mergers = shown(behind.merger(path, file), who)
+        behind, step = known.behind, known.step
+        writers = shown((*behind.authors(path, file), *self._openers(step)), known.who)
+        mergers = shown(behind.merger(path, file), known.who)
         is_brought = behind.is_from_side(path, file)
         merged_by = next((actor.email for actor in mergers if actor.is_admin and is_brought), None)
         authors = writers or mergers or verdict.actors
         return Provenance(
             commit=step.commit.oid, authors=tuple(sorted({a.email for a in authors})), merged_by=merged_by
         )
+
+
+def _dropped(path: str) -> Denial:
+    text = (
+        f"{path}: a merge left out a change by somebody with the right to it, and that change counts; whoever wants it "
+        "otherwise commits so, with a right to change the file"
+    )
+    return Denial(path, "LeftOutByMerge", text)
 
 
 def _what(old: File | None, new: File | None) -> What:

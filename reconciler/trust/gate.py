@@ -14,9 +14,9 @@ Held by tests/trust/test_gate.py, test_policy_matrix.py and test_attack.py.
 from __future__ import annotations
 
 import logging
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from reconciler.forges.port import Forge
+from reconciler.forges.port import Forge, RateLimited
 from reconciler.settings import Settings
 from reconciler.store.cache import DocumentCache
 from reconciler.store.port import Entry, Store
@@ -37,6 +37,8 @@ MOST_HELD = 20_000
 """Changes that are held at once; main with more counts as it was before them."""
 MOST_CHANGED = 200_000
 """Files that one step may change."""
+RETRY = timedelta(seconds=20)
+"""How long a forge or a folder that failed is left alone: each question to it may take its time."""
 WORK = 500
 """Commits that are read in one call: what more there is waits for the next, so that a flood delays no strict end."""
 
@@ -77,6 +79,7 @@ class Gate:
         self._committed: TrustRecord | None = None  # as the status branch had it last
         self._intent = ""
         self._frozen: tuple[str, str, str] | None = None  # main, what was judged, and why
+        self._pause: tuple[str, str, datetime] | None = None  # main, what is in the way, and until when
         self._provenance: dict[str, Provenance] = {}
 
     def admit(self, main: str, record: TrustRecord | None, intent: str, now: datetime) -> Admitted:
@@ -89,12 +92,16 @@ class Gate:
         if self._at is None:
             self._begin(main, ())
         alarm = ""
+        if self._pause is not None and self._pause[0] == main and now < self._pause[2]:
+            return self._given(main, self._pause[1])
         try:
+            self._pause = None
             self._advance(main, now)
         except Frozen as frozen:
             alarm = self._freeze(main, str(frozen))
         except Fault as fault:
             alarm = f"main is not judged: {fault}; what was judged stays in force, and it is tried again"
+            self._pause = (main, alarm, fault.until if isinstance(fault, RateLimited) else now + RETRY)
         return self._given(main, alarm)
 
     # -- where it stands -------------------------------------------------------------------------------------
@@ -103,16 +110,19 @@ class Gate:
         """Go on from what is committed: at the begin of a process life, and when somebody else committed since."""
         if record is not None and record not in (self._record, self._committed):
             self._begin(record.main, record.held)
-            self._record = record
         elif intent and (self._at is None or (self._frozen is not None and intent != self._intent)):
-            self._begin(
-                intent, ()
-            )  # the latter: another controller went on, so somebody adopted what it went on from
+            # The latter: another controller went on, so somebody adopted what it went on from.
+            self._begin(intent, ())
         self._committed, self._intent = record, intent
 
     def _begin(self, commit: str, held: tuple[HeldChange, ...]) -> None:
         self._at, self._held, self._has_tree = commit, held, False
-        self._record, self._frozen, self._steps, self._provenance = None, None, ("", []), {}
+        self._record = self._recorded(held) if self._verifies else None
+        self._frozen, self._pause, self._steps, self._provenance = None, None, ("", []), {}
+
+    def _recorded(self, held: tuple[HeldChange, ...]) -> TrustRecord:
+        assert self._at is not None, "it began"
+        return TrustRecord(metadata=Metadata(name="trust"), main=self._at, held=held)
 
     def _freeze(self, main: str, why: str) -> str:
         """The alarm; empty when an operator takes main as it is."""
@@ -122,23 +132,23 @@ class Gate:
             self._begin(main, ())
             return ""
         self._frozen = (main, self._at, why)
+        self._store.keep(self._at)  # it is in force, and main may not lead to it any more
         return why
 
     def _given(self, main: str, alarm: str) -> Admitted:
         assert self._at is not None, "it began"
-        if not self._verifies:
+        has_more = not alarm and self._at != main
+        if self._record is None:
             return Admitted(self._at, None, {}, alarm)
-        held = self._tree.held if self._has_tree else {change.path: change for change in self._held}
-        if len(held) > MOST_HELD and self._record is not None:
+        held = self._tree.held if self._has_tree else {}
+        if len(held) > MOST_HELD:
             alarm = alarm or (
                 f"main changes more than {MOST_HELD} files that nobody with the right to it stands behind, and counts "
                 f"as it was at {self._record.main[:12]}; revert those changes, or {ADOPT}"
             )
-            return Admitted(self._record.main, self._record, self._provenance, alarm)
-        if self._record is None or self._record.main != self._at:
-            changes = tuple(change for _, change in sorted(held.items()))
-            self._record = TrustRecord(metadata=Metadata(name="trust"), main=self._at, held=changes)
-        has_more = not alarm and self._at != main
+            return Admitted(self._record.main, self._record, self._provenance, alarm, has_more)
+        if self._record.main != self._at:
+            self._record = self._recorded(tuple(change for _, change in sorted(held.items())))
         return Admitted(self._at, self._record, self._provenance, alarm, has_more)
 
     # -- going on --------------------------------------------------------------------------------------------

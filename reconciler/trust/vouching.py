@@ -1,9 +1,10 @@
 """Whose signatures stand behind content on main, read from commits.
 
 Who signed a commit stands behind everything that it brings to the line of main's first parents, a merge included. Of
-the commits on a merge's other sides, those count that brought exactly the content that main has now: a commit that
-differs from each of its parents there. What a merge makes up by itself is its own signer's alone. Who merges main
-itself into their work (as `git pull` does) looks at their own side: that speaks for nothing but what it makes up.
+the commits on a merge's other sides, those count that brought exactly the content that main has now (a commit that
+differs from each of its parents there) and that no commit built on them changed again. What a merge makes up by itself
+is its own signer's alone. Who merges main itself into their work (as `git pull` does) looks at their own side: that
+speaks for nothing but what it makes up.
 
 No date that a commit states is believed, and what is on a side is told by ancestry, never by the order of dates.
 
@@ -22,6 +23,7 @@ from reconciler.store.port import REGULAR_MODE, Commit, Store
 from reconciler.trust.authority import SERVICE, is_machine
 from reconciler.trust.keyring import Keyring
 from reconciler.trust.model import GIT, Verifier, Voucher
+from reconciler.trust.policy import is_governed
 
 MOST_SIDE_COMMITS = 1000
 """Commits on the other sides of one merge that are looked at; a merge with more is vouched for by its signer alone."""
@@ -109,7 +111,7 @@ class Behind:
     ) -> None:
         self._store, self._step, self._branch, self._of = store, step, branch, of
         self._own: set[tuple[str, File | None]] | None = None
-        self._brought: Mapping[tuple[str, File | None], tuple[Commit, ...]] | None = None
+        self._brought: Sides | None = None
         self.looked_at = 0
         """Commits of other sides that were read."""
 
@@ -128,11 +130,31 @@ class Behind:
         return self._of(commit)
 
     def authors(self, path: str, file: File | None) -> tuple[Voucher, ...]:
-        """Who signed commits of other sides that brought exactly this content."""
-        if self._step.is_line and len(self._step.commit.parents) < 2:
-            return ()
-        brought = self._sides().get((path, file), ())
-        return tuple(dict.fromkeys(voucher for commit in brought for voucher in self._of(commit)))
+        """Who signed commits of other sides that brought exactly this content, and that nothing built on changed."""
+        commits = self._sides().latest(path).get(file, ())
+        return tuple(dict.fromkeys(voucher for commit in commits for voucher in self._of(commit)))
+
+    def passed_over(self, path: str, kept: str | None) -> dict[File | None, tuple[Voucher, ...]]:
+        """Contents that the last commits of other sides brought there, and that the step does not have.
+
+        `kept` is the id of what it has instead, as its base did. Where the base's own side changed the file beside
+        them, that was a choice between two changes, and nothing was passed over.
+        """
+        return {
+            file: tuple(dict.fromkeys(voucher for commit in commits for voucher in self._of(commit)))
+            for file, commits in self._sides().latest(path).items()
+            if (None if file is None else file.oid) != kept
+            and not any(self._has_own_word(path, kept, commit) for commit in commits)
+        }
+
+    def side_paths(self) -> frozenset[str]:
+        """Everything that commits of other sides changed."""
+        return frozenset(self._sides().brought)
+
+    def _has_own_word(self, path: str, kept: str | None, commit: Commit) -> bool:
+        beside = beyond(self._store, (self._step.base,), commit.oid) or ()
+        changes = (change for own in beside for change in _changes_of(self._store, own))
+        return any(p == path and (None if file is None else file.oid) == kept for p, file in changes)
 
     def is_from_side(self, path: str, file: File | None) -> bool:
         """Whether a merge took this content from another side, and did not make it up."""
@@ -143,18 +165,57 @@ class Behind:
             self._own = _changes_of(self._store, self._step.commit)
         return (path, file) in self._own
 
-    def _sides(self) -> Mapping[tuple[str, File | None], tuple[Commit, ...]]:
+    def _sides(self) -> Sides:
+        step = self._step
+        if step.is_line and len(step.commit.parents) < 2:
+            return NO_SIDES
         if self._brought is None:
-            step = self._step
             starts = step.commit.parents[1:] if step.is_line else (step.commit.oid,)
-            commits = beyond(self._store, starts, step.base) or ()
-            self.looked_at = len(commits)
-            brought: dict[tuple[str, File | None], tuple[Commit, ...]] = {}
-            for commit in commits:
-                for change in _changes_of(self._store, commit):
-                    brought[change] = (*brought.get(change, ()), commit)
-            self._brought = brought
+            self._brought = sides_of(self._store, beyond(self._store, starts, step.base) or ())
+            self.looked_at = len(self._brought.commits)
         return self._brought
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Commits of other sides, and who of them brought what, by path."""
+
+    commits: Mapping[str, Commit]
+    brought: Mapping[str, tuple[tuple[File | None, str], ...]]
+
+    def latest(self, path: str) -> dict[File | None, tuple[Commit, ...]]:
+        """Contents of a path that no commit built on the one that brought them changed again."""
+        every = self.brought.get(path, ())
+        below = {oid: self._below(oid) for _, oid in every} if len(every) > 1 else {}
+        found: dict[File | None, tuple[Commit, ...]] = {}
+        for file, oid in every:
+            if not any(oid in below[other] for what, other in every if what != file):
+                found[file] = (*found.get(file, ()), self.commits[oid])
+        return found
+
+    def _below(self, oid: str) -> set[str]:
+        """The commits here that one was built on."""
+        todo, known = [*self.commits[oid].parents], set[str]()
+        while todo:
+            step = todo.pop()
+            if step in self.commits and step not in known:
+                known.add(step)
+                todo.extend(self.commits[step].parents)
+        return known
+
+
+NO_SIDES = Sides({}, {})
+
+
+def sides_of(store: Store, commits: Iterable[Commit]) -> Sides:
+    """What each of these commits brought. Costs a difference for each parent."""
+    found = {commit.oid: commit for commit in commits}
+    brought: dict[str, list[tuple[File | None, str]]] = {}
+    for commit in found.values():
+        for path, file in _changes_of(store, commit):
+            if is_governed(path):
+                brought.setdefault(path, []).append((file, commit.oid))
+    return Sides(found, {path: tuple(every) for path, every in brought.items()})
 
 
 def beyond(store: Store, starts: Iterable[str], old: str) -> tuple[Commit, ...] | None:

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from agent.main import app, identity
 from agent.report import from_text
 from agent.settings import Settings
+from tests.support.machinekeys import line, private_text
 from tests.support.repos import bare, git
 
 GPU = {"uuid": "GPU-a", "index": 0, "product": "H100-80GB", "memory_mib": 81920, "temp_c": 50}
@@ -48,6 +49,56 @@ def test_once_prints_and_pushes_the_report(place):
     assert done.exit_code == 0, done.output
     assert from_text(done.stdout.encode()).healthy
     assert pushed(place).gpus[0].uuid == "GPU-a"
+
+
+def test_with_a_key_report_and_commit_are_signed(place):
+    """As any SSH tool sees it: the signature is of the file's very bytes."""
+    key_file = place / "key"
+    key_file.write_bytes(private_text("h100-1"))
+    key_file.chmod(0o600)
+    done = CliRunner().invoke(app, ["once", *options(place), "--key", str(key_file)])
+    assert done.exit_code == 0, done.output
+    signature, signers = place / "signature", place / "allowed_signers"
+    signature.write_text(git(place / "fleet.git", "show", f"{BRANCH}:report.yaml.sig") + "\n")
+    signers.write_text(line("agent:east/*", "h100-1") + "\n")
+    report = git(place / "fleet.git", "show", f"{BRANCH}:report.yaml") + "\n"
+    checked = subprocess.run(
+        [
+            "ssh-keygen",
+            "-Y",
+            "verify",
+            "-f",
+            signers,
+            "-I",
+            "agent:east/h100-1",
+            "-n",
+            "egs-health",
+            "-s",
+            signature,
+        ],
+        input=report.encode(),
+        capture_output=True,
+    )
+    assert checked.returncode == 0, checked.stderr
+    signers.write_text(line("agent:east/h100-1", "h100-1") + "\n")
+    verified = git(
+        place / "fleet.git",
+        "-c",
+        f"gpg.ssh.allowedSignersFile={signers}",
+        "log",
+        "-1",
+        "--format=%G?",
+        BRANCH,
+    )
+    assert verified == "G"
+
+
+def test_a_key_that_others_may_read_is_refused(place):
+    key_file = place / "key"
+    key_file.write_bytes(private_text("h100-1"))
+    key_file.chmod(0o644)
+    done = CliRunner().invoke(app, ["once", *options(place), "--key", str(key_file)])
+    assert (done.exit_code, "chmod 600" in done.output) == (2, True)
 
 
 def test_once_says_no_for_an_unfit_node(place):

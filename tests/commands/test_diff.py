@@ -305,11 +305,11 @@ def test_a_simulated_cluster_is_looked_at_without_letting_its_time_pass(tmp_path
         Job("train", "a", 8, timedelta(minutes=30)), minutes(5)
     )
     before = file.read_bytes()
-    assert egs("diff", "--repo", repo, "--state", state).code == 0
+    assert egs("diff", "--repo", repo, "--state", state, "--now", "2026-11-21T08:05:00Z").code == 0
     ended = egs("diff", "--repo", repo, "--state", state, "--now", "2026-11-21T11:00:00Z", "-o", "json")
     assert [(a["action"], a["request"]) for a in east(ended)["actions"]] == [("Remove", "a/run")]
     commit(repo, {"slices/b/slice.yaml": slice_("b", namespaces=["b", "more"])})
-    more = egs("diff", "--repo", repo, "--state", state, "-o", "json")
+    more = egs("diff", "--repo", repo, "--state", state, "--now", "2026-11-21T08:05:00Z", "-o", "json")
     assert objects(east(more)) == {"Namespace more": ("missing", True)}
     assert file.read_bytes() == before
 

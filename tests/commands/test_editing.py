@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.commands.editing import with_field
+from reconciler.commands.listing import with_item, without_item
 from schemas.strictyaml import load
 from schemas.yamltext import dump
 
@@ -129,3 +130,65 @@ def test_the_result_always_reads_as_the_intended_data(document: Any, field: list
         inner = inner[step]  # type: ignore[index]
     inner[field[-1]] = value  # type: ignore[index]
     assert load(with_field(data, tuple(field), value)) == want
+
+
+LISTS = """\
+spec:
+  # who
+  block:
+    - email: a@b.c   # first
+    # the second
+    - {email: b@c.d}
+  flow: [one, two]   # on one line
+  empty: []
+tail: here  # stays
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "item", "lines"),
+    [
+        pytest.param(
+            "block", {"email": "c@d.e"}, ["    - email: c@d.e"], id="on lines of its own: one more line"
+        ),
+        pytest.param(
+            "flow", "three", ["  flow: [one, two, three]   # on one line"], id="on one line: that line"
+        ),
+        pytest.param("empty", "x", ["  empty: [x]"], id="an empty list"),
+        pytest.param("new", "x", ["  new: [x]"], id="a list that was not there"),
+    ],
+)
+def test_an_entry_is_added_and_every_other_line_stays(name: str, item: Any, lines: list[str]) -> None:
+    edited = with_item(LISTS.encode(), ("spec", name), item).decode()
+    assert [line for line in edited.splitlines() if line not in LISTS.splitlines()] == lines
+
+
+def test_an_entry_is_taken_out_and_every_other_line_stays() -> None:
+    edited = without_item(LISTS.encode(), ("spec", "block"), 1).decode()
+    assert edited == LISTS.replace("    - {email: b@c.d}\n", "")
+    assert load(without_item(edited.encode(), ("spec", "block"), 0)) == {
+        "spec": {"flow": ["one", "two"], "empty": []}, "tail": "here",
+    }  # fmt: skip
+
+
+@given(
+    st.lists(
+        st.dictionaries(st.sampled_from(["email", "name", "x"]), st.text(max_size=8), min_size=1), max_size=4
+    ),
+    st.data(),
+)
+def test_whatever_the_list_its_meaning_is_exact(people: list[dict[str, str]], data: st.DataObject) -> None:
+    document = {"spec": {"members": people, "z": 1}}
+    try:
+        text = dump(document).encode()
+        load(text)
+    except ValueError:
+        return  # texts that no file of ours can hold
+    item = {"email": "new@example.com", "keys": ["a b", "c: d"]}
+    added = load(with_item(text, ("spec", "members"), item))
+    assert added == {"spec": {"members": [*people, item], "z": 1}}
+    if people:
+        place = data.draw(st.integers(0, len(people) - 1))
+        left = [*people[:place], *people[place + 1 :]]
+        want = {"members": left, "z": 1} if left else {"z": 1}
+        assert load(without_item(text, ("spec", "members"), place)) == {"spec": want}

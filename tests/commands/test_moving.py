@@ -15,6 +15,7 @@ from tests.support.repos import tip
 from tests.support.world import slice_
 
 QUEUE = {**request("a/run", nodes=4), **request("b/one", nodes=4)}
+AT = "2026-11-21T08:05:00Z"
 FREE = {"slices/a/slice.yaml": slice_("a")}
 
 
@@ -73,7 +74,7 @@ def queue(repo: Path, at: str = "2026-11-21T08:30:00Z") -> list[str]:
 def test_a_dry_run_says_whom_it_moves_and_writes_nothing(tmp_path: Path) -> None:
     repo, _ = waiting(tmp_path)
     before = tip(repo)
-    done = egs("gpr", "move", "a/three", "--first", "--dry-run", "--repo", repo, "-o", "json")
+    done = egs("gpr", "move", "--now", AT, "a/three", "--first", "--dry-run", "--repo", repo, "-o", "json")
     assert (done.code, tip(repo)) == (0, before), done.err
     answer = done.json
     assert answer["moves"] == {"a/three": 1}
@@ -82,7 +83,7 @@ def test_a_dry_run_says_whom_it_moves_and_writes_nothing(tmp_path: Path) -> None
         ("one", "later", "AdminMoved", "a/three"),
         ("two", "later", "AdminMoved", "a/three"),
     ]
-    table = egs("gpr", "move", "a/three", "--first", "--dry-run", "--repo", repo)
+    table = egs("gpr", "move", "--now", AT, "a/three", "--first", "--dry-run", "--repo", repo)
     assert "nothing is moved yet; 1 file would change, with this effect:" in table.err
     assert "AdminMoved (a/three)" in table.out
 
@@ -91,21 +92,33 @@ def test_a_move_is_one_commit_and_the_controller_does_what_was_said(tmp_path: Pa
     repo, control = waiting(tmp_path)
     assert queue(repo) == ["b/one", "b/two", "a/three"]
     said = egs(
-        "gpr", "move", "a/three", "--before", "b/two", "--repo", repo, "--author", BO, "-o", "json"
+        "gpr",
+        "move",
+        "--now",
+        AT,
+        "a/three",
+        "--before",
+        "b/two",
+        "--repo",
+        repo,
+        "--author",
+        BO,
+        "-o",
+        "json",
     ).json
     assert said["commit"] == tip(repo)
     control.run(minutes(6))
     assert queue(repo) == ["b/one", "a/three", "b/two"]
     starts = {
         f"{row['slice']}/{row['name']}": row["estimatedStartTime"]
-        for row in egs("get", "queue", "--repo", repo, "-o", "json").json
+        for row in egs("get", "queue", "--now", AT, "--repo", repo, "-o", "json").json
     }
     for change in said["changes"]:
         assert starts[f"{change['slice']}/{change['name']}"] == change["now"]
     slips = egs("describe", "gpr", "b/two", "--repo", repo, "-o", "json").json["status"]["slips"]
     assert [(slip["cause"], slip["by"]) for slip in slips] == [("AdminMoved", "a/three")]
     assert egs("describe", "gpr", "b/one", "--repo", repo, "-o", "json").json["status"]["slips"] == []
-    last = egs("gpr", "move", "b/one", "--last", "--repo", repo, "--author", BO)
+    last = egs("gpr", "move", "--now", AT, "b/one", "--last", "--repo", repo, "--author", BO)
     assert last.code == 0, last.err
     control.run(minutes(8))
     assert queue(repo) == ["a/three", "b/two", "b/one"]
@@ -130,13 +143,13 @@ def test_a_move_is_one_commit_and_the_controller_does_what_was_said(tmp_path: Pa
 def test_what_cannot_be_moved_says_why(tmp_path: Path, words: list[str], code: int, says: str) -> None:
     repo, _ = waiting(tmp_path)
     before = tip(repo)
-    done = egs("gpr", "move", *words, "--repo", repo, "--author", BO)
+    done = egs("gpr", "move", "--now", AT, *words, "--repo", repo, "--author", BO)
     assert (done.code, tip(repo)) == (code, before)
     assert says in done.err
 
 
 def test_a_move_stays_within_one_priority(tmp_path: Path) -> None:
     repo = folder(tmp_path / "f", fleet(**QUEUE, **request("b/high", nodes=4, priority=250)))
-    done = egs("gpr", "move", "b/one", "--before", "b/high", "--repo", repo)
+    done = egs("gpr", "move", "--now", AT, "b/one", "--before", "b/high", "--repo", repo)
     assert done.code == 1
     assert "`egs gpr priority b/one 250` comes first" in done.err

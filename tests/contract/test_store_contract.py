@@ -319,3 +319,19 @@ def test_what_is_signed_is_all_that_the_commit_says(world: World):
     commits = [signing.commit(signing.write(each)) for each in drafts]
     assert len({commit.payload for commit in commits}) == len(commits)
     assert len({commit.oid for commit in commits} | {plain.write(each) for each in drafts}) == 2 * len(drafts)
+
+
+def test_a_commit_that_no_branch_leads_to_any_more_is_kept_or_brought(world: World):
+    ours, theirs, later = world.store(), world.store(), world.store()
+    first = start(ours, {"a": b"1"})
+    second = add(ours, first, {"a": b"2"})
+    theirs.fetch(["main"])
+    new = ours.write(draft({"b": b"1"}))
+    assert ours.push("main", new, second) is Outcome.COMMITTED
+    for store in (theirs, later):
+        assert store.fetch(["main"]) == {"main": new}
+        assert store.keep(second)
+        assert store.read_path(second, "a") == b"2"
+        assert store.is_ancestor(first, second)
+        assert store.fetch(["main"]) == {"main": new} == store.tips()
+    assert not later.keep("1" * 40)

@@ -63,6 +63,33 @@ CASES: dict[str, Json] = {
         "cluster": "east",
         "agents": {"enabled": True, "runtimeClass": "", "tolerations": [{"key": "x", "operator": "Exists"}]},
     },
+    "keys and a forge": {
+        **REPO,
+        "cluster": "east",
+        "door": {"enabled": True, "signingKey": "door-key"},
+        "agents": {"enabled": True, "signingKey": "agents-key"},
+        "admission": {"enabled": True},
+        "controller": {"signingKey": "controller-key", "hookSecrets": "hooks"},
+        "git": {"secret": "fleet-git"},
+        "trust": {"level": "both", "signers": "signers", "openPgp": ["ada.asc", "bo.asc"]},
+        "forge": {
+            "kind": "gitea",
+            "api": "https://forge.example.com/api/v1",
+            "repository": "team/fleet",
+            "secret": "forge-token",
+        },
+    },
+    "keys before anything is asked": {
+        **REPO,
+        "controller": {"signingKey": "controller-key"},
+        "trust": {"signers": "signers"},
+    },
+    "a token for the forge that the address tells": {**REPO, "forge": {"secret": "forge-token"}},
+    "keys in pull mode": {
+        **PULL,
+        "apply": {"signingKey": "applier-key"},
+        "trust": {"level": "signature", "signers": "signers"},
+    },
     "a door that commits": {**REPO, "cluster": "east", "door": {"enabled": True, "via": "commit"}},
 }
 
@@ -70,6 +97,28 @@ REFUSED: dict[str, tuple[Json, str]] = {
     "no repository": ({}, "repositories is empty"),
     "pull mode without a cluster": ({**REPO, "role": "cluster"}, "cluster is empty; role cluster needs"),
     "a door without a cluster": ({**REPO, "door": {"enabled": True}}, "cluster is empty; door needs"),
+    "a level without keys of others": (
+        {**REPO, "trust": {"level": "forge"}},
+        "trust.signers is empty; level forge needs",
+    ),
+    "a level without a key": (
+        {**REPO, "trust": {"level": "signature", "signers": "signers"}},
+        "controller.signingKey is empty; level signature needs",
+    ),
+    "a level without a key in pull mode": (
+        {**PULL, "trust": {"level": "signature", "signers": "signers"}},
+        "apply.signingKey is empty; level signature needs",
+    ),
+    "agents that nobody would believe": (
+        {
+            **REPO,
+            "cluster": "east",
+            "agents": {"enabled": True},
+            "controller": {"signingKey": "k"},
+            "trust": {"level": "both", "signers": "signers"},
+        },
+        "agents.signingKey is empty; level both needs",
+    ),
     "agents of two repositories": (
         {"repositories": ["a=/a", "b=/b"], "cluster": "east", "agents": {"enabled": True}},
         "repositories has more than one; agents serves one",
@@ -84,5 +133,7 @@ MISSPELT: dict[str, Json] = {
     "a role that is none": {**REPO, "role": "agent"},
     "a digest that is none": {**REPO, "image": {"digest": "abc"}},
     "a port that is none": {**REPO, "networkPolicies": {"egressPorts": [70000]}},
+    "a level that is none": {**REPO, "trust": {"level": "strict"}},
+    "a name of a key that leads elsewhere": {**REPO, "trust": {"signers": "s", "openPgp": ["../ada.asc"]}},
     "a name that no cluster has": {**REPO, "cluster": "East Coast"},
 }

@@ -54,7 +54,7 @@ def test_the_last_stage_takes_only_from_stages_that_have_a_name() -> None:
     assert [match[1] if match else None for match in taken] == ["build"]
 
 
-@pytest.mark.parametrize("tool", ["git", "openssh-client", "ca-certificates"])
+@pytest.mark.parametrize("tool", ["git", "openssh-client", "ca-certificates", "gpg"])
 def test_the_image_has_what_reaches_a_repository(tool: str) -> None:
     assert any(word == "RUN" and tool in rest.split() for word, rest in stages()["last"])
 

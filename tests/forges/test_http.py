@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import httpx
 import pytest
 
 from reconciler.clock import ManualClock
@@ -18,6 +19,7 @@ from schemas.errors import Fault, UserError
 from tests.support.forge import START
 
 TOKEN = "very-secret-token"
+PATIENCE_S = 20.0
 Respond = Callable[[BaseHTTPRequestHandler], None]
 
 
@@ -33,7 +35,8 @@ def server(respond: Respond) -> Iterator[str]:
             with contextlib.suppress(OSError):
                 respond(self)
 
-        do_POST = do_GET
+        def do_POST(self) -> None:
+            self.do_GET()
 
     one = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=one.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
@@ -135,9 +138,12 @@ def test_a_redirect_to_another_host_is_not_followed_and_gets_no_token(token: Pat
         met.append(handler.headers.get("Authorization", ""))
         answer()(handler)
 
-    with server(other) as elsewhere, server(answer(302, b"", Location=f"{elsewhere}/x")) as base:
-        with pytest.raises(Fault) as caught:
-            api(base, token).get("/a")
+    with (
+        server(other) as elsewhere,
+        server(answer(302, b"", Location=f"{elsewhere}/x")) as base,
+        pytest.raises(Fault) as caught,
+    ):
+        api(base, token).get("/a")
     assert met == []
     assert caught.value.reason == "ForgeRefused"
 
@@ -218,7 +224,9 @@ def test_a_read_is_tried_twice_and_a_write_once() -> None:
         pytest.param(429, {"Retry-After": "120"}, 120, id="as long as it asks for"),
         pytest.param(429, {}, 30, id="a while, where it does not say"),
         pytest.param(429, {"Retry-After": "999999999"}, 3600, id="an hour at most"),
-        pytest.param(403, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1795248300"}, 300, id="GitHub"),
+        pytest.param(
+            403, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1795248300"}, 300, id="GitHub"
+        ),
         pytest.param(403, {"Retry-After": "60"}, 60, id="GitHub's second limit"),
     ],
 )
@@ -274,3 +282,29 @@ def test_pages_without_end_are_cut_off() -> None:
     with server(respond) as base:
         api(base).rows("/a")
     assert len(met) == http.MOST_PAGES
+
+
+def test_a_forge_that_does_not_answer_costs_one_wait_and_not_one_a_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http, "TIMEOUT", httpx.Timeout(0.05))
+    met: list[str] = []
+    go_on = threading.Event()
+
+    def hang(handler: BaseHTTPRequestHandler) -> None:
+        met.append(handler.path)
+        go_on.wait(PATIENCE_S)
+        answer()(handler)
+
+    clock = ManualClock(START)
+    with server(hang) as base:
+        one = Api(base, None, clock)
+        for _ in range(3):
+            with pytest.raises(Fault) as caught:
+                one.get("/a")
+            assert caught.value.reason == "ForgeUnreachable"
+        assert met == ["/a"]
+        go_on.set()
+        clock.set(START + http.FIRST_SILENCE)
+        monkeypatch.setattr(http, "TIMEOUT", httpx.Timeout(PATIENCE_S))
+        assert Api(base, None, clock).get("/a") == {}

@@ -22,7 +22,11 @@ OLDER: dict[str, Json] = {
     "allow_force_pushes": {"enabled": False},
     "allow_deletions": {"enabled": False},
 }
-GITLAB: dict[str, Json] = {"name": "main", "push_access_levels": [{"access_level": 0}], "allow_force_push": False}
+GITLAB: dict[str, Json] = {
+    "name": "main",
+    "push_access_levels": [{"access_level": 0}],
+    "allow_force_push": False,
+}
 PROJECT: dict[str, Json] = {"id": 1, "only_allow_merge_if_pipeline_succeeds": True}
 GITEA: dict[str, Json] = {
     "rule_name": "main",
@@ -46,8 +50,13 @@ def test_githubs_rules_and_its_older_protection_each_suffice() -> None:
 
 @pytest.mark.parametrize(
     ("left_out", "word"),
-    [("deletion", "deleted"), ("non_fast_forward", "rewritten"), ("pull_request", "pushed"), ("required_status_checks", "egs/check")],
-)  # fmt: skip
+    [
+        ("deletion", "deleted"),
+        ("non_fast_forward", "rewritten"),
+        ("pull_request", "pushed"),
+        ("required_status_checks", "egs/check"),
+    ],
+)
 def test_each_rule_of_github_that_is_lacking_is_named(left_out: str, word: str) -> None:
     found = github_lacks("main", _rules([rule for rule in RULES if rule["type"] != left_out]), None)
     assert any(word in sentence for sentence in found)

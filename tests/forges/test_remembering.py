@@ -27,9 +27,19 @@ def test_a_merged_pull_request_is_asked_once(there: tuple[fake.Forge, Forge]) ->
     forge.push("ask", {PATH: "new\n"}, "bo")
     number = forge.open("ask", "bo")
     commit = forge.merge(number, "ada")
-    first = (ours.pulls_of(commit), ours.changed_paths(number), ours.committers(number), ours.blob_at(commit, PATH))
+    first = (
+        ours.pulls_of(commit),
+        ours.changed_paths(number),
+        ours.committers(number),
+        ours.blob_at(commit, PATH),
+    )
     before = len(forge.calls)
-    again = (ours.pulls_of(commit), ours.changed_paths(number), ours.committers(number), ours.blob_at(commit, PATH))
+    again = (
+        ours.pulls_of(commit),
+        ours.changed_paths(number),
+        ours.committers(number),
+        ours.blob_at(commit, PATH),
+    )
     assert (again, len(forge.calls)) == (first, before)
 
 

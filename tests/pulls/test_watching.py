@@ -294,5 +294,10 @@ def test_no_secret_is_in_what_is_said_or_logged(
     it.there.down = 403
     with pytest.raises(Fault) as caught:
         it.look()
-    said = [caplog.text, str(caught.value), it.comment(number), *(s["description"] for s in it.there.statuses)]
+    said = [
+        caplog.text,
+        str(caught.value),
+        it.comment(number),
+        *(s["description"] for s in it.there.statuses),
+    ]
     assert not any(fake.TOKEN in text for text in said)

@@ -28,6 +28,8 @@ WORD = {
     "decision": "approve",
     "specDigest": DIGEST,
     "limit": {"gpus": 64, "nodes": 8},
+    "notAfter": "2026-12-01T00:00:00Z",
+    "signature": "whose it is only the controller can say",
 }
 SECOND_SLICE = {"members": [{"email": "a@b.c"}], "clusters": ["east"], "namespaces": ["other", "vision"]}
 
@@ -179,7 +181,7 @@ CASES = [
     ),
     pytest.param(
         {TRAIN: {"extend": "2h"}},
-        "ExtensionTooLong",
+        "NeedsApproval",
         TRAIN,
         ("spec", "extend"),
         id="more grace than the project allows",

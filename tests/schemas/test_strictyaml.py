@@ -219,6 +219,13 @@ def test_bounds_are_reached_exactly() -> None:
         pytest.param(b"a: " + b"1:" * (MAX_BYTES // 2 - 2), id="digits and colons"),
         pytest.param(b"a: " + b"1_" * (MAX_BYTES // 2 - 2), id="digits and underscores"),
         pytest.param(b"a: " + b"1." * (MAX_BYTES // 2 - 2) + b"x", id="digits and points"),
+        *(
+            pytest.param(
+                b"a: " + (part * MAX_BYTES)[: MAX_BYTES - 8] + end, id=f"many {part!r} and then {end!r}"
+            )
+            for part in (b"9", b"0", b"1_", b"1:", b".1_", b"9.", b"2026-11-21 ", b"2026-11-21T08:00:00.0")
+            for end in (b"x", b"e", b".x", b":x", b"_", b"e+x")
+        ),
     ],
 )
 def test_no_input_takes_long(data: bytes) -> None:

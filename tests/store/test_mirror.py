@@ -142,3 +142,14 @@ def test_a_torn_mirror_is_made_anew(harm, remote, tmp_path, open_store):
     store = open_store(mirror=tmp_path / "m")
     assert store.fetch(["main"]) == {"main": repos.tip(remote)}
     push_one(store, content=b"2")
+
+
+def test_a_commit_that_is_kept_outlives_its_branch_and_the_repacking(remote, open_store, tmp_path):
+    store = open_store(limits=Limits(packs=1, operations=1))
+    old = push_one(store)
+    assert store.keep(old)
+    repos.git(remote, "update-ref", "refs/heads/main", f"{old}~1")
+    for number in range(4):
+        push_one(store, "other", content=b"%d" % number)
+    assert store.fetch(["main"])["main"] != old
+    assert store.commit(old).oid == old

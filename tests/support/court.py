@@ -27,6 +27,7 @@ from schemas.reading import READER_VERSION
 from schemas.status import TERMINAL, GPRStatus
 from schemas.yamltext import dump
 from tests.support import repos, world
+from tests.support.forge import Forge
 from tests.support.machinekeys import key as machine_key
 from tests.support.realkeys import Key, ssh_sign
 
@@ -68,10 +69,14 @@ class Court:
         project: Mapping[str, object],
         keys: Mapping[str, str] | None = None,
         courier: str = "bo",
+        forge: str = "",
     ) -> None:
-        """`keys` are the files of the trust folder; None: there is no folder. `courier` pushes words of others."""
+        """`keys` are the files of the trust folder; None: there is no folder. `courier` pushes words of others,
+        `forge` is the kind of forge that has the repository, if one has.
+        """
         self.courier = courier
         self.repo = repos.bare(folder / "main.git", {"README.md": "A fleet.\n"})
+        self.forge = Forge(self.repo, forge) if forge else None
         self.now, self.drivers = world.START, dict[str, EmbeddedCluster]()
         trust = None
         if keys is not None:
@@ -81,7 +86,11 @@ class Court:
                 (trust / name).write_text(text)
         self.trust = trust
         self.settings = Settings(
-            repo=str(self.repo), state=folder / "state", pushes_per_minute=None, trust=Trust(level, trust)
+            repo=str(self.repo),
+            state=folder / "state",
+            pushes_per_minute=None,
+            poll=STAGE,
+            trust=Trust(level, trust),
         )
         self.benches = {f"c{i:03}": Bench(self, f"c{i:03}", case) for i, case in enumerate(cases)}
         self.facts: Facts | None = None
@@ -90,15 +99,25 @@ class Court:
     def _begin(self, project: Mapping[str, object]) -> None:
         files: dict[str, str | None] = {
             "project.yaml": world.project(**project),
-            "clusters/east.yaml": world.cluster(nodes=2500),
+            "clusters/east.yaml": world.cluster(nodes=700),
             "templates/two.yaml": world._document("GPRTemplate", "two", {"nodes": 2, "duration": "5m"}),
         }
-        people = [person("bo"), person("mo")]
+        people = [self.person("bo"), self.person("mo")]
         for name in self.benches:
             files[f"slices/{name}/slice.yaml"] = world.slice_(
-                name, members=people, owners=[person("olga")], quota={"gpus": 8}, limits={"maxPriority": 200}
+                name,
+                members=people,
+                owners=[self.person("olga")],
+                quota={"gpus": 8},
+                limits={"maxPriority": 200},
             )
         self.push(files, "ada")
+
+    def person(self, name: str) -> dict[str, object]:
+        """Somebody with a key, and an account where there is a forge."""
+        if self.forge is None:
+            return person(name)
+        return person(name, forge={"login": name, "id": self.forge.user(name).id})
 
     # -- the controller --------------------------------------------------------------------------------------
 
@@ -119,7 +138,8 @@ class Court:
 
     def _open(self, specs: Mapping[str, ClusterSpec]) -> Mapping[str, ClusterDriver]:
         for name, spec in specs.items():
-            self.drivers.setdefault(name, EmbeddedCluster(name, spec, None))
+            if name not in self.drivers:
+                self.drivers[name] = EmbeddedCluster(name, spec, None)
         return {name: self.drivers[name] for name in specs}
 
     def run(self, until: datetime) -> None:
@@ -151,6 +171,14 @@ class Court:
             actors = [acting for acting in actors if next(acting, self) is not self]
             self.run(self.now + STAGE)
         self.run(self.now + STAGE)
+
+    def wrong(self) -> dict[str, object]:
+        """What of it came out otherwise than it should, by the case's sentence."""
+        return {
+            bench.case.id: (bench.verdict, bench.status)
+            for bench in self.benches.values()
+            if bench.verdict != bench.case.want
+        }
 
     # -- commits ---------------------------------------------------------------------------------------------
 

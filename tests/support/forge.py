@@ -12,93 +12,26 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from tests.support import repos
+from tests.support.forgestate import (
+    START,
+    Call,
+    Comment,
+    PullRequest,
+    PushEvent,
+    Review,
+    User,
+)
 
-START = datetime(2026, 11, 21, 8, tzinfo=UTC)
 TOKEN = "forge-token-0123456789"
 REPOSITORY = "acme/fleet"
-
-
-@dataclass
-class User:
-    id: int
-    login: str
-    is_bot: bool = False
-
-    @property
-    def email(self) -> str:
-        return f"{self.login}@example.com"
-
-
-@dataclass
-class PushEvent:
-    branch: str
-    before: str
-    after: str
-    by: User
-    kind: str  # push, force_push, branch_creation, pr_merge
-    at: datetime
-    commits: list[str]
-    fork: User | None = None  # whose fork; None: the repository itself
-
-
-@dataclass
-class Review:
-    id: int
-    by: User
-    state: str  # approve, reject, comment
-    commit: str
-    at: datetime
-    dismissed: bool = False
-    text: str = ""
-
-
-@dataclass
-class PullRequest:
-    number: int
-    author: User
-    branch: str
-    base: str
-    title: str
-    body: str
-    head: str
-    at: datetime
-    fork: User | None = None
-    fork_is_gone: bool = False
-    state: str = "open"  # open, merged, closed
-    merge_commit: str = ""
-    merge_base: str = ""
-    merged_by: User | None = None
-    merged_at: datetime | None = None
-    auto_merge_by: User | None = None
-    reviews: list[Review] = field(default_factory=list)
-    timeline: list[dict[str, Any]] = field(default_factory=list)
-
-
-@dataclass
-class Comment:
-    id: int
-    number: int
-    by: User
-    body: str
-    at: datetime
-    system: bool = False
-
-
-@dataclass
-class Call:
-    method: str
-    path: str
-    status: int
-
-
 Answer = tuple[int, Any]
 
 
@@ -117,6 +50,7 @@ class Forge:
         self.calls: list[Call] = []
         self.down: int | None = None
         self.limited = False
+        self.wrote: threading.Event | None = None  # set at every call that changed something
         self.now = START
         self.me = self.user("egs-controller", bot=True)
         self._ids = iter(range(1001, 10**6))
@@ -157,7 +91,9 @@ class Forge:
         self.pushed(branch, before, after, by, fork=fork)
         return after
 
-    def pushed(self, branch: str, before: str, after: str, by: str, *, fork: str = "", kind: str = "") -> None:
+    def pushed(
+        self, branch: str, before: str, after: str, by: str, *, fork: str = "", kind: str = ""
+    ) -> None:
         """A push that moved the ref already is told to the forge."""
         commits = repos.git(self.repo, "rev-list", after, *([f"^{before}"] if before else ["-n1"])).split()
         kind = kind or ("push" if before else "branch_creation")
@@ -184,9 +120,7 @@ class Forge:
 
     def note(self, pull: PullRequest, kind: str, by: User, body: str = "") -> None:
         """One line of the timeline."""
-        pull.timeline.append(
-            {"id": self.next_id(), "type": kind, "by": by, "body": body, "at": self.now}
-        )
+        pull.timeline.append({"id": self.next_id(), "type": kind, "by": by, "body": body, "at": self.now})
 
     def open(self, branch: str, by: str, base: str = "main", title: str = "", *, fork: str = "") -> int:
         """Somebody opens a pull request."""
@@ -302,7 +236,9 @@ class Forge:
         """Merged ones that brought a commit to their base."""
         found = []
         for pull in self.pulls.values():
-            push = next((p for p in self.pushes if p.after == pull.merge_commit and pull.state == "merged"), None)
+            push = next(
+                (p for p in self.pushes if p.after == pull.merge_commit and pull.state == "merged"), None
+            )
             if pull.state == "merged" and (
                 commit == pull.merge_commit or (push is not None and commit in push.commits)
             ):
@@ -392,6 +328,8 @@ class _Handler(BaseHTTPRequestHandler):
         query = dict(parse_qsl(parts.query))
         status, body = self._routed(method, path, query, json.loads(raw) if raw else {})
         self.forge.calls.append(Call(method, path, status))
+        if method != "GET" and status < 300 and self.forge.wrote is not None:
+            self.forge.wrote.set()
         headers: dict[str, str] = {}
         if isinstance(body, list):
             body, headers = self._page(body, parts.path, query)
@@ -439,11 +377,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
-
-
-def stamp(at: datetime | None) -> str | None:
-    """As JSON has it."""
-    return None if at is None else f"{at:%Y-%m-%dT%H:%M:%SZ}"
 
 
 @contextlib.contextmanager

@@ -35,6 +35,16 @@ labels:
 {{- if $v.agents.enabled }}{{ $part = "agents" }}{{ end }}
 {{- if $v.door.enabled }}{{ $part = "door" }}{{ end }}
 {{- if and $part (not $v.cluster) }}{{ fail (printf "values: cluster is empty; %s needs the name of this cluster's document" $part) }}{{ end }}
+{{- $level := $v.trust.level }}
+{{- if ne $level "none" }}
+{{- if not $v.trust.signers }}{{ fail (printf "values: trust.signers is empty; level %s needs allowed_signers" $level) }}{{ end }}
+{{- $speaking := list (eq $v.role "controller" | ternary "controller" "apply") }}
+{{- if $v.door.enabled }}{{ $speaking = append $speaking "door" }}{{ end }}
+{{- if $v.agents.enabled }}{{ $speaking = append $speaking "agents" }}{{ end }}
+{{- range $speaking }}
+{{- if not (index $v . "signingKey") }}{{ fail (printf "values: %s.signingKey is empty; level %s needs the key that %s signs with" . $level .) }}{{ end }}
+{{- end }}
+{{- end }}
 {{- if and $part (gt (len $v.repositories) 1) }}{{ fail (printf "values: repositories has more than one; %s serves one" $part) }}{{ end }}
 {{- end }}
 
@@ -191,7 +201,7 @@ readinessProbe:
   timeoutSeconds: 5
 {{- end }}
 
-{{/* A Deployment; dict root part replicas pods command args mounts ports probes. */}}
+{{/* A Deployment; dict root part replicas pods command args mounts ports probes, and what "egs.variables" reads. */}}
 {{- define "egs.deployment" -}}
 apiVersion: apps/v1
 kind: Deployment
@@ -236,12 +246,51 @@ spec:
 {{- end }}
 {{- end }}
 
+{{/* Variables by which a part finds its key (signs), the keys of others (trusts) and the forge (asks). */}}
+{{- define "egs.variables" -}}
+{{- $v := .root.Values }}
+{{- $found := dict }}
+{{- if .signs }}{{ $_ := set $found "EGS_KEY" "/etc/egs/signing/ssh-privatekey" }}{{ end }}
+{{- if .trusts }}
+{{- if ne $v.trust.level "none" }}{{ $_ := set $found "EGS_VERIFY" $v.trust.level }}{{ end }}
+{{- if $v.trust.signers }}{{ $_ := set $found "EGS_TRUST" "/etc/egs/trust" }}{{ end }}
+{{- end }}
+{{- if .asks }}
+{{- with $v.forge.kind }}{{ $_ := set $found "EGS_FORGE" . }}{{ end }}
+{{- with $v.forge.api }}{{ $_ := set $found "EGS_FORGE_API" . }}{{ end }}
+{{- with $v.forge.repository }}{{ $_ := set $found "EGS_FORGE_REPOSITORY" . }}{{ end }}
+{{- if $v.forge.secret }}{{ $_ := set $found "EGS_FORGE_TOKEN_FILE" "/etc/egs/forge/token" }}{{ end }}
+{{- end }}
+{{- toYaml $found }}
+{{- end }}
+
+{{/* What is mounted below /etc/egs: Secrets, and the trust folder. */}}
+{{- define "egs.folders" -}}
+{{- $v := .root.Values }}
+{{- $secrets := dict }}
+{{- with $v.git.secret }}{{ $_ := set $secrets "git" . }}{{ end }}
+{{- with .signs }}{{ $_ := set $secrets "signing" . }}{{ end }}
+{{- if .asks }}{{ with $v.forge.secret }}{{ $_ := set $secrets "forge" . }}{{ end }}{{ end }}
+{{- range $name, $secret := .mounts }}{{ $_ := set $secrets $name $secret }}{{ end }}
+{{- $found := dict }}
+{{- range $name, $secret := $secrets }}
+{{- /* 0400; with the pod's group it may be read by that group alone */}}
+{{- $_ := set $found $name (dict "secret" (dict "secretName" $secret "defaultMode" 256)) }}
+{{- end }}
+{{- if and .trusts $v.trust.signers }}
+{{- $items := list (dict "key" "allowed_signers" "path" "allowed_signers") }}
+{{- range $v.trust.openPgp }}{{ $items = append $items (dict "key" . "path" (printf "gpg/%s" .)) }}{{ end }}
+{{- $wanted := dict "name" $v.trust.signers "items" $items }}
+{{- $more := dict "name" $v.trust.signers "optional" true "items" (list (dict "key" "revoked_keys" "path" "revoked_keys")) }}
+{{- $_ := set $found "trust" (dict "projected" (dict "defaultMode" 292 "sources" (list (dict "configMap" $wanted) (dict "configMap" $more)))) }}
+{{- end }}
+{{- toYaml $found }}
+{{- end }}
+
 {{/* A pod's spec but for its tolerations. */}}
 {{- define "egs.pod" -}}
 {{- $values := .root.Values }}
-{{- $mounts := dict }}
-{{- with $values.git.secret }}{{ $_ := set $mounts "git" . }}{{ end }}
-{{- range $name, $secret := .mounts }}{{ $_ := set $mounts $name $secret }}{{ end }}
+{{- $folders := include "egs.folders" . | fromYaml }}
 serviceAccountName: {{ .root.Release.Name }}-{{ .part }}
 automountServiceAccountToken: {{ ne .part "agents" }}
 {{- with $values.image.pullSecrets }}
@@ -275,6 +324,7 @@ containers:
       {{- $env := dict "PYTHONSAFEPATH" "1" "EGS_STATE" "/var/lib/egs" }}
       {{- if $values.git.secret }}{{ $_ := set $env "EGS_GIT_CREDENTIALS" "/etc/egs/git" }}{{ end }}
       {{- with $values.project }}{{ $_ := set $env "EGS_PROJECT" . }}{{ end }}
+      {{- range $name, $value := include "egs.variables" . | fromYaml }}{{ $_ := set $env $name $value }}{{ end }}
       {{- range $name, $value := $values.env }}{{ $_ := set $env $name $value }}{{ end }}
       {{- range $name, $value := $env }}
       - name: {{ $name }}
@@ -294,7 +344,7 @@ containers:
         mountPath: /var/lib/egs
       - name: tmp
         mountPath: /tmp
-      {{- range $name, $secret := $mounts }}
+      {{- range $name, $_ := $folders }}
       - name: {{ $name }}
         mountPath: /etc/egs/{{ $name }}
         readOnly: true
@@ -311,11 +361,9 @@ volumes:
     emptyDir: {}
   - name: tmp
     emptyDir: {}
-  {{- range $name, $secret := $mounts }}
+  {{- range $name, $source := $folders }}
   - name: {{ $name }}
-    secret:
-      secretName: {{ $secret }}
-      defaultMode: 256 # 0400; with the pod's group it may be read by that group alone
+    {{- toYaml $source | nindent 4 }}
   {{- end }}
 {{- end }}
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
-from tests.support.forge import Answer, PullRequest, Request, Routes, User, stamp
+from tests.support.forge import Answer, Request, Routes
+from tests.support.forgestate import PullRequest, User, stamp
 
 _REPO = r"/repos/acme/fleet"
 
@@ -129,7 +131,10 @@ def commits(request: Request, number: str) -> Answer:
             "sha": oid,
             "author": account(forge.by_email(author)),
             "committer": account(forge.by_email(committer)),
-            "commit": {"author": {"name": "x", "email": author}, "committer": {"name": "x", "email": committer}},
+            "commit": {
+                "author": {"name": "x", "email": author},
+                "committer": {"name": "x", "email": committer},
+            },
         }
         for oid, author, committer in forge.commits_of(forge.pulls[int(number)])
     ]
@@ -193,6 +198,18 @@ def protection(request: Request, branch: str) -> Answer:
     return (404, {"message": "not found"}) if found is None else (200, found)
 
 
+def make_file(request: Request, path: str) -> Answer:
+    """Commit one file on a new branch."""
+    text = base64.b64decode(request.body["content"])
+    oid = request.forge.push(request.body["new_branch"], {path: text}, request.user.login)  # type: ignore[union-attr]
+    return 201, {"content": {"path": path}, "commit": {"sha": oid}}
+
+
+def merge(request: Request, number: str) -> Answer:
+    request.forge.merge(int(number), request.user.login, request.body["Do"])  # type: ignore[union-attr]
+    return 200, {}
+
+
 ROUTES: tuple[str, Routes] = (
     "/api/v1",
     [
@@ -209,6 +226,8 @@ ROUTES: tuple[str, Routes] = (
         ("GET", rf"{_REPO}/issues/(\d+)/timeline", timeline),
         ("GET", r"/repos/([^/]+)/fleet/activities/feeds", feeds),
         ("GET", rf"{_REPO}/contents/(.+)", contents),
+        ("POST", rf"{_REPO}/contents/(.+)", make_file),
+        ("POST", rf"{_REPO}/pulls/(\d+)/merge", merge),
         ("GET", rf"{_REPO}/issues/(\d+)/comments", comments),
         ("POST", rf"{_REPO}/issues/(\d+)/comments", post_comment),
         ("PATCH", rf"{_REPO}/issues/comments/(\d+)", patch_comment),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.forge import Answer, PullRequest, Request, Routes, User, stamp
+from tests.support.forge import Answer, Request, Routes
+from tests.support.forgestate import PullRequest, User, stamp
 
 _REPO = r"/repos/acme/fleet"
 
@@ -84,7 +85,10 @@ def commits(request: Request, number: str) -> Answer:
             "sha": oid,
             "author": account(forge.by_email(author)),
             "committer": account(forge.by_email(committer)),
-            "commit": {"author": {"name": "x", "email": author}, "committer": {"name": "x", "email": committer}},
+            "commit": {
+                "author": {"name": "x", "email": author},
+                "committer": {"name": "x", "email": committer},
+            },
         }
         for oid, author, committer in forge.commits_of(forge.pulls[int(number)])
     ]
@@ -141,7 +145,12 @@ def status(request: Request, commit: str) -> Answer:
 
 def comments(request: Request, number: str) -> Answer:
     return 200, [
-        {"id": c.id, "body": c.body.replace("\n", "\r\n"), "user": account(c.by), "performed_via_github_app": None}
+        {
+            "id": c.id,
+            "body": c.body.replace("\n", "\r\n"),
+            "user": account(c.by),
+            "performed_via_github_app": None,
+        }
         for c in request.forge.comments_of(int(number))
     ]
 

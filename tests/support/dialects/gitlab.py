@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.forge import Answer, PullRequest, PushEvent, Request, Routes, User, stamp
+from tests.support.forge import Answer, Request, Routes
+from tests.support.forgestate import PullRequest, PushEvent, User, stamp
 
 _PROJECT = r"/projects/acme%2Ffleet"
 _ID = 1
@@ -12,7 +13,11 @@ _STATES = {"approve": "approved"}
 
 
 def account(user: User | None) -> dict[str, Any] | None:
-    return None if user is None else {"id": user.id, "username": user.login, "name": user.login, "state": "active"}
+    return (
+        None
+        if user is None
+        else {"id": user.id, "username": user.login, "name": user.login, "state": "active"}
+    )
 
 
 def _request(pull: PullRequest) -> dict[str, Any]:
@@ -98,9 +103,13 @@ def events(request: Request, project: str) -> Answer:
 
 def user(request: Request, id_: str) -> Answer:
     found = next((u for u in request.forge.users.values() if u.id == int(id_)), None)
-    return (404, {"message": "404 User Not Found"}) if found is None else (
-        200,
-        {**(account(found) or {}), "bot": found.is_bot},
+    return (
+        (404, {"message": "404 User Not Found"})
+        if found is None
+        else (
+            200,
+            {**(account(found) or {}), "bot": found.is_bot},
+        )
     )
 
 
@@ -126,7 +135,12 @@ def versions(request: Request, number: str) -> Answer:
     pull = request.forge.pulls[int(number)]
     moves = [row for row in pull.timeline if row["type"] == "pull_push"]
     at = moves[-1]["at"] if moves else pull.at
-    newest = {"id": 100 + len(moves), "head_commit_sha": pull.head, "created_at": stamp(at), "state": "collected"}
+    newest = {
+        "id": 100 + len(moves),
+        "head_commit_sha": pull.head,
+        "created_at": stamp(at),
+        "state": "collected",
+    }
     return 200, [newest]
 
 

@@ -19,7 +19,7 @@ PROJECT = {
         {"email": "yet@example.com"},
         {"email": "rsa@example.com"},
         {"email": "ecdsa@example.com"},
-        {"email": "ada@example.com", "name": "ada-two"},
+        {"email": "Ada@Example.com", "name": "ada-two"},
         {"email": "tom@example.com"},
         {"email": "twin@example.com"},
         person("mal"),

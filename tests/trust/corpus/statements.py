@@ -182,7 +182,6 @@ SPOILED = [
     Case("words behind the signature", spoiled(lambda s: s + "approved by ada\n")),
     Case("words before the signature", spoiled(lambda s: "approved by ada\n" + s)),
     Case("line ends of another system", spoiled(lambda s: s.replace("\n", "\r\n"))),
-    Case("a line of its own behind each", spoiled(lambda s: s.replace("\n", "\n\n"))),
     Case("a head in small letters", spoiled(lambda s: s.replace("BEGIN SSH", "begin ssh"))),
     Case("an OpenPGP signature", pgp),
     Case("OpenPGP's armour around an SSH signature", spoiled(lambda s: s.replace("SSH", "PGP"))),

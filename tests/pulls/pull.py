@@ -1,0 +1,79 @@
+"""A pull request in a small world: a branch from some commit of main, checked as the controller would check it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from reconciler.pulls.check import PullCheck, Wish
+from reconciler.pulls.checking import Asked, checked
+from reconciler.store.memory import MemoryStore
+from reconciler.store.port import Draft, Outcome
+from reconciler.trust.model import Voucher
+from tests.support.world import BO, START, World, at, cluster, gpr, gpr_path, project, slice_
+
+FLEET = {
+    "project.yaml": project(),
+    "clusters/east.yaml": cluster(nodes=4, pricePerGpuHour=2.5),
+    "slices/a/slice.yaml": slice_("a", quota={"gpus": 16}, limits={"maxPriority": 200}),
+    "slices/b/slice.yaml": slice_("b", members=[{"email": "cy@example.com"}]),
+}
+
+
+def request(key: str, nodes: int = 1, duration: str = "1h", **spec: object) -> dict[str, str | None]:
+    """The file of a request."""
+    slice_name, _, name = key.partition("/")
+    return {gpr_path(key): gpr(slice_name, name, nodes, duration, **spec)}
+
+
+@dataclass
+class Pulls:
+    """A world whose controller has answered `files`, and pull requests against it."""
+
+    world: World
+
+    @classmethod
+    def on(cls, *files: Mapping[str, str | None]) -> Pulls:
+        """A fleet of four nodes with these files, seen by its controller."""
+        everything: dict[str, str | None] = dict(FLEET)
+        for each in files:
+            everything |= each
+        world = World(everything)
+        world.run(at(5))
+        return cls(world)
+
+    def then(self, *files: Mapping[str, str | None]) -> Pulls:
+        """What people merged after that, answered too."""
+        for each in files:
+            self.world.commit(each)
+        self.world.run(self.world.now)
+        return self
+
+    def main(self) -> str:
+        """Main as it is."""
+        return self.world.people.fetch(["main"])["main"]
+
+    def branch(self, files: Mapping[str, str | None], start: str | None = None) -> str:
+        """A commit on top of main, or of `start`, on a branch of its own."""
+        base, people = start or self.main(), self.world.people
+        changes = {path: None if text is None else text.encode() for path, text in files.items()}
+        oid = people.write(Draft(changes, "a pull request", BO, START, base=base, parent=base))
+        assert people.push(f"pull-{oid[:8]}", oid, None) is Outcome.COMMITTED
+        return oid
+
+    def check(
+        self, files: Mapping[str, str | None], start: str | None = None, *, by: str | None = None
+    ) -> PullCheck:
+        """The check of a pull request with these changes, as of `by`'s (None: nobody is known)."""
+        head = self.branch(files, start)
+        store = MemoryStore(self.world.remote)
+        tips = store.fetch(["*", "*/*"])
+        vouchers = {} if by is None else {"": (Voucher("signature", email=by),)}
+        asked = Asked(tips["main"], head, tips.get("egs/status"), vouchers, by)
+        return checked(store, asked, self.world.now)
+
+
+def wish(check: PullCheck) -> Wish:
+    """Of a pull request about one request."""
+    (found,) = check.wishes
+    return found
