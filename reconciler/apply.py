@@ -91,6 +91,7 @@ class Troubles:
 
     def __init__(self) -> None:
         self._reasons: dict[tuple[str, str], str] = {}
+        self._said: dict[tuple[str, str], str] = {}
         self._rests: dict[tuple[str, str], Rest] = {}
 
     def rests(self, cluster: str, now: datetime) -> bool:
@@ -119,10 +120,16 @@ class Troubles:
                 error,
             )
         self._reasons[(cluster, doing)] = reason
+        self._said[(cluster, doing)] = str(error) if isinstance(error, EgsError) else reason
+
+    def silences(self) -> dict[str, str]:
+        """Why clusters cannot be looked at."""
+        return {cluster: said for (cluster, doing), said in self._said.items() if doing == "observe"}
 
     def over(self, cluster: str, doing: str) -> None:
         """That cluster did this without trouble."""
         self._rests.pop((cluster, doing), None)
+        self._said.pop((cluster, doing), None)
         if self._reasons.pop((cluster, doing), None) is not None:
             log.info("cluster answers again cluster=%s doing=%s", cluster, doing)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import partial
 from uuid import uuid4
 
@@ -29,6 +30,9 @@ from schemas.errors import EgsError
 from schemas.reading import READER_VERSION
 
 log = logging.getLogger(__name__)
+
+IN_LOOP = timedelta(seconds=5)
+"""How much of each half minute the loop may wait for a forge: strict ends wait no longer."""
 
 
 @dataclass(slots=True)
@@ -113,18 +117,18 @@ def controller(
         may_lead=may_lead,
         settled=reports.settled,
         machines=machines,
-        sources=sources_of(settings, _forge(settings)),
+        sources=sources_of(settings, _forge(settings, IN_LOOP)),
         wording=wording_of(settings, store, _reviews(settings, wake)),
     )
 
 
-def _forge(settings: Settings) -> Forge | None:
+def _forge(settings: Settings, patience: timedelta | None = None) -> Forge | None:
     """The forge of these settings, with a connection of its own; None: plain Git."""
     if settings.forge is None:
         return None
     from reconciler.forges.open import open_forge  # who has no forge starts without it
 
-    return open_forge(settings.forge)
+    return open_forge(settings.forge, patience=patience)
 
 
 def _reviews(settings: Settings, wake: Callable[[], None]) -> Reviews | None:

@@ -133,6 +133,8 @@ class Seen:
     """When this process first saw a file that no commit answers yet: a push that has to wait costs nobody a place."""
     differences: Mapping[str, tuple[Difference, ...]] = field(default_factory=dict)
     """What of the slices is not as it should be, for every managed cluster that could tell."""
+    silences: Mapping[str, str] = field(default_factory=dict)
+    """Why a cluster could not be looked at, in a sentence."""
 
     def lease_of(self, cluster: str, node: str) -> LeaseRef | None:
         """Who has that node, as far as the cluster can be seen."""

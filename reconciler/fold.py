@@ -135,7 +135,9 @@ def _reachability(
             continue
         found[cluster] = Reachability(reachable, now)
         if not reachable:
-            text = f"{cluster} does not answer: its leases stand, nothing new starts there"
+            why = seen.silences.get(cluster)
+            what = f"{cluster} cannot be looked at: {why}" if why else f"{cluster} does not answer"
+            text = f"{what}; its leases stand, nothing new starts there"
             gather.events.append(Event(now, Told.CLUSTER_UNREACHABLE, text, "", cluster))
         elif old is not None:
             gather.events.append(Event(now, Told.CLUSTER_REACHABLE, f"{cluster} answers again", "", cluster))

@@ -208,7 +208,8 @@ class Reconciler:
         self._filed = {key: self._filed.get(key, now) for key in wanted.filed if key not in known}
         self._looked = self._compare(wanted, views, now)
         outcomes = Outcomes(self._checks, self._handed_over, self._drift.resting(self._looked, now))
-        return wanted, Seen(views, found, outcomes, self._filed, self._looked.differences)
+        silences = self._troubles.silences()
+        return wanted, Seen(views, found, outcomes, self._filed, self._looked.differences, silences)
 
     def _compare(self, wanted: Wanted, views: Mapping[str, ClusterView], now: datetime) -> Looked:
         """How the slices of every managed cluster that answers differ from what they should be."""

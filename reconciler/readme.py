@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from reconciler.facts import Facts, Wanted
-from schemas.status import HOLDING, GPRStatus, Phase
+from schemas.status import HOLDING, GPRStatus, Phase, WorkspacePhase
 
 MARKUP = re.compile(r"[\\\[\]<>`|]")
 """What could end a cell or become a link, code or HTML: texts of agents and checks are anybody's."""
@@ -30,6 +30,7 @@ def readme(facts: Facts, wanted: Wanted, order: tuple[str, ...]) -> str:
         _waiting(facts, order),
         "## Waiting for approval",
         _pending(facts),
+        *_asked(facts),
         "## Nodes",
         _nodes(facts, wanted),
         "## Out of service",
@@ -74,6 +75,14 @@ def _pending(facts: Facts) -> str:
     pending = sorted(k for k, s in facts.requests.items() if s.phase is Phase.PENDING_APPROVAL)
     rows = [(k, _wish(facts.requests[k]), facts.requests[k].message or "") for k in pending]
     return _table(("request", "asks for", "needs"), rows)
+
+
+def _asked(facts: Facts) -> list[str]:
+    """Slices that people asked for and do not have yet; nothing while nobody waits."""
+    waiting = (WorkspacePhase.PENDING_APPROVAL, WorkspacePhase.INVALID)
+    found = [(name, r) for name, r in sorted(facts.workspaces.items()) if r.phase in waiting]
+    rows = [(name, str(record.phase), record.message, _time(record.since)) for name, record in found]
+    return ["## Slices asked for", _table(("slice", "phase", "what is so", "since"), rows)] if rows else []
 
 
 def _wish(status: GPRStatus) -> str:

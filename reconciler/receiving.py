@@ -80,10 +80,10 @@ def pushes(lines: Iterable[str]) -> tuple[Push, ...]:
     """What git tells a pre-receive hook, a line for each ref. ValueError for anything else."""
     found = []
     for line in lines:
-        old, new, ref = line.rstrip("\n").split(" ", 2)
-        if not (_OID.fullmatch(old) and _OID.fullmatch(new)):
+        words = line.rstrip("\n").split(" ", 2)
+        if len(words) != 3 or not all(_OID.fullmatch(word) for word in words[:2]):
             raise ValueError(f"{quoted(line)} is no line of git's")
-        found.append(Push(ref, _oid(old), _oid(new)))
+        found.append(Push(words[2], _oid(words[0]), _oid(words[1])))
     return tuple(found)
 
 
@@ -260,7 +260,7 @@ class Receiver:
         spec = self._cluster(cluster)
         if spec is None:
             return [f"{branch}: there is no cluster {cluster}"]
-        if not self.machines.asks(cluster, agent, spec):
+        if not self.machines.asks(cluster, spec):
             return []
         report = self.store.read_path(new, FILE) or b""
         signature = (self.store.read_path(new, SIGNATURE) or b"").decode("ascii", "replace")

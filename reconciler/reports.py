@@ -30,6 +30,8 @@ PREFIX = "egs/agents/"
 PATTERN = f"{PREFIX}*/*"
 FILE = "report.yaml"
 SIGNATURE = "report.yaml.sig"
+MOST_ALARMS = 20
+"""Branches that are told of one by one."""
 SEARCHED = 20
 """Commits below a tip that are searched for the last report that counts; agents write on change only."""
 
@@ -59,7 +61,12 @@ class Reports:
     @property
     def alarms(self) -> tuple[str, ...]:
         """A sentence for each branch whose tip is not its agent's, as of the last reading."""
-        return tuple(known.alarm for _, known in sorted(self._known.items()) if known.alarm)
+        found = [known.alarm for _, known in sorted(self._known.items()) if known.alarm]
+        more = len(found) - MOST_ALARMS
+        return (
+            *found[:MOST_ALARMS],
+            *([f"{more} more branches of agents are not theirs"] if more > 0 else ()),
+        )
 
     def read(self, clusters: Mapping[str, ClusterSpec], now: datetime) -> dict[NodeKey, AgentReport]:
         """Reports by cluster and node; an agent speaks only for the cluster its branch is named after.
@@ -67,13 +74,22 @@ class Reports:
         A report dated in the future counts when its time has come: it must not hide what is newer by then.
         """
         found: dict[NodeKey, AgentReport] = {}
+        machines = self._machines
+        asked = {
+            name for name, spec in clusters.items() if machines is not None and machines.asks(name, spec)
+        }
         for branch, tip in sorted(self._tips().items()):
             cluster = branch.split("/")[2]
             if cluster not in clusters:
                 self._known.pop(branch, None)
                 continue
-            self._look(branch, tip, clusters[cluster])
-            report = self._known[branch].report
+            known = (
+                self._look_signed(branch, tip, clusters[cluster])
+                if cluster in asked
+                else self._look(branch, tip)
+            )
+            self._known[branch] = known
+            report = known.report
             if report is None or report.at > now + AHEAD or report.cluster != cluster:
                 continue
             key = (cluster, report.node)
@@ -86,28 +102,34 @@ class Reports:
         there: dict[str, str | None] = {
             b: t for b, t in self._store.tips().items() if b.startswith(PREFIX) and b.count("/") == 3
         }
-        if self._machines is None:
-            self._known = {b: known for b, known in self._known.items() if b in there}
+        self._known = {
+            b: k for b, k in self._known.items() if b in there or (k.keys is not None and k.report)
+        }
         return dict.fromkeys(self._known) | there
 
-    def _look(self, branch: str, tip: str | None, spec: ClusterSpec) -> None:
-        last, (_, _, cluster, agent) = self._known.get(branch, _Known()), branch.split("/")
-        if self._machines is None or not self._machines.asks(cluster, agent, spec):
-            if tip is None:
-                del self._known[branch]
-            elif (last.tip, last.keys) != (tip, None):
-                self._known[branch] = self._tried(branch, last, lambda: self._plain(branch, tip, last))
-            return
+    def _look(self, branch: str, tip: str | None) -> _Known:
+        """What is known of a branch on which every report counts."""
+        last = self._known.get(branch, _Known())
+        if tip is None:
+            return _Known()
+        if (last.tip, last.keys) == (tip, None):
+            return last
+        return self._tried(branch, last, lambda: self._plain(branch, tip, last))
+
+    def _look_signed(self, branch: str, tip: str | None, spec: ClusterSpec) -> _Known:
+        """What is known of a branch on which its agent's signature counts."""
+        last = self._known.get(branch, _Known())
         if last.keys != spec.agent_keys:
             last = _Known(keys=spec.agent_keys)  # other keys may leave nothing of what counted
         before = self._before.pop(branch, None)
         if before is not None:
             last = self._tried(branch, last, lambda: self._signed(branch, before, spec, last))
         if tip is None:
-            self._known[branch] = replace(last, tip="", alarm=_wrong(branch, "is gone"))
-        elif last.tip != tip:
-            last = self._tried(branch, last, lambda: self._signed(branch, tip, spec, last))
-            self._known[branch] = last
+            alarm = "" if last.report is None else _wrong(branch, "is gone")
+            return replace(last, tip="", alarm=alarm)
+        if last.tip == tip:
+            return last
+        return self._tried(branch, last, lambda: self._signed(branch, tip, spec, last))
 
     def _tried(self, branch: str, last: _Known, look: Callable[[], _Known]) -> _Known:
         """What could not be looked at is looked at again; until then the last good report counts."""

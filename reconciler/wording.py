@@ -9,17 +9,17 @@ Held by tests/trust/test_approval_corpus.py: of all its forgeries none counts, o
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from reconciler.content import Content
 from reconciler.facts import Facts, Wanted
 from reconciler.reviews import Reviews
 from reconciler.settings import Settings
 from reconciler.spending import is_live
-from reconciler.store.port import Commit, Store
+from reconciler.store.port import Store
 from reconciler.trust.authority import Authority, roll_of
 from reconciler.trust.keyring import Keyring, TrustFolder
 from reconciler.trust.model import GIT, Level, Verifier, Voucher, Word
@@ -30,11 +30,9 @@ from schemas.approval import NAMESPACE, Approval, ApprovalLimit, statement, stat
 from schemas.base import Person
 from schemas.errors import Fault
 from schemas.fit import free_priority
-from schemas.gpr import GPR, GPRTemplate, RequestSpec, resolve
-from schemas.reading import read_document
 from schemas.status import TERMINAL, WAITING, GPRStatus, Provenance
 from schemas.units import format_instant
-from schemas.view import gpr_path, template_path
+from schemas.view import gpr_path
 
 log = logging.getLogger(__name__)
 
@@ -127,7 +125,6 @@ class Wording:
         reviews: Reviews | None = None,
     ) -> None:
         self._level = level
-        self._store = store
         self._keyring = keyring
         self._verifier = verifier
         self._reviews = reviews
@@ -136,7 +133,7 @@ class Wording:
         ] = {}  # keys by namespace, message and signature
         self._used: set[tuple[str, bytes, str]] = set()
         self._checks = 0
-        self._specs: dict[tuple[str, str], RequestSpec | None] = {}
+        self._content = Content(store)
         self._last: tuple[Wanted, Words, Doubts, Wanted] | None = None
 
     def hear(self, wanted: Wanted, facts: Facts, now: datetime) -> Wanted:
@@ -161,20 +158,16 @@ class Wording:
             return {}, dict.fromkeys(wanted.approvals, (f"no word counts: {fault}",))
         authority = Authority(roll_of(wanted.project.admins), keyring=keyring)  # members' keys are no admins'
         self._checks, self._used = 0, set()
-        asked: set[tuple[str, str]] = set()
         for key in sorted({*wanted.filed, *wanted.approvals, *facts.requests}):
             about = _about(key, wanted, facts, now)
             if about.status is not None and about.status.phase in TERMINAL:
                 continue
             found = [self._counted(said, about, facts) for said in self._said(about, authority)]
-            if about.provenance is not None:
-                asked.add((about.provenance.commit, about.path))
             if heard := tuple(said for said in found if isinstance(said, Word)):
                 words[key] = heard
             if doubted := tuple(dict.fromkeys(said.sentence for said in found if isinstance(said, Doubt))):
                 doubts[key] = doubted
         self._checked = {made: by for made, by in self._checked.items() if made in self._used}
-        self._specs = {place: spec for place, spec in self._specs.items() if place in asked}
         return words, doubts
 
     def _said(self, about: _About, authority: Authority) -> Iterator[Word | Doubt]:
@@ -242,7 +235,7 @@ class Wording:
         found = about.provenance
         if found is None or found.merged_by is None:
             return
-        commit = self._commit(found.commit)
+        commit = self._content.commit(found.commit)
         if commit is None or len(commit.parents) < 2 or not commit.signature:
             return
         key = self._key_of(GIT, commit.payload, commit.signature)
@@ -258,7 +251,7 @@ class Wording:
 
     def _reviewed(self, about: _About, authority: Authority) -> Iterator[Word | Doubt]:
         found, reviews = about.provenance, self._reviews
-        blob = None if found is None else self._blob(found.commit, about.path)
+        blob = None if found is None else self._content.blob(found.commit, about.path)
         if found is None or reviews is None or blob is None:
             return
         question = (found.commit, about.path, blob)
@@ -278,7 +271,7 @@ class Wording:
     def _of_content(self, about: _About, person: Person, how: str, id_: str) -> Iterator[Word]:
         """The word of somebody who let this very content in: for all that it asks for, its grace too."""
         assert about.provenance is not None
-        spec = self._spec_at(about.provenance.commit, about.key)
+        spec = self._content.request(about.provenance.commit, about.path)
         slice_ = None if spec is None else about.wanted.slices.get(spec.slice)
         if spec is None or slice_ is None:
             return
@@ -296,7 +289,7 @@ class Wording:
             limit = ApprovalLimit(gpus=MOST_GPUS, nodes=spec.nodes, extend=spec.extend)
             yield replace(word, rule="extension", limit=limit)
 
-    # -- what the repository holds ---------------------------------------------------------------------------
+    # -- signatures ------------------------------------------------------------------------------------------
 
     def _key_of(self, namespace: str, message: bytes, signature: str) -> str | None:
         """The key that made it; None also while too many others are checked."""
@@ -313,45 +306,6 @@ class Wording:
                 return None
         return self._checked[made]
 
-    def _commit(self, oid: str) -> Commit | None:
-        try:
-            return self._store.commit(oid)
-        except Fault:
-            return None
-
-    def _spec_at(self, commit: str, key: str) -> RequestSpec | None:
-        """What the request asked for there, with the template as it was there."""
-        slice_, _, name = key.partition("/")
-        place = (commit, gpr_path(slice_, name))
-        if place not in self._specs:
-            self._specs[place] = self._resolved(*place)
-        return self._specs[place]
-
-    def _resolved(self, commit: str, path: str) -> RequestSpec | None:
-        gpr = self._document(commit, path)
-        if not isinstance(gpr, GPR):
-            return None
-        name = gpr.spec.template
-        template = None if name is None else self._document(commit, template_path(name))
-        if name is not None and not isinstance(template, GPRTemplate):
-            return None
-        found = resolve(gpr.spec, template.spec if isinstance(template, GPRTemplate) else None)
-        return found if isinstance(found, RequestSpec) else None
-
-    def _document(self, commit: str, path: str) -> object:
-        data = self._data(commit, path)
-        return None if data is None else read_document(path, data)
-
-    def _blob(self, commit: str, path: str) -> str | None:
-        data = self._data(commit, path)
-        return None if data is None else blob_id(data, commit)
-
-    def _data(self, commit: str, path: str) -> bytes | None:
-        try:
-            return self._store.read_path(commit, path)
-        except Fault:
-            return None
-
 
 def wording_of(settings: Settings, store: Store, reviews: Reviews | None = None) -> Wording:
     """As the operator's settings have it. UserError `BadTrustFolder` when the keys cannot be read."""
@@ -361,12 +315,6 @@ def wording_of(settings: Settings, store: Store, reviews: Reviews | None = None)
     return Wording(
         trust.level, store, TrustFolder(trust.folder).keyring, SystemVerifier(trust.folder), reviews
     )
-
-
-def blob_id(data: bytes, beside: str) -> str:
-    """Git's id of a content, in a repository that has ids like `beside`."""
-    kind = hashlib.sha1 if len(beside) == 40 else hashlib.sha256
-    return kind(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 def _about(key: str, wanted: Wanted, facts: Facts, now: datetime) -> _About:

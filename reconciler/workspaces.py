@@ -57,7 +57,7 @@ def _standing(name: str, wanted: Wanted, held: HeldChange | None) -> tuple[Works
     if name in wanted.slices and asked.has_own_file:
         text = f"{slice_path(name)} counts; {workspace_path(name)} does nothing any more and may be removed"
         return WorkspacePhase.SUPERSEDED, text
-    if asked.spec is None and held is not None:
+    if held is not None and held.authorised is None:
         return WorkspacePhase.PENDING_APPROVAL, _pending(name, wanted)
     if asked.spec is None:
         return WorkspacePhase.INVALID, asked.problem

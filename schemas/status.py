@@ -115,7 +115,10 @@ class Provenance(Model):
 class ApprovalState(Model):
     """Why a request needs an admin, and what the admin said."""
 
-    reasons: Annotated[tuple[str, ...], Field(description="QuotaExceeded, NodeLimitExceeded.")] = ()
+    reasons: Annotated[
+        tuple[str, ...],
+        Field(description="QuotaExceeded, NodeLimitExceeded, …: docs/approval.md lists them."),
+    ] = ()
     decision: Annotated[
         Literal["approve", "reject"] | None, Field(description="Absent: nobody has decided.")
     ] = None

@@ -33,6 +33,8 @@ Kubeconfigs = Annotated[
         envvar="EGS_KUBECONFIGS",
         help="Folder with the kubeconfigs that Cluster manifests name.",
         show_default=False,
+        exists=True,
+        file_okay=False,
     ),
 ]
 

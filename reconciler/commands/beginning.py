@@ -17,7 +17,7 @@ from schemas.reading import read_document
 from schemas.status import TERMINAL
 from schemas.view import PROJECT, gpr_path
 
-FOLDERS = ("approvals", "clusters", "slices", "templates")
+FOLDERS = ("approvals", "clusters", "requests", "slices", "templates")
 
 _PROJECT = """\
 # Who administers the fleet, and the rules for everybody. `egs validate` checks every file here.
@@ -39,6 +39,7 @@ _README = """\
 - `clusters/<cluster>.yaml`: GPU nodes, and whether they may be touched (`mode: observe` is the default)
 - `slices/<slice>/slice.yaml`: a team, its clusters, quota and limits
 - `slices/<slice>/gprs/<name>.yaml`: requests for nodes
+- `requests/<slice>.yaml`: slices that people ask for
 - `templates/<name>.yaml`: defaults that requests name
 - `approvals/<slice>/<request>/<admin>.yaml`: an admin's word about a request beyond its quota
 

@@ -25,6 +25,7 @@ from reconciler.forges.protecting import CHECK
 from reconciler.settings import ForgeAddress
 from reconciler.trust.options import ForgeKind
 from schemas.base import Person
+from schemas.slice import SliceSpec
 
 PLACES: Mapping[ForgeKind, str] = {
     "github": ".github/CODEOWNERS",
@@ -56,7 +57,7 @@ def _rows(wanted: Wanted) -> Iterable[tuple[str, Iterable[Person]]]:
     admins = wanted.project.admins
     yield "*", admins
     yield "/slices/*/gprs/", ()
-    for name, spec in sorted(wanted.slices.items()):
+    for name, spec in _with_files(wanted):
         if spec.owners:
             yield f"/slices/{name}/slice.yaml", (*spec.owners, *admins)
 
@@ -67,8 +68,14 @@ def _gitea_rows(wanted: Wanted) -> Iterable[tuple[str, Iterable[Person]]]:
     yield r"project\\.yaml", admins
     yield "(clusters|templates|requests|approvals)/.*", admins
     yield r"(\\.gitea|\\.forgejo|\\.github)/.*", admins
-    for name, spec in sorted(wanted.slices.items()):
+    for name, spec in _with_files(wanted):
         yield rf"slices/{name}/slice\\.yaml", (*spec.owners, *admins)
+
+
+def _with_files(wanted: Wanted) -> list[tuple[str, SliceSpec]]:
+    """Slices with a slice.yaml; that of one that was asked for would be an admin's to make."""
+    asked = {name for name, space in wanted.workspaces.items() if not space.has_own_file}
+    return [(name, spec) for name, spec in sorted(wanted.slices.items()) if name not in asked]
 
 
 def _names(kind: ForgeKind, people: Iterable[Person]) -> list[str]:

@@ -31,7 +31,9 @@ class NotFound(UserError):  # noqa: N818 - a refusal is an answer
         names = sorted(known)
         near = get_close_matches(name, names, 3, 0.6)
         more = ", …" if len(names) > _LISTED else ""
-        there = f"{kind}s here: {', '.join(names[:_LISTED])}{more}" if names else f"there is no {kind} at all"
+        # Only one word has a plural that can be made here: `cluster of slice a called` has none.
+        things = f"{kind}s here" if kind.isalpha() else "here"
+        there = f"{things}: {', '.join(names[:_LISTED])}{more}" if names else "there is none at all"
         hint = f"did you mean {' or '.join(near)}?" if near else there
         super().__init__(f"there is no {kind} {name}; {hint}")
 

@@ -25,7 +25,7 @@ from schemas.reading import PATHS, READER_VERSION, rule_of
 from schemas.strictyaml import MAX_BYTES
 from schemas.view import PROJECT
 
-TOP = (*sorted({rule.path.split("/")[0] for rule in PATHS}), "requests")
+TOP = tuple(sorted({rule.path.split("/")[0] for rule in PATHS}))
 """What of a folder's root can hold documents; the rest of it is the person's own and is not even read."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -57,12 +57,24 @@ def follow(repo: str | None, wanted: Filter, looks: Iterable[None], *, is_json: 
                 output.note(f"{fault}; trying again")
             is_away = True
             continue
-        if seen is None and found.tip is None:
-            output.note("no controller has written a status yet; waiting for one")
+        if seen is None:
+            _say_what_is_not_there(found, wanted)
         seen, is_away = found, False
         for line in lines:
             output.text(json.dumps(line, ensure_ascii=False) if is_json else as_text(line))
         sys.stdout.flush()
+
+
+def _say_what_is_not_there(found: Seen, wanted: Filter) -> None:
+    """It may come yet, so it is no error; but whoever mistyped a name would wait for ever."""
+    if found.tip is None:
+        output.note("no controller has written a status yet; waiting for one")
+    elif found.requests:
+        return
+    elif wanted.gpr is not None:
+        output.note(f"there is no request {wanted.gpr} yet; waiting for it")
+    elif wanted.slice is not None:
+        output.note(f"slice {wanted.slice} has no request yet; waiting for one")
 
 
 def _check(wanted: Filter) -> None:

@@ -88,7 +88,8 @@ def _of_holding(state: State, status: GPRStatus) -> Iterator[str]:
         left = spoken(max(timedelta(), end - state.now))
         yield f"It waits for nothing: it has {nodes} until {format_instant(end)} ({left} left)."
     else:
-        yield f"Its time is over; {nodes} are being cleaned."
+        is_one = held is not None and len(held.nodes) == 1
+        yield f"Its time is over; {nodes} {'is' if is_one else 'are'} being cleaned."
 
 
 def _slip(slip: Slip) -> str:

@@ -91,8 +91,8 @@ def uninstall(
     held = found.held(projects)
     if held and not force:
         raise UserError(
-            f"{', '.join(held[:5])}{' and more' if len(held) > 5 else ''} hold nodes of this cluster; release them "
-            "(egs gpr release), or end them here and now with --force",
+            f"{', '.join(held[:5])}{' and more' if len(held) > 5 else ''} {'holds' if len(held) == 1 else 'hold'} "
+            "nodes of this cluster; release with `egs gpr release`, or end here and now with --force",
             "NodesHeld",
         )
     is_last = set(found.projects) <= set(projects)

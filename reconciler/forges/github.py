@@ -167,7 +167,7 @@ class GitHub:
         """See `port.Forge.put_comment`."""
         text = commented(body)
         found = self._comment(number, marker)
-        if found is not None and found[1] == text:
+        if found is not None and found[1].strip() == text.strip():  # some forges trim what they keep
             return
         where = f"{self._repository}/issues"
         if found is None:

@@ -244,7 +244,7 @@ class GitLab:
         """See `port.Forge.put_comment`."""
         text = commented(body)
         found = self._comment(number, marker)
-        if found is not None and found[1] == text:
+        if found is not None and found[1].strip() == text.strip():  # some forges trim what they keep
             return
         where = f"{self._project}/merge_requests/{number}/notes"
         if found is None:

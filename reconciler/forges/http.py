@@ -51,6 +51,8 @@ KEPT_BYTES = 256 << 10
 LONGEST_PAUSE = timedelta(hours=1)
 """However long a forge asks to be left alone."""
 SHORTEST_PAUSE = timedelta(seconds=30)
+WINDOW = timedelta(seconds=30)
+"""The stretch of time of which `Api.patience` is a part."""
 _REDIRECTING = frozenset({301, 302, 307, 308})
 _PASSING = frozenset({500, 502, 503, 504})
 _HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "egs-gitops"}
@@ -72,16 +74,23 @@ class Reply:
 
 @dataclass(slots=True)
 class Api:
-    """One forge's API below `base`. Raises UserError `BadForge` when made with an address that cannot be one."""
+    """One forge's API below `base`. Raises UserError `BadForge` when made with an address that cannot be one.
+
+    `patience` is the time that calls may take in each `WINDOW`, for whoever has other things to do: what is asked
+    beyond it is `RateLimited` until the next. None: as long as they take.
+    """
 
     base: str
     token: Path | None
     clock: Clock
+    patience: timedelta | None = None
     _client: httpx.Client = field(init=False)
     _kept: OrderedDict[str, tuple[str, Json, str]] = field(default_factory=OrderedDict)
     _paused: datetime | None = None
     _silent: datetime | None = None  # until then
     _silence: timedelta = FIRST_SILENCE
+    _window: datetime | None = None  # its end
+    _spent_s: float = 0.0  # in it
 
     def __post_init__(self) -> None:
         url = _checked(self.base)
@@ -215,6 +224,8 @@ class Api:
             if isinstance(error, httpx.TimeoutException) or monotonic_s() - begun_s > SLOW_S:
                 self._fall_silent()
             raise self._unreachable(type(error).__name__) from error
+        finally:
+            self._spent_s += monotonic_s() - begun_s
         self._silence = FIRST_SILENCE
         self._note_limits(reply)
         return reply
@@ -248,8 +259,15 @@ class Api:
             raise self._unreachable(
                 f"it did not answer in time, and is left alone until {self._silent:%H:%M:%SZ}"
             )
-        if self._paused is not None and self.clock.now() < self._paused:
+        now = self.clock.now()
+        if self._paused is not None and now < self._paused:
             raise self._limited(self._paused)
+        if self._window is None or now >= self._window:
+            self._window, self._spent_s = now + WINDOW, 0.0
+        if self.patience is not None and self._spent_s > self.patience.total_seconds():
+            raise RateLimited(
+                f"the forge {self._host} is asked the rest at {self._window:%H:%M:%SZ}", self._window
+            )
 
     def _limited(self, until: datetime) -> RateLimited:
         return RateLimited(

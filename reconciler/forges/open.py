@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 
 from reconciler.clock import Clock, SystemClock
 from reconciler.forges.gitea import Gitea
@@ -16,10 +17,11 @@ from reconciler.settings import ForgeAddress
 _DRIVERS: Mapping[str, Callable[[Api, str], Forge]] = {"github": GitHub, "gitlab": GitLab, "gitea": Gitea}
 
 
-def open_forge(address: ForgeAddress, clock: Clock | None = None) -> Forge:
+def open_forge(address: ForgeAddress, clock: Clock | None = None, patience: timedelta | None = None) -> Forge:
     """The driver; nothing is asked yet. Raises UserError `BadForge` for an address that cannot be one.
 
-    Not for several threads at a time: each opens its own.
+    `patience` bounds the time that calls take, see `Api`. Not for several threads at a time: each opens its own.
     """
-    api = Api(address.api, address.token, clock or SystemClock())
-    return Remembering(_DRIVERS[address.kind](api, address.repository))
+    time = clock or SystemClock()
+    api = Api(address.api, address.token, time, patience)
+    return Remembering(_DRIVERS[address.kind](api, address.repository), time)

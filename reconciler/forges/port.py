@@ -108,7 +108,10 @@ class Forge(Protocol):
         """Git's id of a file's content at a commit; None: no such file."""
 
     def pusher_of(self, branch: str, commit: str) -> Account | None:
-        """Who pushed this commit straight to the branch; None: nobody did, or the forge does not tell."""
+        """Who pushed this commit straight to the branch; None: nobody did, or the forge does not tell.
+
+        To be asked only of commits that came by no pull request. May raise Fault `NotKnownYet`.
+        """
 
     # -- writing ----------------------------------------------------------------------------------------------
 

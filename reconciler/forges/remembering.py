@@ -1,6 +1,8 @@
 """A forge that is not asked twice for what cannot change any more: merged pull requests, contents at a commit.
 
-Approvals, open pull requests and everything that was not there are asked anew each time.
+Approvals, open pull requests and everything that was not there are asked anew each time. Forges know a moment later
+what came to a branch: a commit of which one knows nothing is a fault at first, and belongs to nobody only when that
+stays so.
 
 Held by tests/forges/test_remembering.py.
 """
@@ -9,13 +11,19 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from functools import partial
 from typing import TypeVar
 
+from reconciler.clock import Clock
 from reconciler.forges.port import Account, CommitState, Committer, Forge, Pull, Review
+from schemas.errors import Fault
 
 MOST = 4096
 """Answers kept; the one that was not used for longest goes first."""
+
+PATIENCE = timedelta(minutes=2)
+"""How long a forge may take to know how a commit came to its branch."""
 
 T = TypeVar("T")
 
@@ -23,8 +31,8 @@ T = TypeVar("T")
 class Remembering:
     """`port.Forge` on another one."""
 
-    def __init__(self, forge: Forge) -> None:
-        self._forge = forge
+    def __init__(self, forge: Forge, clock: Clock) -> None:
+        self._forge, self._clock = forge, clock
         self._known: OrderedDict[tuple[object, ...], object] = OrderedDict()
 
     @property
@@ -58,9 +66,16 @@ class Remembering:
         return self._once(("blob", commit, path), ask, lambda oid: oid is not None)
 
     def pusher_of(self, branch: str, commit: str) -> Account | None:
-        """See `port.Forge.pusher_of`."""
+        """See `port.Forge.pusher_of`. Fault `NotKnownYet` in place of None for a commit first asked for lately."""
         ask = partial(self._forge.pusher_of, branch, commit)
-        return self._once(("pusher", branch, commit), ask, lambda account: account is not None)
+        found = self._once(("pusher", branch, commit), ask, lambda account: account is not None)
+        if found is None:
+            now = self._clock.now()
+            first = self._once(("first", branch, commit), lambda: now, lambda _: True)
+            if now < first + PATIENCE:
+                text = f"the forge does not know yet how {commit[:12]} came to {branch}; it is asked again for a while"
+                raise Fault(text, "NotKnownYet")
+        return found
 
     def open_pulls(self) -> Sequence[Pull]:
         """See `port.Forge.open_pulls`."""

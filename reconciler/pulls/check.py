@@ -41,6 +41,8 @@ TRIAL_WORK = 3000
 """Requests that may be planned again to show that a cause is true: half a second, so that the check stays quick."""
 FEWEST_TRIALS = 3
 NEEDS_APPROVAL = "NeedsApproval"
+NEEDS_ADMIN = "NeedsAdmin"
+"""Of a request for a slice: nothing is wrong with it, and it counts when an admin merges it."""
 _SETTINGS = Settings(repo="", state=Path())
 
 
@@ -69,18 +71,20 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """An approval without which a request waits."""
+    """An approval without which a request waits; of a slice that somebody asks for, an admin's merge."""
 
     key: str
     file: str
     why: str
-    rule: Literal["request", "extension"]
+    rule: Literal["request", "extension", "slice"]
     admins: tuple[str, ...]  # handles of those whose word would count
     count: int = 1  # how many of them it takes
 
     @property
     def command(self) -> str:
-        """What an admin types."""
+        """What an admin types; merging is no command of ours."""
+        if self.rule == "slice":
+            return ""
         return f"egs approve {self.key}{' --rule extension' if self.rule == 'extension' else ''}"
 
 
@@ -133,16 +137,17 @@ def check_pull(sights: Sights, merge: Merged, judged: Judged, now: datetime) -> 
     found = effects(base, head, budget)
     wishes = tuple(_wishes(sights, merge, found))
     own = {wish.key for wish in wishes}
+    asked = tuple(denial for denial in judged.denials if denial.rule == NEEDS_ADMIN)
     return PullCheck(
         now=now,
         stamps=stamps_of(merge, sights.standing),
         currency=head.wanted.project.currency,
         problems=_problems(sights, merge),
         conflicts=merge.conflicts,
-        judged=judged,
+        judged=replace(judged, denials=tuple(d for d in judged.denials if d not in asked)),
         wishes=wishes,
         moved=tuple(effect for effect in found.effects if effect.key not in own),
-        needs=tuple(_needs(base, head, own, judged.actor)),
+        needs=(*_needs(base, head, own, judged.actor), *_asked_slices(base, asked, judged.actor)),
         others=tuple(_others(base, head, merge)),
     )
 
@@ -293,6 +298,14 @@ def _needs(base: Sight, head: Sight, own: set[str], actor: str | None) -> Iterab
             yield Need(key, path, why, "request", _admins(head, actor), _how_many(status, head))
         elif notice is not None and key in own and status.phase in HOLDING:
             yield Need(key, path, _why(notice, status), "extension", _admins(head, actor))
+
+
+def _asked_slices(base: Sight, asked: Iterable[Denial], actor: str | None) -> Iterable[Need]:
+    """Slices that somebody asks for who may not make them: asking is allowed, and an admin's merge answers."""
+    for denial in asked:
+        found = rule_of(denial.path)
+        name = denial.path if found is None else found[1]["name"]
+        yield Need(name, denial.path, f"slice {name} is asked for", "slice", _admins(base, actor))
 
 
 def _why(notice: Problem | None, status: GPRStatus) -> str:

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from reconciler.store.port import Commit, Entry, Store
-from schemas.errors import UserError
+from schemas.errors import Fault, UserError
 
 MOST_COMMITS = 20_000
 """Commits that are searched for where a branch left main."""
+MOST_BEHIND = 1000
+"""Commits of main that are counted for a branch that lacks them."""
 MOST_FILES = 3000
 """Files one pull request may change; forges show no more of it to whoever has to judge it."""
 
@@ -53,11 +56,15 @@ def merged(store: Store, base: str, head: str) -> Merged:
 
 
 def _behind(store: Store, base: str, fork: str) -> int:
-    """Commits of main since the fork, at most a thousand of them."""
-    if base == fork:
-        return 0
-    line = [commit.oid for commit in store.log(base, 1000)]
-    return line.index(fork) if fork in line else len(line)
+    """Commits of main since the fork, at most `MOST_BEHIND`."""
+    count, step = 0, base
+    while step != fork and count < MOST_BEHIND:
+        parents = store.commit(step).parents
+        count += 1
+        if not parents or parents[0] == fork:
+            break
+        step = parents[0]
+    return count
 
 
 def merge_base(store: Store, one: str, other: str) -> str | None:
@@ -73,8 +80,10 @@ def merge_base(store: Store, one: str, other: str) -> str | None:
         if reached.get(oid, 0) | by != reached.get(oid, 0):
             reached[oid] = reached.get(oid, 0) | by
             if oid not in known:
-                known[oid] = store.commit(oid)
-            heapq.heappush(queue, (-known[oid].at.timestamp(), oid))
+                with suppress(Fault):  # below the edge of a shallow clone there is nothing to be seen
+                    known[oid] = store.commit(oid)
+            if oid in known:
+                heapq.heappush(queue, (-known[oid].at.timestamp(), oid))
 
     reach(one, 1)
     reach(other, 2)

@@ -165,6 +165,8 @@ def approval(need: Need, tongue: Tongue) -> str:
         names.append(f"{len(need.admins) - _MOST_NAMES} others")
     count = "two admins have" if need.count > 1 else "an admin has"
     who = f"{_listed(names, 'or')}" if names else "there is nobody but the one who asks"
+    if not need.command:
+        return f"{tongue.plain(need.why)}; {count} to merge it ({who})"
     return f"{tongue.plain(need.why)}; {count} to approve ({who}): {tongue.code(need.command)}"
 
 

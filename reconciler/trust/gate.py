@@ -102,6 +102,7 @@ class Gate:
         except Fault as fault:
             alarm = f"main is not judged: {fault}; what was judged stays in force, and it is tried again"
             self._pause = (main, alarm, fault.until if isinstance(fault, RateLimited) else now + RETRY)
+        self._adopt = False  # it was said of the main that was there at the start
         return self._given(main, alarm)
 
     # -- where it stands -------------------------------------------------------------------------------------

@@ -76,6 +76,10 @@ class Keyring:
         """Whether any line, valid now or not, names that principal itself."""
         return any(principal in signer.principals for signer in self.signers)
 
+    def names_any(self, prefix: str) -> bool:
+        """Whether any line, valid now or not, names a principal that begins so."""
+        return any(p.startswith(prefix) for signer in self.signers for p in signer.principals)
+
     def revoked(self, key: str) -> bool:
         """Whether that key never counts again, wherever it is listed."""
         return key in self.revoked_keys

@@ -39,6 +39,9 @@ class Keys(Protocol):
     def names(self, principal: str) -> bool:
         """Whether any key is named for that principal."""
 
+    def names_any(self, prefix: str) -> bool:
+        """Whether any key is named for a principal that begins so."""
+
     def revoked(self, key: str) -> bool:
         """Whether it counts for nobody any more."""
 
@@ -105,10 +108,9 @@ class Machines:
 
         return is_appliers
 
-    def asks(self, cluster: str, agent: str, spec: ClusterSpec) -> bool:
-        """Whether reports of that agent have to be signed."""
-        named = any(self.keys().names(f"agent:{cluster}/{name}") for name in (agent, "*"))
-        return self.level != "none" or bool(spec.agent_keys) or named
+    def asks(self, cluster: str, spec: ClusterSpec) -> bool:
+        """Whether reports of that cluster's agents have to be signed: of all of them as soon as one has a key."""
+        return self.level != "none" or bool(spec.agent_keys) or self.keys().names_any(f"agent:{cluster}/")
 
     def believes(self, signed: Signed, spec: ClusterSpec) -> bool:
         """Whether the report is by the agent whose branch it lies on."""

@@ -10,13 +10,16 @@ import pytest
 from tests.commands.rig import BO, NOW, egs, fleet, repository, request
 from tests.support import forge as fake
 from tests.support.repos import git
-from tests.support.world import project, slice_
+from tests.support.world import _document, project, slice_
 
 ADA = {"email": "ada@example.com", "forge": {"login": "ada", "id": 12}}
 PEOPLE = {
     "project.yaml": project(admins=[ADA]),
     "slices/a/slice.yaml": slice_(
-        "a", members=[{"email": "bo@example.com", "forge": {"login": "bo", "id": 13}}], quota={"gpus": 16}, limits={"maxPriority": 200}
+        "a",
+        members=[{"email": "bo@example.com", "forge": {"login": "bo", "id": 13}}],
+        quota={"gpus": 16},
+        limits={"maxPriority": 200},
     ),
 }
 
@@ -76,6 +79,15 @@ def test_approvals_of_an_older_head_and_a_main_that_moved_are_stale(forge: fake.
     assert row["behind"] == 1
     table = egs("pr", "status", "--repo", forge.repo, "--now", NOW)
     assert "main moved by 1" in table.out
+
+
+def test_a_slice_that_somebody_asks_for_waits_for_an_admin(forge: fake.Forge) -> None:
+    """B9: it can be merged by an admin, and says so; it is not refused."""
+    asked = {"requester": {"email": "bo@example.com"}, "clusters": ["east"], "namespaces": ["nlp"]}
+    forge.push("nlp", {"requests/nlp.yaml": _document("WorkspaceRequest", "nlp", asked)}, "bo")
+    forge.open("nlp", "bo")
+    (row,) = rows(forge)
+    assert row["verdict"] == "waits", row
 
 
 def test_one_that_is_merged_says_so(forge: fake.Forge) -> None:

@@ -190,9 +190,6 @@ def test_each_short_edit_sets_its_field(tmp_path: Path, args: list[str], line: s
             ["edit", "a/mine", "priority=250"], 1, "PriorityTooHigh", id="beyond the slice's limit (E4)"
         ),
         pytest.param(["priority", "a/mine", "301"], 2, "300", id="no priority at all"),
-        pytest.param(
-            ["extend", "a/mine", "2h"], 1, "ExtensionTooLong", id="beyond the project's grace (D10)"
-        ),
         pytest.param(["extend", "a/mine", "later"], 2, "reads like", id="no duration at all"),
         pytest.param(["edit", "a/mine", "node=2"], 1, "did you mean nodes", id="no such field"),
         pytest.param(["edit", "a/mine", "nodes"], 2, "FIELD=VALUE", id="no value"),

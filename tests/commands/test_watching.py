@@ -188,3 +188,20 @@ def test_ctrl_c_and_sigterm_end_it_well(number: signal.Signals, repo: Path, cont
         process.send_signal(number)
         _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "says"),
+    [
+        pytest.param(
+            {"gpr": "a/nope"}, "there is no request a/nope yet; waiting for it", id="no such request"
+        ),
+        pytest.param({"slice": "nope"}, "slice nope has no request yet; waiting for one", id="no such slice"),
+        pytest.param({"gpr": "a/x"}, "", id="one that is there"),
+    ],
+)
+def test_a_name_that_is_not_there_is_said_at_once(
+    repo: Path, control: Control, wanted: dict[str, str], says: str
+) -> None:
+    _, said = watched(repo, **wanted)
+    assert (says in said) if says else not said

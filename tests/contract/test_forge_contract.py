@@ -11,6 +11,7 @@ import pytest
 from reconciler.clock import ManualClock
 from reconciler.forges.open import open_forge
 from reconciler.forges.port import Forge, RateLimited
+from reconciler.forges.remembering import PATIENCE
 from reconciler.settings import ForgeAddress
 from schemas.errors import Fault
 from tests.support import forge as fake
@@ -106,7 +107,16 @@ def test_each_commit_of_one_push_has_its_pusher(on: On) -> None:
         pusher = on.ours.pusher_of("main", commit)
         assert pusher is not None
         assert pusher.login == "bo"
-    assert on.ours.pusher_of("main", before) is None
+
+
+def test_a_commit_that_the_forge_does_not_know_is_nobodys_only_after_a_while(on: On) -> None:
+    commit = repos.tip(on.there.repo)
+    for _ in range(2):
+        with pytest.raises(Fault) as caught:
+            on.ours.pusher_of("main", commit)
+        assert caught.value.reason == "NotKnownYet"
+    on.clock.set(fake.START + PATIENCE)
+    assert on.ours.pusher_of("main", commit) is None
 
 
 def test_the_last_pusher_is_who_pushed_the_head_and_not_the_author(on: On) -> None:
@@ -234,10 +244,10 @@ def test_the_head_of_a_fork_gets_its_status(on: On) -> None:
 
 def test_there_is_one_comment_and_it_is_kept_up_to_date(on: On) -> None:
     number = _opened(on)
-    on.ours.put_comment(number, MARKER, f"{MARKER}\nfirst")
-    on.ours.put_comment(number, MARKER, f"{MARKER}\nfirst")
+    on.ours.put_comment(number, MARKER, f"{MARKER}\nfirst\n")
+    on.ours.put_comment(number, MARKER, f"{MARKER}\nfirst\n")
     other = on.again()
-    other.put_comment(number, MARKER, f"{MARKER}\nfirst")
+    other.put_comment(number, MARKER, f"{MARKER}\nfirst\n")
     assert len(on.there.writes()) == 1
     other.put_comment(number, MARKER, f"{MARKER}\nsecond")
     (comment,) = on.there.comments_of(number)

@@ -22,9 +22,11 @@ from reconciler.trust.model import HEALTH
 from schemas.status import AgentReport, NodeMetadata
 from tests.support.machinekeys import key, line, private_text
 from tests.support.repos import ENVIRONMENT, bare, git, serve
+from tests.support.servers import SSHD, sshd
 from tests.support.world import cluster, gpr, project, slice_
 
 ADA, BO, EVE = "ada@example.com", "bo@example.com", "eve@example.com"
+ROOT = Path(__file__).parents[2]
 FILES = {
     "project.yaml": project(),
     "clusters/east.yaml": cluster(nodes=4),
@@ -77,25 +79,26 @@ def server(tmp_path: Path) -> Iterator[Server]:
     trust.mkdir()
     (trust / "allowed_signers").write_text("\n".join(SIGNERS) + "\n")
     hook(repo, trust, "signature")
-    login = {"judge": lambda header: 401 if header is None and _asks_login(repo) else 200}
-    with serve(tmp_path / "served", met=login["judge"]) as url:
+
+    def met(header: str | None) -> int:
+        return 401 if header is None and (repo / "asks-login").exists() else 200
+
+    with serve(tmp_path / "served", met=met) as url:
         yield Server(repo, url.rpartition(":")[2], tmp_path)
 
 
-def _asks_login(repo: Path) -> bool:
-    return (repo / "asks-login").exists()
-
-
 def hook(repo: Path, trust: Path | None, level: str) -> None:
-    """Install the hook as its page says, for the interpreter of these tests."""
+    """Install the hook that we ship, for the interpreter of these tests."""
+    tools = repo / "tools"
+    tools.mkdir(exist_ok=True)
+    program = tools / "egs-pre-receive"
+    program.write_text(f"#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m reconciler.prereceive\n")
+    program.chmod(0o755)
     file = repo / "hooks" / "pre-receive"
     file.parent.mkdir(exist_ok=True)
-    folder = "" if trust is None else f"EGS_TRUST={trust} "
-    root = Path(__file__).parents[2]
-    file.write_text(
-        f"#!/bin/sh\ncd_to=$PWD\nexec env PYTHONPATH={root} {folder}EGS_VERIFY={level} "
-        f"{sys.executable} -m reconciler.prereceive\n"
-    )
+    shipped = (ROOT / "deploy" / "forges" / "pre-receive").read_text()
+    settings = f"#!/bin/sh\nPATH={tools}:$PATH\nEGS_VERIFY={level}\nEGS_TRUST={trust or ''}\n"
+    file.write_text(shipped.replace("#!/bin/sh\n", settings))
     file.chmod(0o755)
 
 
@@ -301,6 +304,26 @@ def test_the_first_push_of_main_has_to_be_valid(server: Server) -> None:
     assert refused(server.push(tree, "HEAD:main"), "MissingField")
     commit(tree, {"slices/a/gprs/x.yaml": None}, ADA)
     assert server.push(tree, "HEAD:main").returncode == 0
+
+
+@pytest.mark.skipif(SSHD is None, reason="no sshd here")
+def test_over_ssh_it_is_the_same(server: Server, tmp_path: Path) -> None:
+    tree = server.clone("bo")
+    with sshd(tmp_path / "ssh") as door:
+        ssh = f"ssh -F /dev/null -i {door.key} -o UserKnownHostsFile={door.known_hosts} -o IdentitiesOnly=yes"
+
+        def push() -> subprocess.CompletedProcess[str]:
+            command = ["git", "push", f"{door.url}{server.repo}", "HEAD:main"]
+            environment = {**ENVIRONMENT, "GIT_SSH_COMMAND": ssh}
+            return subprocess.run(
+                command, cwd=tree, env=environment, capture_output=True, text=True, check=False
+            )
+
+        commit(tree, NEW, EVE)
+        assert refused(push(), "NotAMember")
+        commit(tree, {}, BO, "--amend")
+        done = push()
+        assert done.returncode == 0, done.stderr
 
 
 def test_a_usual_push_is_judged_within_a_second_of_cpu(server: Server) -> None:

@@ -168,6 +168,16 @@ def test_nobody_approves_what_they_had_a_part_in(on: On) -> None:
     assert on.approvers(on.there.merge(number, "bo"), **known) == {"ada"}
 
 
+def test_an_approval_does_not_count_for_a_version_on_the_way_to_the_head(on: On) -> None:
+    on.there.push("ask", {PATH: "hostile\n"}, "bo")
+    on.there.push("ask", {PATH: "new\n"}, "bo")
+    number = on.there.open("ask", "bo")
+    on.there.approve(number, "ada")
+    last = on.there.merge(number, "bo", "rebase")
+    assert on.approvers(repos.git(on.there.repo, "rev-parse", f"{last}^")) == set()
+    assert on.approvers(last) == {"ada"}
+
+
 def test_an_approval_that_became_another_word_does_not_count(on: On) -> None:
     number = _ask(on)
     on.there.approve(number, "ada")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -308,3 +309,24 @@ def test_a_forge_that_does_not_answer_costs_one_wait_and_not_one_a_call(
         clock.set(START + http.FIRST_SILENCE)
         monkeypatch.setattr(http, "TIMEOUT", httpx.Timeout(PATIENCE_S))
         assert Api(base, None, clock).get("/a") == {}
+
+
+def test_calls_take_no_more_of_a_window_than_their_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    took = iter(range(0, 1000, 3))  # each look at the clock is three seconds later
+    monkeypatch.setattr(http, "monotonic_s", lambda: float(next(took)))
+    met: list[str] = []
+
+    def respond(handler: BaseHTTPRequestHandler) -> None:
+        met.append(handler.path)
+        answer()(handler)
+
+    clock = ManualClock(START)
+    with server(respond) as base:
+        one = Api(base, None, clock, timedelta(seconds=5))
+        one.get("/a")
+        with pytest.raises(RateLimited) as caught:
+            one.get("/b")
+        assert caught.value.until == START + http.WINDOW
+        clock.set(caught.value.until)
+        one.get("/b")
+    assert met == ["/a", "/b"]

@@ -9,6 +9,7 @@ import pytest
 
 from reconciler.forges.open import open_forge
 from reconciler.forges.port import Forge
+from schemas.errors import Fault
 from tests.support import forge as fake
 from tests.support import repos
 
@@ -66,7 +67,8 @@ def test_an_open_pull_request_is_asked_each_time(there: tuple[fake.Forge, Forge]
 def test_what_is_not_known_yet_is_asked_again(there: tuple[fake.Forge, Forge]) -> None:
     forge, ours = there
     commit = repos.commit(forge.repo, {PATH: "new\n"})
-    assert ours.pusher_of("main", commit) is None
+    with pytest.raises(Fault):
+        ours.pusher_of("main", commit)
     forge.pushed("main", repos.git(forge.repo, "rev-parse", f"{commit}^"), commit, "bo")
     pusher = ours.pusher_of("main", commit)
     assert pusher is not None

@@ -7,15 +7,18 @@ import pytest
 from reconciler.applying import Applier
 from reconciler.clusters.pull import ReportBranches
 from reconciler.loop import Reconciler
+from reconciler.status import _document as document
 from reconciler.status import request_path
 from reconciler.store.cache import DocumentCache
 from reconciler.store.memory import MemoryStore
+from reconciler.store.trailers import Stamp
 from reconciler.trust.machines import Machines, signing
+from schemas.base import Metadata
 from schemas.reading import READER_VERSION
-from schemas.status import Phase
+from schemas.status import Phase, TrustRecord
 from tests.support.machinekeys import key, line, machines
 from tests.support.pulled import PulledWorld, pulled_drivers
-from tests.support.signed import HIGHER, STATUS, SignedWorld
+from tests.support.signed import STATUS, SignedWorld
 from tests.support.world import at, cluster
 
 REPORTS = "egs/clusters/east"
@@ -187,7 +190,50 @@ def test_a_cluster_whose_applier_has_another_key_counts_as_out_of_reach():
 
 def test_a_forged_term_makes_no_applier_stand_down():
     world = Pulled()
-    for minute in range(6, 12):
-        world.push({"report.yaml": b"kind: Other\n"}, branch=REPORTS, stamp=HIGHER)
-        world.run(at(minute))
-    assert world.remote.commits[world.remote.tips[REPORTS]].commit.author.email == "applier@egs.dev"
+    for term in (99, 9_999, 999_999):
+        world.push({"report.yaml": b"kind: Other\n"}, branch=REPORTS, stamp=Stamp("applier-9", term, 1))
+        world.wake_of(world.appliers["east"])
+        tip = world.remote.commits[world.remote.tips[REPORTS]].commit
+        assert tip.author.email == "applier@egs.dev", "at once, not when it counts as silent"
+
+
+def test_an_applier_that_met_a_forgery_follows_what_is_decided_afterwards():
+    """Else one forged stamp would make every honest decision look old."""
+    world = Pulled()
+    world.push(decided_otherwise(world))
+    world.leave_alone(at(6))
+    world.file("a/x", duration="40m", earlyRelease=True)
+    world.run(at(15))
+    assert world.holder() is None
+    assert world.status("a/x").phase is Phase.COMPLETED
+
+
+# -- main ----------------------------------------------------------------------------------------------------
+
+
+UNPULLED = {"clusters/east.yaml": cluster(nodes=1)}
+"""A manifest by which an applier would leave the cluster alone, and a/x its node for ever."""
+
+
+def ends_in_time(world: Pulled) -> None:
+    world.leave_alone(at(41))
+    assert world.holder() == "a/x"
+    world.leave_alone(at(43))
+    assert world.holder() is None
+
+
+def test_an_applier_does_not_follow_a_main_that_was_rewritten():
+    world = Pulled()
+    changes = {path: text.encode() for path, text in UNPULLED.items()}
+    world.push(changes, branch="main", stamp=None, root=True)
+    ends_in_time(world)
+
+
+def test_an_applier_follows_main_no_further_than_it_was_judged():
+    """What nobody had the right to is on main and acted on by nobody: the status says how far main counts."""
+    world = Pulled()
+    judged = TrustRecord(metadata=Metadata(name="trust"), main=world.remote.tips["main"])
+    controller = signing(key("controller"))
+    world.push({"trust.yaml": document(judged)}, controller, stamp=Stamp("controller-1", 50, 1))
+    world.commit(UNPULLED)
+    ends_in_time(world)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.reports import SEARCHED, Reports
+from reconciler.reports import MOST_ALARMS, SEARCHED, Reports
 from reconciler.store.memory import MemoryStore
 from schemas.status import NodeMetadata
 from tests.support.machinekeys import key, line
@@ -167,3 +167,16 @@ def test_a_node_out_of_service_is_not_brought_back_by_a_forged_report():
     world.report("h100-1", True)
     world.run(at(10))
     assert world.status("a/x").assignment is not None
+
+
+def test_many_branches_that_are_nobodys_are_told_in_few_sentences():
+    world = world_of()
+    reader = Reader(world)
+    for number in range(MOST_ALARMS + 5):
+        world.reported("h100-1", False, "eve", branch=f"egs/agents/east/junk-{number}")
+    assert reader.read() == {}
+    assert len(reader.reports.alarms) == MOST_ALARMS + 1
+    for branch in [b for b in world.remote.tips if "junk" in b]:
+        world.remote.delete(branch)
+    reader.read()
+    assert reader.reports.alarms == (), "what never counted and is gone is no loss"

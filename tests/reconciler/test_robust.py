@@ -22,7 +22,7 @@ from reconciler.reports import Reports
 from reconciler.store.cache import DocumentCache
 from reconciler.store.memory import MemoryStore
 from reconciler.telling import News
-from schemas.errors import Fault
+from schemas.errors import Fault, UserError
 from schemas.problems import Problem
 from schemas.reading import READER_VERSION
 from schemas.status import Phase
@@ -111,6 +111,28 @@ def test_one_cluster_in_trouble_stops_no_other(tmp_path, error):
     world.run(at(50))
     assert world.status("a/x").phase is Phase.COMPLETED
     assert leases(world) == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(
+            UserError("there is no kubeconfig west.yaml; add it", "BadKubeconfig"), id="no kubeconfig"
+        ),
+        pytest.param(Fault("the API server of cluster west answers 401", "Unauthorized"), id="an old token"),
+    ],
+)
+def test_a_cluster_out_of_reach_says_why(error):
+    world = World(files={"clusters/west.yaml": cluster("west")})
+
+    def fail(*_):
+        raise error
+
+    world.run(at(1))
+    world.drivers["west"].observe = fail
+    world.run(at(3))
+    told = [e for c in world.log for e in c.events if e.reason is Told.CLUSTER_UNREACHABLE]
+    assert [str(error) in event.message for event in told] == [True]
 
 
 def test_a_state_that_nobody_can_read_or_write_is_a_fault_and_the_cluster_comes_back(tmp_path):

@@ -81,11 +81,13 @@ def test_a_broken_request_says_so_and_one_in_force_stays() -> None:
     world.run(at(1))
     record = world.facts().workspaces["nlp"]
     assert record.phase is WorkspacePhase.INVALID
+    assert "| nlp | Invalid |" in (world.text("README.md") or "")
     assert "there is no cluster nowhere" in record.message
     world.commit({"requests/ops.yaml": asked("ops", clusters=["nowhere"]), NLP: asked()})
     world.run(at(2))
     now = world.facts().workspaces
     assert (now["nlp"].phase, now["ops"].phase) == (WorkspacePhase.READY, WorkspacePhase.READY)
+    assert "Slices asked for" not in (world.text("README.md") or "")
     assert "its file as it reads now does not count: requests/ops.yaml:" in now["ops"].message
     assert world.told().count("WorkspaceInvalid") == 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -12,12 +13,10 @@ from scheduler.snapshot import Pool
 from schemas.approval import ApprovalLimit
 from schemas.base import Person
 from schemas.gpr import Network, RequestSpec
-from schemas.project import ProjectLimits, ProjectSpec
+from schemas.project import ApprovalPolicy, ProjectLimits, ProjectSpec
 from schemas.slice import Quota, SliceLimits, SliceSpec
 
-PROJECT = ProjectSpec(
-    admins=(Person(email="ada@example.com"),), limits=ProjectLimits(nodes_per_request=8)
-)
+PROJECT = ProjectSpec(admins=(Person(email="ada@example.com"),), limits=ProjectLimits(nodes_per_request=8))
 
 
 def spec(**given: object) -> RequestSpec:
@@ -123,6 +122,50 @@ def test_approval(asked: RequestSpec, quota: int | None, reasons: list[str], usa
     bounds = slice_(quota=None if quota is None else Quota(gpus=quota))
     assert [need.reason for need in approval_reasons(asked, bounds, PROJECT, POOLS)] == reasons
     assert names(usable_pools(asked, bounds, PROJECT, POOLS, None)) == usable
+
+
+@pytest.mark.parametrize(
+    ("asked", "policy", "reasons", "usable"),
+    [
+        pytest.param(
+            spec(), {"duration": timedelta(hours=1)}, [], ["small", "big", "old"], id="as long as may be"
+        ),
+        pytest.param(
+            spec(), {"duration": timedelta(minutes=59)}, ["DurationNeedsApproval"], [], id="longer than that"
+        ),
+        pytest.param(
+            spec(priority=200), {"priority": 200}, [], ["small", "big", "old"], id="as urgent as may be"
+        ),
+        pytest.param(
+            spec(priority=201), {"priority": 200}, ["PriorityNeedsApproval"], [], id="more urgent than that"
+        ),
+        pytest.param(
+            spec(nodes=2), {"gpu_hours": 8}, [], ["small", "old"], id="only the pools within the hours"
+        ),
+        pytest.param(
+            spec(nodes=2),
+            {"gpu_hours": 7},
+            ["GpuHoursNeedApproval"],
+            [],
+            id="more hours than any pool allows",
+        ),
+        pytest.param(
+            spec(), {"gpu_shapes": ("A100-40GB",)}, ["ShapeNeedsApproval"], [], id="it may get that shape"
+        ),
+        pytest.param(
+            spec(gpu_shapes=("H100-80GB",)),
+            {"gpu_shapes": ("A100-40GB",)},
+            [],
+            ["small", "big"],
+            id="it may not",
+        ),
+    ],
+)
+def test_policy(asked: RequestSpec, policy: dict[str, Any], reasons: list[str], usable: list[str]) -> None:
+    """E5, C4: what waits for an admin beside quota and node limit."""
+    project = PROJECT.model_copy(update={"approval": ApprovalPolicy(**policy)})
+    assert [need.reason for need in approval_reasons(asked, slice_(), project, POOLS)] == reasons
+    assert names(usable_pools(asked, slice_(), project, POOLS, None)) == usable
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reconciler.store.git import GitStore
 from reconciler.store.mirror import Limits
@@ -138,6 +140,17 @@ def test_a_signature_is_cut_out_as_git_cuts_it_out(commit, signature, payload):
     assert (found.signature, found.payload) == (signature, payload)
 
 
-def test_what_is_put_together_comes_apart_again():
-    payload, signature = HEAD + b"\n\nA message\n\nwith two parts\n", "A\n\nB\n"
+@given(st.binary(), st.lists(st.text(alphabet="AB+/= -:", max_size=70), min_size=1, max_size=5))
+def test_what_is_put_together_comes_apart_again(message, lines):
+    payload, signature = HEAD + b"\n\n" + message, "\n".join(["-----BEGIN", *lines, "-----END", ""])
     assert split_signature(with_signature(payload, signature)) == (signature, payload)
+
+
+@given(st.binary(), st.binary())
+def test_no_commit_is_too_strange(head, message):
+    for data in (
+        head,
+        HEAD + b"\n" + head + b"\n\n" + message,
+        HEAD + b"\ngpgsig " + head + b"\n\n" + message,
+    ):
+        assert parse_commit("0" * 40, data).signature.isascii() or b"gpgsig " in data

@@ -135,7 +135,7 @@ class Land:
         self,
         side: str | Iterable[str],
         by: str | None,
-        files: Files = {},
+        files: Files | None = None,
         text: str = "Merge pull request #1",
     ) -> str:
         """A merge of sides into main; `files` are what it makes up by itself."""

@@ -6,7 +6,6 @@ Each way brings all changes at once: verdicts are by path, and one landing shows
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.store.local import LocalStore
 from reconciler.store.port import Commit
 from reconciler.trust import programs
-from reconciler.trust.sshsig import parse
+from reconciler.trust.sshsig import Sshsig, canonical_key, parse
 from reconciler.trust.verifying import SystemVerifier
 from schemas.errors import Fault
 from tests.support import realkeys as keys
@@ -38,6 +44,44 @@ def test_every_kind_of_key_counts(any_key):
     assert checks.key_of("git", MESSAGE, signature) == any_key.public
     assert checks.key_of("git", MESSAGE + b"x", signature) is None, "of another message"
     assert checks.key_of("egs-approval", MESSAGE, signature) is None, "for another purpose"
+
+
+def packed(*fields: bytes) -> bytes:
+    return b"".join(len(field).to_bytes(4, "big") + field for field in fields)
+
+
+def on_a_token(namespace: str, message: bytes, kind: str) -> tuple[str, str]:
+    """A key as a FIDO token has it, and its signature; made here, for no token is at hand."""
+    kind_bytes, application, flags = f"sk-{kind}@openssh.com".encode(), b"ssh:", b"\x01\x00\x00\x00\x07"
+    digest = hashlib.sha512(message).digest()
+    covered = b"SSHSIG" + packed(namespace.encode(), b"", b"sha512", digest)
+    told = hashlib.sha256(application).digest() + flags + hashlib.sha256(covered).digest()
+    if kind == "ssh-ed25519":
+        key = ed25519.Ed25519PrivateKey.generate()
+        raw = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+        blob, signature = packed(kind_bytes, raw, application), key.sign(told)
+    else:
+        curve = ec.generate_private_key(ec.SECP256R1())
+        raw = curve.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+        blob = packed(kind_bytes, b"nistp256", raw, application)
+        r, s = decode_dss_signature(curve.sign(told, ec.ECDSA(SHA256())))
+        signature = packed(*(mpint(number) for number in (r, s)))
+    inner = packed(kind_bytes, signature) + flags
+    public = f"{kind_bytes.decode()} {base64.b64encode(blob).decode()}"
+    return public, Sshsig(public, namespace, "sha512", kind_bytes.decode(), inner).armoured()
+
+
+def mpint(number: int) -> bytes:
+    return number.to_bytes(number.bit_length() // 8 + 1, "big")
+
+
+@pytest.mark.parametrize("kind", ["ssh-ed25519", "ecdsa-sha2-nistp256"])
+def test_a_key_on_a_token_counts(kind):
+    public, signature = on_a_token("git", MESSAGE, kind)
+    assert canonical_key(public) == public
+    assert SystemVerifier().key_of("git", MESSAGE, signature) == public
+    assert SystemVerifier().key_of("git", MESSAGE + b"x", signature) is None
+    assert SystemVerifier().key_of("egs-approval", MESSAGE, signature) is None
 
 
 def test_a_signature_under_another_key_is_none(any_key, ada_key, rsa_key):

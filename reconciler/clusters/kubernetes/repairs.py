@@ -132,7 +132,12 @@ def is_ours(item: Json) -> bool:
 
 
 def _others(meta: Json) -> str:
-    entries = [e for e in meta.get("managedFields") or () if e.get("manager") not in {MANAGER, None}]
+    """Who else wrote it last; a status is no change of the object, and whoever writes it is not to blame."""
+    entries = [
+        entry
+        for entry in meta.get("managedFields") or ()
+        if entry.get("manager") not in {MANAGER, None} and not entry.get("subresource")
+    ]
     newest = max(entries, key=lambda e: str(e.get("time") or ""), default=None)
     return "" if newest is None else str(newest["manager"])
 

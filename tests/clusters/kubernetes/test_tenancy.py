@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from reconciler.clusters.kubernetes import tenancy
-from reconciler.clusters.kubernetes.repairs import LONGEST_PAUSE, Quarrel, Quarrels, repaired
+from reconciler.clusters.kubernetes.repairs import LONGEST_PAUSE, Quarrel, Quarrels, _others, repaired
 from reconciler.clusters.kubernetes.spaces import is_protected
 from tests.clusters.kubernetes.tenants import BO, CY, NOW, SECOND, terms
 
@@ -153,3 +153,15 @@ def test_a_quarrel_is_forgotten_when_its_object_was_left_in_peace_for_long():
 def test_namespaces_of_the_cluster_itself_are_nobodys(name):
     assert is_protected(name, "egs-system")
     assert not is_protected("vision", "egs-system")
+
+
+def test_whoever_writes_a_status_is_not_blamed_for_a_drift() -> None:
+    """kubelets and controllers write statuses all the time; what was changed is of whoever changed the object."""
+    entries = [
+        {"manager": "kubectl-edit", "time": "2026-11-21T08:00:00Z"},
+        {"manager": "kube-controller-manager", "time": "2026-11-21T09:00:00Z", "subresource": "status"},
+        {"manager": "egs", "time": "2026-11-21T10:00:00Z"},
+    ]
+    assert _others({"managedFields": entries}) == "kubectl-edit"
+    assert _others({"managedFields": entries[1:]}) == ""
+    assert _others({}) == ""

@@ -176,7 +176,7 @@ def statuses(request: Request, commit: str) -> Answer:
 
 def comments(request: Request, number: str) -> Answer:
     rows = request.forge.comments_of(int(number))
-    return 200, [{"id": c.id, "body": c.body, "user": account(c.by)} for c in rows]
+    return 200, [{"id": c.id, "body": c.body.strip(), "user": account(c.by)} for c in rows]
 
 
 def post_comment(request: Request, number: str) -> Answer:

@@ -1,0 +1,64 @@
+"""May they? Asked before the merge, with the answer of after it; without anybody it says whose change it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.pulls.pull import Pulls, request
+from tests.support.world import approval, cluster, gpr, gpr_path, project, slice_
+
+OWNED = {"slices/a/slice.yaml": slice_("a", owners=[{"email": "olga@example.com"}])}
+
+
+@pytest.fixture(scope="module")
+def pulls() -> Pulls:
+    return Pulls.on(OWNED, request("a/x", 1, "1h", notBefore="2026-11-22T08:00:00Z"))
+
+
+MEMBER, OWNER, ADMIN, OTHER, EVE = (f"{name}@example.com" for name in ("bo", "olga", "ada", "cy", "eve"))
+MORE = slice_("a", owners=[{"email": OWNER}], members=[{"email": MEMBER}, {"email": EVE}])
+QUOTA = slice_("a", owners=[{"email": OWNER}], quota={"gpus": 999})
+
+
+@pytest.mark.parametrize(
+    ("files", "whose", "may"),
+    [
+        pytest.param(
+            request("a/new"), "members of slice a and admins", {MEMBER, OWNER, ADMIN}, id="a request"
+        ),
+        pytest.param(
+            {gpr_path("a/x"): None}, "members of slice a and admins", {MEMBER, OWNER, ADMIN}, id="its end"
+        ),
+        pytest.param({gpr_path("a/new"): gpr("a", "new", move=3)}, "admins", {ADMIN}, id="a better place"),
+        pytest.param(
+            {"slices/a/slice.yaml": MORE}, "owners of slice a and admins", {OWNER, ADMIN}, id="a new member"
+        ),
+        pytest.param({"slices/a/slice.yaml": QUOTA}, "admins", {ADMIN}, id="more quota"),
+        pytest.param({"project.yaml": project(maxRetries=5)}, "admins", {ADMIN}, id="the project"),
+        pytest.param({"clusters/east.yaml": cluster(nodes=9)}, "admins", {ADMIN}, id="a cluster"),
+        pytest.param(
+            {"approvals/a/x/ada.yaml": approval("a", "x", "sha256:" + "1" * 64)},
+            "the admin ada",
+            {ADMIN},
+            id="an approval",
+        ),
+    ],
+)
+def test_who_may(pulls: Pulls, files: dict[str, str | None], whose: str, may: set[str]) -> None:
+    unknown = pulls.check(files)
+    assert unknown.judged.actor is None
+    assert unknown.judged.denials == ()
+    assert set((unknown.judged.may or {}).values()) == {whose}
+    for who in (MEMBER, OWNER, ADMIN, OTHER, EVE):
+        denied = pulls.check(files, by=who).judged.denials
+        assert (denied == ()) is (who in may), (who, denied)
+
+
+def test_files_that_do_nothing_are_anybodys(pulls: Pulls) -> None:
+    assert pulls.check({"README.md": "x", ".github/CODEOWNERS": "* @eve"}, by=EVE).judged.denials == ()
+
+
+def test_a_pull_request_gives_nobody_the_rights_that_it_uses(pulls: Pulls) -> None:
+    admins = project(admins=[{"email": "ada@example.com"}, {"email": EVE}])
+    check = pulls.check({"project.yaml": admins, **request("a/new")}, by=EVE)
+    assert {denial.path for denial in check.judged.denials} == {"project.yaml", gpr_path("a/new")}

@@ -1,0 +1,199 @@
+"""Whose words count, cycle after cycle: signatures are checked once, everything else every time (D8, E5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from reconciler.facts import Facts, Filed, Wanted
+from reconciler.store.memory import MemoryRemote, MemoryStore
+from reconciler.trust.keyring import Keyring
+from reconciler.trust.verifying import SystemVerifier
+from reconciler.wording import MOST_CHECKS, Wording, with_readers_words
+from schemas.approval import NAMESPACE, Approval, statement
+from schemas.errors import Fault
+from schemas.gpr import RequestSpec
+from schemas.project import ProjectSpec
+from schemas.status import ApprovalState, GPRStatus, Phase, Provenance, TrustRecord
+from tests.support.machinekeys import key, keyring, line
+from tests.support.world import START, approval, parsed
+
+DIGEST = "sha256:" + "1" * 64
+SPEC = RequestSpec(slice="a", nodes=2, duration=timedelta(hours=1))
+BEHIND = Provenance(commit="c" * 40, authors=("bo@example.com",))
+
+
+def written_by(*authors: str) -> Provenance:
+    """Written by these."""
+    return BEHIND.model_copy(update={"authors": authors})
+
+
+ADA = line("ada@example.com", "ada")
+
+
+class Counting:
+    """Counts what is really checked."""
+
+    def __init__(self) -> None:
+        self.checked = 0
+
+    def key_of(self, namespace: str, message: bytes, signature: str) -> str | None:
+        self.checked += 1
+        return SystemVerifier().key_of(namespace, message, signature)
+
+
+def _word(name: str = "x", by: str = "ada", **spec: object) -> Approval:
+    given: dict[str, object] = {"notAfter": "2026-12-01T00:00:00Z", **spec}
+    path = f"approvals/a/{name}/ada.yaml"
+    unsigned = parsed(path, approval("a", name, DIGEST, **given))  # type: ignore[arg-type]
+    assert isinstance(unsigned, Approval)
+    signature = key(by).sign(NAMESPACE, statement("default", unsigned))
+    signed = parsed(path, approval("a", name, DIGEST, signature=signature, **given))  # type: ignore[arg-type]
+    assert isinstance(signed, Approval)
+    return signed
+
+
+def _wanted(*words: Approval) -> Wanted:
+    project = ProjectSpec.model_validate({"admins": [{"email": "ada@example.com"}]}, strict=False)
+    by_key = {f"a/{word.spec.gpr}": (word,) for word in words}
+    filed = {name: Filed(SPEC, provenance=BEHIND) for name in by_key}
+    return Wanted("c", project, {}, {}, filed, by_key, {})
+
+
+def _wording(
+    verifier: Counting, keys: Callable[[], Keyring] = lambda: keyring(ADA), level: str = "signature"
+) -> Wording:
+    return Wording(level, MemoryStore(MemoryRemote()), keys, verifier)  # type: ignore[arg-type]
+
+
+def _heard(wording: Wording, wanted: Wanted, now: datetime = START, facts: Facts | None = None) -> list[str]:
+    found = wording.hear(wanted, facts or Facts(now), now)
+    return [f"{word.by} {word.how}" for word in found.words.get("a/x", ())]
+
+
+def test_a_signature_is_checked_once() -> None:
+    verifier, wanted = Counting(), _wanted(_word())
+    wording = _wording(verifier)
+    first = wording.hear(wanted, Facts(START), START)
+    later = [wording.hear(wanted, Facts(START), START + timedelta(hours=n)) for n in range(20)]
+    assert [word.how for word in first.words["a/x"]] == ["signed"]
+    assert all(found is first for found in later)  # so that nothing is rendered anew
+    assert verifier.checked == 1
+
+
+def test_a_key_that_is_revoked_counts_no_more_in_the_next_cycle() -> None:
+    revoked: list[str] = []
+    wording = _wording(Counting(), lambda: keyring(ADA, revoked=tuple(revoked)))
+    wanted = _wanted(_word())
+    assert _heard(wording, wanted) == ["ada signed"]
+    revoked.append("ada")
+    assert _heard(wording, wanted) == []
+    doubts = wording.hear(wanted, Facts(START), START).doubts
+    assert doubts == {
+        "a/x": (
+            "the word of ada does not count: it is signed with a key that is not known to be ada@example.com's",
+        )
+    }
+
+
+def test_a_word_is_over_at_its_end() -> None:
+    wording, wanted = _wording(Counting()), _wanted(_word(notAfter="2026-11-21T09:00:00Z"))
+    assert _heard(wording, wanted, START + timedelta(minutes=59)) == ["ada signed"]
+    assert _heard(wording, wanted, START + timedelta(minutes=60)) == []
+
+
+def test_while_the_keys_cannot_be_read_no_word_counts() -> None:
+    """The line that cannot be read may be the one that revokes."""
+    broken: list[bool] = []
+
+    def keys() -> Keyring:
+        if broken:
+            raise Fault("trust folder: allowed_signers:3: no key", "BadTrustFolder")
+        return keyring(ADA)
+
+    wording, wanted = _wording(Counting(), keys), _wanted(_word())
+    assert _heard(wording, wanted) == ["ada signed"]
+    broken.append(True)
+    assert _heard(wording, wanted) == []
+    assert "allowed_signers:3" in wording.hear(wanted, Facts(START), START).doubts["a/x"][0]
+
+
+def test_junk_that_claims_an_admins_key_does_not_keep_the_controller_busy() -> None:
+    """So many signatures a cycle, the rest in the next; what claims another key is not checked at all."""
+    verifier = Counting()
+    junk = [_word(f"j{n}").model_copy(deep=True) for n in range(MOST_CHECKS + 20)]
+    words = [w.model_copy(update={"spec": w.spec.model_copy(update={"reason": "other"})}) for w in junk]
+    wording = _wording(verifier)
+    wanted = _wanted(*words, *(_word(f"e{n}", "eve") for n in range(50)))
+    wording.hear(wanted, Facts(START), START)
+    assert verifier.checked == MOST_CHECKS
+    wording.hear(wanted, Facts(START), START)
+    assert verifier.checked == MOST_CHECKS + 20
+
+
+def test_a_machine_in_trouble_is_asked_again() -> None:
+    class Troubled(Counting):
+        def key_of(self, namespace: str, message: bytes, signature: str) -> str | None:
+            found = super().key_of(namespace, message, signature)
+            if self.checked == 1:
+                raise Fault("no memory left", "GpgFailed")
+            return found
+
+    wording, wanted = _wording(Troubled()), _wanted(_word())
+    assert _heard(wording, wanted) == []
+    assert _heard(wording, wanted) == ["ada signed"]
+
+
+@pytest.mark.parametrize(
+    ("behind", "want"),
+    [
+        pytest.param(BEHIND, ["ada signed"], id="somebody else wrote it"),
+        pytest.param(None, [], id="nobody knows who wrote it"),
+        pytest.param(written_by("ada@example.com"), [], id="the admin wrote it"),
+        pytest.param(written_by("Ada@Example.com"), [], id="the admin wrote it, in capitals"),
+        pytest.param(written_by("ada@example.com", "bo@example.com"), [], id="the admin wrote a part"),
+    ],
+)
+def test_nobody_approves_their_own_request(behind: Provenance | None, want: list[str]) -> None:
+    wanted = _wanted(_word())
+    wanted = replace(wanted, filed={"a/x": Filed(SPEC, provenance=behind)})
+    assert _heard(_wording(Counting()), wanted) == want
+    allowed = wanted.project.model_copy(
+        update={"approval": wanted.project.approval.model_copy(update={"own_requests": True})}
+    )
+    assert _heard(_wording(Counting()), replace(wanted, project=allowed)) == ["ada signed"]
+
+
+def test_where_nothing_is_verified_the_name_of_a_file_is_enough() -> None:
+    """As in every release before; and readers go by that, too."""
+    word = parsed("approvals/a/x/ada.yaml", approval("a", "x", DIGEST))
+    other = parsed("approvals/a/y/bo.yaml", approval("a", "y", DIGEST, by="bo"))
+    assert isinstance(word, Approval)
+    assert isinstance(other, Approval)
+    wanted = _wanted(word, other)
+    found = _wording(Counting(), level="none").hear(wanted, Facts(START), START)
+    assert {name: [w.how for w in words] for name, words in found.words.items()} == {
+        "a/x": ["file"],
+        "a/y": [],
+    }
+    assert with_readers_words(wanted, Facts(START)).words == found.words
+
+
+def test_readers_without_keys_go_by_what_the_controller_found() -> None:
+    """An unsigned file is not shown as an approval where it is none."""
+    state = ApprovalState(decision="approve", by="ada, grace-h", how="signed", ids=("sha256:1", "sha256:2"))
+    status = GPRStatus(
+        phase=Phase.QUEUED,
+        uid="gpr-00000000-0000",
+        filed_at=START,
+        accepted_spec=SPEC,
+        spec_digest=DIGEST,
+        approval=state,
+    )
+    trust = TrustRecord.model_validate({"metadata": {"name": "trust"}, "main": "c" * 40}, strict=False)
+    wanted = _wanted(_word(), _word("y"))
+    found = with_readers_words(wanted, Facts(START, requests={"a/x": status}, trust=trust))
+    assert {name: [w.by for w in words] for name, words in found.words.items()} == {"a/x": ["ada", "grace-h"]}
