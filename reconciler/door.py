@@ -57,9 +57,9 @@ from reconciler.store.port import Draft, Outcome, Person, Store
 from reconciler.trust.machines import machines_of, own_key, signing
 from reconciler.trust.vouching import ON_BEHALF_OF
 from schemas.crds import GROUP, PLURAL, VERSION
-from schemas.errors import EgsError, Fault
+from schemas.errors import EgsError, Fault, UserError
 from schemas.reading import READER_VERSION, rule_of
-from schemas.view import gpr_path
+from schemas.view import cluster_path, gpr_path
 
 log = logging.getLogger(__name__)
 
@@ -178,6 +178,9 @@ class RequestDoor:
     def _scene(self, seen: _Seen, now: datetime, troubles: Mapping[str, Refusal]) -> Scene:
         main = seen.tips[self._settings.main_branch]
         self._desired.update(main)
+        if self._desired.repository.absent(cluster_path(self._door.cluster)):
+            text = f"main has no {cluster_path(self._door.cluster)}; correct --cluster, or add the document"
+            raise UserError(text, "UnknownCluster")
         scene = Scene(
             cluster=self._door.cluster,
             via=self._door.via,

@@ -182,6 +182,7 @@ class Reconciler:
         """The documents in force: main as far as it was judged; when it cannot be read, its last commit that could."""
         main = self._store.tips().get(self._settings.main_branch)
         alarms = [*self._store.alarms(), *self._reports.alarms]
+        self._has_more = False
         if main is not None and reachable:
             known = self._facts()
             admitted = self._gate.admit(main, known.trust, known.intent, now)
@@ -190,8 +191,9 @@ class Reconciler:
                 self._desired.update(admitted.commit, admitted.record, admitted.provenance)
                 self._news.note_problems(self._desired.problems, now)
             except (Fault, UserError) as error:
-                if self._desired.commit is None:
-                    raise  # nothing is in force: every request would count as deleted
+                if self._desired.commit is None:  # nothing is in force: every request would count as deleted
+                    why = UserError(admitted.alarm, "MainNotFollowed")
+                    raise (why if admitted.alarm else error) from error
                 alarms.append(f"main is not read: {error}; its last good commit stays in force")
         self._news.note_alarms(alarms, now)
         return self._wording.hear(self._desired.wanted(self._facts()), self._facts(), now)

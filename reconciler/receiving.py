@@ -41,7 +41,7 @@ from schemas.cluster import Cluster, ClusterSpec
 from schemas.errors import Fault
 from schemas.problems import Problem, quoted
 from schemas.reading import READER_VERSION, read_document
-from schemas.status import AgentReport, Phase, TrustRecord
+from schemas.status import AgentReport, HeldChange, Phase, TrustRecord
 from schemas.strictyaml import Refused, load, locate
 from schemas.units import LONG_NAME_PATTERN, NAME_PATTERN
 from schemas.view import cluster_path
@@ -53,6 +53,9 @@ MOST_COMMITS = 1000
 """Commits of a machine's branch that one push may bring."""
 MOST_ROUNDS = 50
 """Portions in which the gate judges one push."""
+
+NEEDS_ADMIN = "NeedsAdmin"
+"""The policy's word for what waits for an admin."""
 
 _HEADS = "refs/heads/"
 _OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -192,7 +195,9 @@ class Receiver:
         if self.sources.level == "none":
             return []
         gate = Gate(self.store, DocumentCache(None, READER_VERSION), self.sources)
-        record = self._trust(old)
+        judged = self._trust(old)
+        # Where no controller judges yet, what lies on main will be taken as authorised: nothing may wait there.
+        record = judged or TrustRecord(metadata=Metadata(name="trust"), main=old)
         before = self._judged(gate, old, record)
         after = self._judged(gate, new, record)
         if after.alarm:
@@ -202,21 +207,20 @@ class Receiver:
         fresh = [
             f"{change.message} ({change.rule}, {change.commit[:12]})"
             for change in held
-            if change not in known
+            if change not in known and not (judged and _waits(change))
         ]
         return _cut(fresh)
 
-    def _trust(self, old: str) -> TrustRecord:
-        """How far the controller judged; where it never did, main as it is is taken as authorised."""
-        begun = TrustRecord(metadata=Metadata(name="trust"), main=old)
+    def _trust(self, old: str) -> TrustRecord | None:
+        """How far the controller judged main; None: it never did, and main as it is counts."""
         status = self.store.tips().get(STATUS)
         if status is None:
-            return begun
+            return None
         paths = [e for e in self.store.diff(None, status) if e.oid is not None and _TRUST.fullmatch(e.path)]
         blobs = self.store.read(entry.oid for entry in paths if entry.oid is not None)
         records = {e.path: record_from(e.path, blobs[e.oid or ""]) for e in paths}
         found = facts_of({p: r for p, r in records.items() if r is not None}, self.now, "").trust
-        return found if found is not None and self._is_known(found.main, old) else begun
+        return found if found is not None and self._is_known(found.main, old) else None
 
     def _is_known(self, judged: str, old: str) -> bool:
         try:
@@ -277,6 +281,11 @@ class Receiver:
         data = None if main is None else self.store.read_path(main, path)
         document = None if data is None else read_document(path, data)
         return document.spec if isinstance(document, Cluster) else None
+
+
+def _waits(change: HeldChange) -> bool:
+    """Asking for a slice is for everybody: it lies on main, and does nothing before an admin stands behind it."""
+    return change.rule == NEEDS_ADMIN and change.found is not None
 
 
 def _is_newer(stamp: Stamp | None, before: Stamp) -> bool:

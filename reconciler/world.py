@@ -108,9 +108,13 @@ def asked_anew(before: Facts, after: Facts) -> frozenset[str]:
 
 def moved(before: Facts, after: Facts) -> frozenset[str]:
     """Requests that waited and wait, and that an admin moved among those of their priority."""
-    waiting = _waiting_on(before, after)
     return frozenset(
-        key for key, (old, new) in waiting.items() if old.accepted_spec.move != new.accepted_spec.move
+        key
+        for key, status in after.requests.items()
+        if (old := before.requests.get(key)) is not None
+        and old is not status  # most are untouched
+        and old.accepted_spec.move != status.accepted_spec.move
+        and _keeps_place(old, status)
     )
 
 
@@ -118,22 +122,23 @@ def let_past(before: Facts, after: Facts) -> frozenset[str]:
     """Who is ahead of somebody because an admin moved one of the two."""
     if not moved(before, after):
         return frozenset()
-    waiting = _waiting_on(before, after)
+    waiting = {
+        key: (old, status)
+        for key, status in after.requests.items()
+        if (old := before.requests.get(key)) is not None and _keeps_place(old, status)
+    }
     ranks = [{key: _rank(key, pair[i]) for key, pair in waiting.items()} for i in (0, 1)]
     return overtaking(*ranks)
 
 
-def _waiting_on(before: Facts, after: Facts) -> dict[str, tuple[GPRStatus, GPRStatus]]:
-    """Requests that wait in both, and of whose place nothing else changed."""
-    return {
-        key: (old, status)
-        for key, status in after.requests.items()
-        if (old := before.requests.get(key)) is not None
-        and status.phase is Phase.QUEUED
-        and old.phase is Phase.QUEUED
-        and old.filed_at == status.filed_at
-        and old.accepted_spec.priority == status.accepted_spec.priority
-    }
+def _keeps_place(old: GPRStatus, new: GPRStatus) -> bool:
+    """Whether it waited and waits, and nothing but a move can have changed its place."""
+    return (
+        old.phase is Phase.QUEUED
+        and new.phase is Phase.QUEUED
+        and old.filed_at == new.filed_at
+        and old.accepted_spec.priority == new.accepted_spec.priority
+    )
 
 
 def _rank(key: str, status: GPRStatus) -> Rank:

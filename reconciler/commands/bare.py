@@ -34,6 +34,7 @@ from schemas.strictyaml import MAX_BYTES
 
 _OID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _FILES = (0o100644, 0o100755)
+_REMOTE = re.compile(r"(?:^|\s)remote: (.*?)(?=\s+remote: |\s+To \S+ ! \[|\s+error: |$)")
 
 
 class Bare:
@@ -143,6 +144,10 @@ class Bare:
                 raise NotAllowed(str(error), error.reason) from error
             note(f"{error}; the commit goes without a signature")
             return commit
+
+    def refusal(self) -> str:
+        """See `source.Remote.refusal`: the lines that come from the other side."""
+        return " ".join(" ".join(_REMOTE.findall(self.store.refusal)).split()).rstrip(".")
 
     def push_new(self, branch: str, commit: str) -> Outcome:
         """See `source.Remote.push_new`."""

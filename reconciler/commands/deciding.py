@@ -21,6 +21,7 @@ from reconciler.commands.state import State, as_filed, clock, split
 from reconciler.commands.typed import lasting, time
 from reconciler.store.port import Person
 from reconciler.trust.signing import PersonKey, configured_key, sign_as_person
+from reconciler.trust.sshsig import canonical_key, parse
 from reconciler.wording import LONGEST
 from scheduler.fit import MOST_GPUS, candidate_pools, largest_hold
 from schemas.approval import NAMESPACE, Approval, statement
@@ -81,9 +82,11 @@ def decide(repo: str | None, key: str, word: Word, author: str | None, now: str 
             text = signer.signed(path, {**head, "spec": _spec(state, key, spec, word, end)}, state)
             return Change({path: text}, f"{word.decision.capitalize()} {key}")
 
-        report(submit(source, at, who, build))
-        if signer.key is None:
-            note("the word is not signed and counts only where nothing is verified; sign it with --key FILE")
+        done = submit(source, at, who, build)
+        report(done)
+        note_of = signer.doubt(_admin(done.before, word.handle, who), done.before)
+        if note_of:
+            note(note_of)
 
 
 def _go_on_without_origin(source: Source) -> None:
@@ -114,6 +117,19 @@ class _Signer:
         if self._made is None or self._made[0] != message:
             self._made = (message, sign_as_person(self.key, NAMESPACE, message))
         return dump({**content, "spec": {**content["spec"], "signature": self._made[1]}}).encode()
+
+    def doubt(self, handle: str, state: State) -> str:
+        """Why the word may not count, as far as the manifests tell; empty when it should."""
+        if self._made is None:
+            return "the word is not signed and counts only where nothing is verified; sign it with --key FILE"
+        made = parse(self._made[1])
+        lines = next(admin.keys for admin in state.wanted.project.admins if admin.handle == handle)
+        if made is None or made.key in {canonical_key(line) for line in lines}:
+            return ""
+        return (
+            f"project.yaml does not list this key for {handle}; the word counts if the operator's "
+            "allowed_signers names it"
+        )
 
 
 def _admin(state: State, handle: str | None, who: Person | None) -> str:

@@ -47,9 +47,10 @@ def _pushed(remote: Remote, signed: Submitted) -> str:
         if outcome is Outcome.COMMITTED:
             return branch
         if outcome is Outcome.REFUSED:
+            said = remote.refusal() or "you may not push here, or a rule forbids the name"
             raise NotAllowed(
-                f"the server refused the branch {branch}: you may not push here, or a rule forbids the name; ask "
-                "for the right to push branches below requests/, or work in a fork",
+                f"the server refused the branch {branch}: {said}; ask for the right to push branches below "
+                f"{FOLDER}, or work in a fork",
                 "PushFailed",
             )
         if outcome is Outcome.UNKNOWN:

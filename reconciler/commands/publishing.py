@@ -82,6 +82,7 @@ class Submitted:
     commit: str
     is_pushed: bool = False  # False: it is files of a folder, asks to be merged, or was only tried
     is_worktree: bool = False  # True: the folder has a history that the files can become part of
+    asks: bool = False  # it is to become a pull request
     branch: str = ""  # on which it asks to be merged
     pull: Pull | None = None
     link: str = ""  # page of the forge on which a pull request for the branch can be opened
@@ -127,7 +128,8 @@ def _carried(source: Source, tried: Submitted, means: Means) -> Submitted | None
     remote = None if source.is_folder else source.upstream()
     if remote is None:
         source.publish(tried.change.changes, tried.commit, tried.base)
-        return replace(tried, is_worktree=source.is_worktree)
+        asks = means.asks(tried.before.wanted.project)
+        return replace(tried, is_worktree=source.is_worktree, asks=asks)
     signed = replace(tried, commit=remote.signed(tried.commit))
     if means.asks(tried.before.wanted.project):
         return propose(remote, signed)
@@ -149,12 +151,13 @@ def _refused(remote: Remote, signed: Submitted, means: Means) -> Submitted:
     from reconciler.commands.forging import forge_address
     from reconciler.commands.proposing import propose
 
+    said = remote.refusal()
+    why = f": {said}" if said else ", which may be protected"
     if means.as_pull is None and forge_address(remote.address) is not None:
-        output.note("the server refused the push to main, which may be protected")
+        output.note(f"the server refused the push to main{why}")
         return propose(remote, signed)
     raise NotAllowed(
-        "the server refused the push to main, which may be protected; with --pull-request it becomes a branch, for a "
-        "pull request",
+        f"the server refused the push to main{why}; with --pull-request it becomes a branch, for a pull request",
         "PushFailed",
     )
 
@@ -233,7 +236,7 @@ def report(done: Submitted) -> None:
         output.note(f"{'removed' if data is None else 'wrote'} {path}")
     if not done.is_worktree:
         return
-    if done.before.wanted.project.changes == "pull-request":
+    if done.asks:
         output.note(
             "next: commit that on a branch, push it and open a pull request; --pull-request does it all"
         )

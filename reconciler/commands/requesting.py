@@ -197,7 +197,9 @@ def extend(
     change(Means(repo, author, pull_request), request, edits, f"Extend {request} by {duration}")
 
 
-def release(request: Request, pull_request: StraightOn = None, repo: Repo = None, author: Author = None) -> None:
+def release(
+    request: Request, pull_request: StraightOn = None, repo: Repo = None, author: Author = None
+) -> None:
     """End a request now: its nodes leave it, and whoever waits moves up. Cancels one that waits.
 
     \b

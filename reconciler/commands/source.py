@@ -80,6 +80,9 @@ class Remote(Source, Protocol):
     def signed(self, commit: str) -> str:
         """The same commit with the person's signature, if they have a key that git signs with."""
 
+    def refusal(self) -> str:
+        """What the server said when it refused the last push; empty: nothing."""
+
     def push_new(self, branch: str, commit: str) -> Outcome:
         """Push the commit as a branch that is not there yet; Conflict: it is."""
 

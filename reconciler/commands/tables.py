@@ -128,12 +128,17 @@ def _pool_row(state: State, cluster: str, pool: str, held: Mapping[NodeKey, Leas
 
 
 def nodes(state: State, cluster: str | None = None, pool: str | None = None) -> Rows:
-    """Every node of the manifests: what it is, who has it, and its calendar from now on."""
+    """Every node of a pool, and what left its pool while somebody has it: who that is, and its calendar from now on."""
     held, calendars = held_nodes(state), calendar_of_nodes(state)
+    names = {key: list(found.nodes) for key, found in state.wanted.pools.items()}
+    pooled = {(key[0], name) for key, found in names.items() for name in found}
+    for node, lease in sorted(held.items()):
+        if node not in pooled:
+            names.setdefault(lease.pool, []).append(node[1])
     return [
         node_row(state, (key[0], name), key[1], held, calendars)
-        for key, found in sorted(state.wanted.pools.items())
-        for name in found.nodes
+        for key, found in sorted(names.items())
+        for name in found
         if cluster in (None, key[0]) and pool in (None, key[1])
     ]
 

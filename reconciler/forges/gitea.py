@@ -12,9 +12,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from reconciler.forges.http import Api, quoted, quoted_path
+from reconciler.forges.alike import blob_of, committers_in, paths_in
+from reconciler.forges.http import Api, quoted
 from reconciler.forges.port import Account, CommitState, Committer, Pull, Review
-from reconciler.forges.posting import Posted, Said, commented, described
+from reconciler.forges.posting import Comments, Posted, Said, Where, commented, described
 from reconciler.forges.protecting import gitea_lacks
 from reconciler.forges.reading import Json, Row
 from schemas.errors import Fault, UserError
@@ -39,6 +40,14 @@ class Gitea:
         self._api = api
         self._repository = f"/repos/{quoted(owner)}/{quoted(name)}"
         self._posted = Posted()
+        issues = f"{self._repository}/issues"
+        where = Where(
+            lambda number: f"{issues}/{number}/comments",
+            lambda _, comment: f"{issues}/comments/{comment}",
+            "PATCH",
+            self._is_own,
+        )
+        self._comments = Comments(api, where)
         self._own: int | None = None
 
     @property
@@ -129,26 +138,16 @@ class Gitea:
         """See `port.Forge.committers`."""
         asked = {"verification": "false", "files": "false"}
         rows = self._api.rows(f"{self._repository}/pulls/{number}/commits", asked)
-        return [
-            Committer(_account(row.maybe_row(role)).id, row.row("commit").row(role).maybe_text("email"))
-            for row in rows
-            for role in ("author", "committer")
-        ]
+        return committers_in(rows, _account)
 
     def changed_paths(self, number: int) -> Sequence[str]:
         """See `port.Forge.changed_paths`."""
         rows = self._api.rows(f"{self._repository}/pulls/{number}/files")
-        names = [(row.text("filename"), row.maybe_text("previous_filename")) for row in rows]
-        return [name for pair in names for name in pair if name]
+        return paths_in(rows)
 
     def blob_at(self, commit: str, path: str) -> str | None:
         """See `port.Forge.blob_at`."""
-        where = f"{self._repository}/contents/{quoted_path(path)}"
-        found = self._api.get(where, {"ref": commit})
-        if not isinstance(found, dict):
-            return None  # nothing, or a folder
-        row = Row.of(found, where)
-        return row.oid("sha") if row.text("type") == "file" and row.text("path") == path else None
+        return blob_of(self._api, self._repository, commit, path)
 
     def pusher_of(self, branch: str, commit: str) -> Account | None:
         """See `port.Forge.pusher_of`."""
@@ -182,29 +181,12 @@ class Gitea:
 
     def put_comment(self, number: int, marker: str, body: str) -> None:
         """See `port.Forge.put_comment`."""
-        text = commented(body)
-        found = self._comment(number, marker)
-        if found is not None and found[1].strip() == text.strip():  # some forges trim what they keep
-            return
-        where = f"{self._repository}/issues"
-        if found is None:
-            made = self._api.send("POST", f"{where}/{number}/comments", {"body": text})
-        else:
-            made = self._api.send("PATCH", f"{where}/comments/{found[0]}", {"body": text})
-        self._posted.note_comment(number, marker, made.number("id"), text)
+        self._comments.put(number, marker, body)
 
-    def _comment(self, number: int, marker: str) -> tuple[int, str] | None:
-        """Id and text of our comment. Anybody may write the marker: only a comment of our own account is ours."""
-        if (number, marker) not in self._posted.comments:
-            if self._own is None:
-                self._own = self._api.the_row("/user").number("id")
-            where = f"{self._repository}/issues/{number}/comments"
-            for row in self._api.rows(where, most_pages=1):  # all of them: this list has no pages
-                body = row.maybe_text("body").replace("\r\n", "\n")
-                if marker in body.split("\n") and _account(row.maybe_row("user")).id == self._own:
-                    self._posted.note_comment(number, marker, row.number("id"), body)
-                    break
-        return self._posted.comments.get((number, marker))
+    def _is_own(self, comment: Row) -> bool:
+        if self._own is None:
+            self._own = self._api.the_row("/user").number("id")
+        return _account(comment.maybe_row("user")).id == self._own
 
     def open_pull(self, branch: str, base: str, title: str, body: str) -> Pull:
         """See `port.Forge.open_pull`."""

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from reconciler.forges.http import Api, quoted, quoted_path
+from reconciler.forges.alike import blob_of, committers_in, paths_in
+from reconciler.forges.http import Api, quoted
 from reconciler.forges.port import Account, CommitState, Committer, Pull, Review
-from reconciler.forges.posting import Posted, Said, commented, described
+from reconciler.forges.posting import Comments, Posted, Said, Where, commented, described
 from reconciler.forges.reading import Row
 from schemas.errors import Fault, UserError
 
@@ -40,6 +41,14 @@ class GitHub:
         self._owner = owner
         self._repository = f"/repos/{quoted(owner)}/{quoted(name)}"
         self._posted = Posted()
+        issues = f"{self._repository}/issues"
+        where = Where(
+            lambda number: f"{issues}/{number}/comments",
+            lambda _, comment: f"{issues}/comments/{comment}",
+            "PATCH",
+            self._is_own,
+        )
+        self._comments = Comments(api, where)
         self._own: int | None = None
 
     @property
@@ -98,27 +107,16 @@ class GitHub:
                 "approvals of it do not count; squash it",
                 "ForgeRefused",
             )
-        return [
-            Committer(_account(row.maybe_row(role)).id, row.row("commit").row(role).maybe_text("email"))
-            for row in rows
-            for role in ("author", "committer")
-        ]
+        return committers_in(rows, _account)
 
     def changed_paths(self, number: int) -> Sequence[str]:
         """See `port.Forge.changed_paths`; GitHub lists the first 3000."""
         rows = self._api.rows(f"{self._repository}/pulls/{number}/files")
-        names = [(row.text("filename"), row.maybe_text("previous_filename")) for row in rows]
-        return [name for pair in names for name in pair if name]
+        return paths_in(rows)
 
     def blob_at(self, commit: str, path: str) -> str | None:
         """See `port.Forge.blob_at`."""
-        where = f"{self._repository}/contents/{quoted_path(path)}"
-        found = self._api.get(where, {"ref": commit})
-        if not isinstance(found, dict):
-            return None  # nothing, or a folder
-        row = Row.of(found, where)
-        is_file = row.text("type") == "file" and row.text("path") == path
-        return row.oid("sha") if is_file else None
+        return blob_of(self._api, self._repository, commit, path)
 
     def pusher_of(self, branch: str, commit: str) -> Account | None:
         """See `port.Forge.pusher_of`."""
@@ -165,26 +163,7 @@ class GitHub:
 
     def put_comment(self, number: int, marker: str, body: str) -> None:
         """See `port.Forge.put_comment`."""
-        text = commented(body)
-        found = self._comment(number, marker)
-        if found is not None and found[1].strip() == text.strip():  # some forges trim what they keep
-            return
-        where = f"{self._repository}/issues"
-        if found is None:
-            made = self._api.send("POST", f"{where}/{number}/comments", {"body": text})
-        else:
-            made = self._api.send("PATCH", f"{where}/comments/{found[0]}", {"body": text})
-        self._posted.note_comment(number, marker, made.number("id"), text)
-
-    def _comment(self, number: int, marker: str) -> tuple[int, str] | None:
-        """Id and text of our comment. Anybody may write the marker: only a comment of our own account is ours."""
-        if (number, marker) not in self._posted.comments:
-            for row in self._api.rows(f"{self._repository}/issues/{number}/comments"):
-                body = row.maybe_text("body").replace("\r\n", "\n")
-                if marker in body.split("\n") and self._is_own(row):
-                    self._posted.note_comment(number, marker, row.number("id"), body)
-                    break
-        return self._posted.comments.get((number, marker))
+        self._comments.put(number, marker, body)
 
     def _is_own(self, comment: Row) -> bool:
         if self._own is None:

@@ -15,7 +15,7 @@ from typing import Literal
 
 from reconciler.forges.http import Api, quoted
 from reconciler.forges.port import Account, CommitState, Committer, Pull, Review
-from reconciler.forges.posting import Posted, Said, commented, described
+from reconciler.forges.posting import Comments, Posted, Said, Where, commented, described
 from reconciler.forges.protecting import gitlab_lacks
 from reconciler.forges.reading import Row
 from schemas.errors import Fault, UserError
@@ -44,6 +44,15 @@ class GitLab:
         self._api = api
         self._project = f"/projects/{quoted(repository)}"
         self._posted = Posted()
+        requests = f"{self._project}/merge_requests"
+        where = Where(
+            lambda number: f"{requests}/{number}/notes",
+            lambda number, note: f"{requests}/{number}/notes/{note}",
+            "PUT",
+            self._is_own,
+            {"sort": "asc", "order_by": "created_at"},
+        )
+        self._comments = Comments(api, where)
         self._id: int | None = None
         self._own: int | None = None
         self._persons: dict[int, bool] = {}
@@ -242,29 +251,12 @@ class GitLab:
 
     def put_comment(self, number: int, marker: str, body: str) -> None:
         """See `port.Forge.put_comment`."""
-        text = commented(body)
-        found = self._comment(number, marker)
-        if found is not None and found[1].strip() == text.strip():  # some forges trim what they keep
-            return
-        where = f"{self._project}/merge_requests/{number}/notes"
-        if found is None:
-            made = self._api.send("POST", where, {"body": text})
-        else:
-            made = self._api.send("PUT", f"{where}/{found[0]}", {"body": text})
-        self._posted.note_comment(number, marker, made.number("id"), text)
+        self._comments.put(number, marker, body)
 
-    def _comment(self, number: int, marker: str) -> tuple[int, str] | None:
-        """Id and text of our comment. Anybody may write the marker: only a comment of our own account is ours."""
-        if (number, marker) not in self._posted.comments:
-            if self._own is None:
-                self._own = self._api.the_row("/user").number("id")
-            where = f"{self._project}/merge_requests/{number}/notes"
-            for row in self._api.rows(where, {"sort": "asc", "order_by": "created_at"}):
-                is_own = row.row("author").number("id") == self._own
-                if is_own and marker in row.text("body").split("\n"):
-                    self._posted.note_comment(number, marker, row.number("id"), row.text("body"))
-                    break
-        return self._posted.comments.get((number, marker))
+    def _is_own(self, note: Row) -> bool:
+        if self._own is None:
+            self._own = self._api.the_row("/user").number("id")
+        return note.row("author").number("id") == self._own
 
     def open_pull(self, branch: str, base: str, title: str, body: str) -> Pull:
         """See `port.Forge.open_pull`."""

@@ -33,6 +33,7 @@ from schemas.reading import rule_of
 from schemas.status import HOLDING, TERMINAL, GPRStatus, Phase
 from schemas.units import instant, seconds
 from schemas.view import gpr_path
+from schemas.workspace import WorkspaceRequest
 
 Verdict = Literal["refused", "waits", "clear"]
 """It cannot be merged as it is; somebody has to approve; nothing stands in its way."""
@@ -136,18 +137,18 @@ def check_pull(sights: Sights, merge: Merged, judged: Judged, now: datetime) -> 
     budget = max(FEWEST_TRIALS, TRIAL_WORK // max(1, len(head.snapshot.requests)))
     found = effects(base, head, budget)
     wishes = tuple(_wishes(sights, merge, found))
+    judged, asked = _without_waiting(judged, head, merge)
     own = {wish.key for wish in wishes}
-    asked = tuple(denial for denial in judged.denials if denial.rule == NEEDS_ADMIN)
     return PullCheck(
         now=now,
         stamps=stamps_of(merge, sights.standing),
         currency=head.wanted.project.currency,
         problems=_problems(sights, merge),
         conflicts=merge.conflicts,
-        judged=replace(judged, denials=tuple(d for d in judged.denials if d not in asked)),
+        judged=judged,
         wishes=wishes,
         moved=tuple(effect for effect in found.effects if effect.key not in own),
-        needs=(*_needs(base, head, own, judged.actor), *_asked_slices(base, asked, judged.actor)),
+        needs=(*_needs(base, head, own, judged.actor), *asked),
         others=tuple(_others(base, head, merge)),
     )
 
@@ -300,12 +301,18 @@ def _needs(base: Sight, head: Sight, own: set[str], actor: str | None) -> Iterab
             yield Need(key, path, _why(notice, status), "extension", _admins(head, actor))
 
 
-def _asked_slices(base: Sight, asked: Iterable[Denial], actor: str | None) -> Iterable[Need]:
-    """Slices that somebody asks for who may not make them: asking is allowed, and an admin's merge answers."""
-    for denial in asked:
-        found = rule_of(denial.path)
-        name = denial.path if found is None else found[1]["name"]
-        yield Need(name, denial.path, f"slice {name} is asked for", "slice", _admins(base, actor))
+def _without_waiting(judged: Judged, head: Sight, merge: Merged) -> tuple[Judged, tuple[Need, ...]]:
+    """Asking for a slice is for everybody, and waits for an admin's merge: that is no refusal."""
+    waiting = {denial.path for denial in judged.denials if denial.rule == NEEDS_ADMIN}
+    needs = []
+    for path, document in head.repository.documents.items():
+        asks = isinstance(document, WorkspaceRequest) and path in merge.changes
+        if asks and (path in waiting or judged.actor is None):
+            name, admins = document.metadata.name, _admins(head, judged.actor)
+            needs.append(Need(name, path, f"slice {name} is asked for", "slice", admins))
+    mine = {need.file for need in needs}
+    denials = tuple(denial for denial in judged.denials if denial.path not in mine)
+    return replace(judged, denials=denials), tuple(sorted(needs, key=lambda need: need.key))
 
 
 def _why(notice: Problem | None, status: GPRStatus) -> str:

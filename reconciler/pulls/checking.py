@@ -10,13 +10,15 @@ from datetime import datetime
 
 from reconciler.pulls.check import PullCheck, check_pull
 from reconciler.pulls.judging import Vouchers, changes_of, judge
-from reconciler.pulls.looking import look
+from reconciler.pulls.looking import Sights, look
 from reconciler.pulls.merging import Merged, merged
 from reconciler.store.port import Store
-from reconciler.trust.authority import authority_of
+from reconciler.trust.authority import Authority, authority_of
 from reconciler.trust.keyring import Keyring
-from reconciler.trust.model import Verifier
+from reconciler.trust.model import Verifier, Voucher
+from reconciler.trust.verifying import SystemVerifier
 from reconciler.trust.vouching import Behind, Signers, Step, file_of
+from schemas.approval import NAMESPACE, Approval, statement
 
 MAIN = "main"
 
@@ -41,10 +43,25 @@ def checked(store: Store, asked: Asked, now: datetime) -> PullCheck:
     merge = merged(store, asked.base, asked.head)
     sights = look(store, merge, asked.status, now)
     authority = authority_of(sights.base.repository.documents, asked.keyring)
-    changes = changes_of(sights, merge, {})
+    changes = changes_of(sights, merge, _approvers(sights, merge, asked, authority, now))
     vouchers = asked.vouchers or _signed(store, merge, asked, now)
     judged = judge(changes, vouchers, authority, asked.shown, now)
     return check_pull(sights, merge, judged, now)
+
+
+def _approvers(
+    sights: Sights, merge: Merged, asked: Asked, authority: Authority, now: datetime
+) -> dict[str, str]:
+    """Handles of the admins whose own signatures are in the approvals that it brings, by path."""
+    verifier, found = asked.verifier or SystemVerifier(), {}
+    for path in merge.changes:
+        document = sights.head.repository.documents.get(path)
+        if isinstance(document, Approval) and document.spec.signature is not None:
+            message = statement(sights.base.wanted.project_name, document)
+            key = verifier.key_of(NAMESPACE, message, document.spec.signature)
+            actor = None if key is None else authority.actor(Voucher("signature", key=key), now, NAMESPACE)
+            found[path] = "" if actor is None else actor.handle
+    return found
 
 
 def _signed(store: Store, merge: Merged, asked: Asked, now: datetime) -> Vouchers:

@@ -78,12 +78,12 @@ def _need(need: Need) -> dict[str, Any]:
     slice_, _, name = need.key.partition("/")
     return {
         "slice": slice_,
-        "name": name,
+        "name": name or None,
         "rule": need.rule,
         "why": need.why,
         "admins": list(need.admins),
         "count": need.count,
-        "command": need.command,
+        "command": need.command or None,
     }
 
 

@@ -81,7 +81,7 @@ def _problems(check: PullCheck) -> Iterator[str]:
         for p in sorted(check.problems, key=_worst_first)
         if p.rule != NEEDS_APPROVAL  # said below, with who may
     ]
-    rows += [f"- ❌ {code(d.path)} {plain(d.message)}" for d in check.judged.denials]
+    rows += [f"- ❌ {code(d.path)} {plain(words.refusal(d))}" for d in check.judged.denials]
     rows += [
         f"- ❌ {code(p)} main changed this file too → merge main into the branch" for p in check.conflicts
     ]

@@ -41,7 +41,7 @@ def _problems(check: PullCheck) -> Iterator[str]:
         place = safe(f"{p.file}:{p.line}:{p.column}")
         yield f"{place} {p.severity} {p.rule}: {safe(p.message)}; {safe(p.fix)}"
     for denial in check.judged.denials:
-        yield f"{safe(denial.path)} error {denial.rule}: {safe(denial.message)}"
+        yield f"{safe(denial.path)} error {denial.rule}: {safe(words.refusal(denial))}"
     for path in check.conflicts:
         yield f"{safe(path)} error Conflict: main changed this file too; merge main into the branch"
 
@@ -90,9 +90,9 @@ def _who(check: PullCheck) -> Iterator[str]:
         yield f"Judged as a change by {safe(check.judged.actor)}."
         return
     for who, paths in words.grouped(check.judged.may or {}).items():
-        yield f"{words.counted(len(paths), 'file')} of {safe(who)}: {', '.join(map(safe, paths))}"
+        yield f"For {safe(who)}: {', '.join(map(safe, paths))}"
     if check.judged.may:
-        yield "Who makes this change was not judged here; the controller judges."
+        yield words.NOT_JUDGED
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from reconciler.pulls.check import Need, PullCheck, Wish
+from reconciler.trust.model import Denial
 from scheduler.compare import Effect
+from schemas.problems import quoted
 from schemas.status import WAITING, Cause
 from schemas.units import instant
 
@@ -18,6 +20,7 @@ Writer = Callable[[str], str]
 
 DESCRIPTION = 140
 """Characters that GitHub shows of a commit status."""
+NOT_JUDGED = "Whether its author may make this change was not judged here; the controller judges."
 _MOST_NAMES = 5
 _WHY = {
     Cause.HIGHER_RANK_ARRIVED: "{by} ranks before it",
@@ -25,7 +28,7 @@ _WHY = {
     Cause.REQUEUED: "{by} is queued again",
     Cause.REQUEST_CHANGED: "{by} asks for something else now",
     Cause.ADMIN_MOVED: "an admin moved {by}",
-    Cause.POLICY_CHANGED: "what {by} offers or allows changes",
+    Cause.POLICY_CHANGED: "rules or pools of {by} change",
     Cause.MAINTENANCE_ADDED: "maintenance of {by}",
     Cause.NODE_LOST: "{by} is lost",
     Cause.NODE_REPLACED: "{by} takes the place of a bad node",
@@ -33,6 +36,11 @@ _WHY = {
     Cause.CLUSTER_UNREACHABLE: "{by} does not answer",
     Cause.CONTROLLER_ABSENT: "the controller was away",
 }
+_ITS_OWN = {
+    Cause.REQUEST_CHANGED: "it asks for something else now",
+    Cause.POLICY_CHANGED: "its rules or pools change",
+}
+"""Where a request is the cause of its own move."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +58,8 @@ def verdict(check: PullCheck, tongue: Tongue) -> str:
     waiting = [tongue.code(need.key) for need in check.needs]
     if waiting:
         verb = "waits" if len(waiting) == 1 else "wait"
-        return f"Valid. {_listed(waiting)} {verb} for approval; {_effect_on_others(check)}."
+        for_what = "an admin's merge" if all(n.rule == "slice" for n in check.needs) else "approval"
+        return f"Valid. {_listed(waiting)} {verb} for {for_what}; {_effect_on_others(check)}."
     starts = [wish for wish in check.wishes if wish.change in {"new", "changed"} and wish.start is not None]
     if not starts:
         return f"Good to merge; {_effect_on_others(check)}."
@@ -93,7 +102,8 @@ def _effect_on_others(check: PullCheck) -> str:
         most = delay(most_moved_first(later)[0]).removesuffix(" later")
         up_to = f" ({most})" if len(later) == 1 else f" (up to {most})"
         return f"{counted(len(later), 'request waits', 'requests wait')} longer{up_to}"
-    return f"nobody waits longer{f', {sooner} less' if sooner else ''}"
+    less = f", {sooner} {'waits' if sooner == 1 else 'wait'} less" if sooner else ""
+    return f"nobody waits longer{less}"
 
 
 def cause(effect: Effect, tongue: Tongue) -> str:
@@ -103,8 +113,14 @@ def cause(effect: Effect, tongue: Tongue) -> str:
     if effect.cause is None:
         return "room appears" if effect.change == "earlier" else ""
     by = _listed([tongue.code(name) for name in effect.by.split(", ") if name]) or "something"
-    said = _WHY[effect.cause].format(by=by)
+    own = _ITS_OWN.get(effect.cause) if effect.by == effect.key else None
+    said = own or _WHY[effect.cause].format(by=by)
     return said if effect.proven else f"probably: {said}"
+
+
+def refusal(denial: Denial) -> str:
+    """Why a change is not allowed, without the path that stands before it already."""
+    return denial.message.removeprefix(f"{quoted(denial.path)}: ")
 
 
 def delay(effect: Effect) -> str:
@@ -133,7 +149,7 @@ def most_moved_first(effects: Iterable[Effect]) -> list[Effect]:
 def start(wish: Wish) -> str:
     """The start, with what it depends on and what it was; empty when there is none."""
     if wish.start is None:
-        return ""
+        return {"deleted": "its lease goes on", "invalid": "see above"}.get(wish.change, "")
     said = day_time(wish.start) + (" if approved now" if wish.needs_approval else "")
     return said if wish.was is None or wish.was == wish.start else f"{said} (was {day_time(wish.was)})"
 

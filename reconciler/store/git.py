@@ -56,6 +56,8 @@ class GitStore:
         self._reader = GitReader(self._git, self._limits.local.total_seconds())
         self._fetcher = Fetcher(self._mirror, self._limits)
         self._roots: set[str] = set()
+        self.refusal = ""
+        """What git said of the last push that was refused, for people: nothing is decided by it."""
 
     # -- the remote ------------------------------------------------------------------------------------------
 
@@ -110,6 +112,7 @@ class GitStore:
                 outcome = Outcome.UNKNOWN  # nobody said no: the server may be at it still
             if outcome is Outcome.REFUSED:
                 log.info("push refused branch=%s error=%s", branch, done.error)
+                self.refusal = done.error
             if outcome is Outcome.COMMITTED:
                 self._fetcher.tips[branch] = new
                 self._mirror.landed(new)

@@ -1,7 +1,7 @@
 """Whether a change counts: somebody whom its evidence shows may make it. Pure, and the same for everybody who asks.
 
-The controller asks it of main, the check of a pull request, the hook of a Git server before a push. Evidence is an
-argument: what each of them can know differs, what it means does not.
+The controller asks it of main, the hook of a Git server before a push; the check of a pull request, which may know
+nobody, asks the policy beneath it. Evidence is an argument: what each can know differs, what it means does not.
 
 Held by tests/trust/test_judging.py.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import timedelta
 from pathlib import Path
 
@@ -207,6 +208,6 @@ def test_nothing_of_the_pull_request_is_run(clone: Path, tmp_path: Path) -> None
     trap = f"import pathlib; pathlib.Path({str(tmp_path / 'ran')!r}).touch()\n"
     names = ("yaml.py", "sitecustomize.py", "egs.py", "schemas.py", "conftest.py")
     change(clone, {**dict.fromkeys(names, trap), ".gitattributes": "* filter=x\n", **request("a/train")})
-    done = shell(clone, "egs", "check-pr", "--now", LATER)
+    done = shell(clone, str(Path(sys.executable).with_name("egs")), "check-pr", "--now", LATER)
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "ran").exists()

@@ -249,3 +249,15 @@ def test_an_origin_that_cannot_be_read_yet_is_told_and_no_obstacle(tmp_path: Pat
 
 def test_a_plain_folder_has_no_events(tmp_path: Path) -> None:
     assert _get(folder(tmp_path / "f", fleet()), "events") == []
+
+
+def test_a_node_that_left_its_pool_is_listed_while_somebody_has_it(tmp_path: Path) -> None:
+    repo = repository(tmp_path / "r.git", fleet(**request("b/run", nodes=4, duration="2h")))
+    control = Control(repo, tmp_path / "state")
+    control.run(minutes(5))
+    commit(repo, {"clusters/east.yaml": cluster(nodes=2)})
+    control.run(minutes(6))
+    rows = _get(repo, "nodes")
+    assert [(row["name"], row["pool"], row["lease"]) for row in rows] == [  # type: ignore[attr-defined]
+        (f"h100-{number}", "h100", "b/run") for number in (1, 2, 3, 4)
+    ]

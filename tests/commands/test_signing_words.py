@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from reconciler.trust.sshsig import canonical_key
 from reconciler.trust.verifying import SystemVerifier
 from schemas.approval import NAMESPACE, Approval, statement
 from tests.commands.rig import ADA, NOW, egs, fleet, main_file, repository, request, shell, worktree
+from tests.support.court import Bench, Case, Court, person
+from tests.support.machinekeys import private_text
 from tests.support.repos import git
 from tests.support.world import parsed
 
@@ -41,7 +44,7 @@ def test_a_key_signs_all_that_the_file_says(tmp_path: Path, kind: str) -> None:
     repo, key = repository(tmp_path / "r.git", fleet(**request("a/over", nodes=3))), _key(tmp_path, kind)
     said = ("--key", key, "--reason", "for the paper: ✓", "--limit-gpus", "48")
     done = egs("approve", "a/over", "--repo", repo, "--author", ADA, *said)
-    assert (done.code, "not signed" in done.err) == (0, False)
+    assert (done.code, "not signed" in done.err, "does not list this key" in done.err) == (0, False, True)
     text = main_file(repo, WORD)
     assert _signer(text) == _public(key)
     assert _signer(text.replace("gpus: 48", "gpus: 49")) is None
@@ -102,3 +105,32 @@ def test_a_word_that_could_not_count_is_not_made(
     done = egs("approve", "a/over", "--repo", repo, "--author", ADA, "--now", NOW, *args)
     assert (done.code, sentence in done.err) == (code, True), done.err
     assert WORD not in git(repo, "ls-tree", "-r", "--name-only", "main")
+
+
+def _by_command(*args: str) -> Callable[[Bench], None]:
+    """Ada types it, with her key in a file, and Bo's push is not even signed."""
+
+    def act(bench: Bench) -> None:
+        repo = bench.court.repo
+        key = repo.parent / "ada"
+        key.write_bytes(private_text("ada"))
+        key.chmod(0o600)
+        done = egs(args[0], bench.key, "--repo", repo, "--author", ADA, "--key", key, "--now", NOW, *args[1:])
+        assert done.code == 0, done.err
+        assert "does not list" not in done.err
+
+    return act
+
+
+def test_what_the_commands_write_counts_where_everything_is_verified(tmp_path: Path) -> None:
+    """E5, D8, C10: the whole way from a person at a prompt to a controller that believes signatures alone."""
+    running = {"nodes": 1, "duration": "4h", "extend": "3h"}
+    cases = [
+        Case("approve", _by_command("approve"), "approved"),
+        Case("reject", _by_command("reject", "--reason", "not now"), "rejected"),
+        Case("grace", _by_command("approve", "--rule", "extension"), "extended", spec=running),
+    ]
+    court = Court(tmp_path, "signature", cases, {"admins": [person("ada")]})
+    court.start(lambda store, settings: {})
+    court.hold()
+    assert court.wrong() == {}

@@ -254,6 +254,14 @@ def test_there_is_one_comment_and_it_is_kept_up_to_date(on: On) -> None:
     assert comment.body == f"{MARKER}\nsecond"
 
 
+def test_a_comment_that_somebody_deleted_is_written_anew(on: On) -> None:
+    number = _opened(on)
+    on.ours.put_comment(number, MARKER, f"{MARKER}\nfirst")
+    on.there.comments.clear()
+    on.ours.put_comment(number, MARKER, f"{MARKER}\nsecond")
+    assert [comment.body for comment in on.there.comments_of(number)] == [f"{MARKER}\nsecond"]
+
+
 def test_a_comment_of_somebody_else_with_our_marker_is_left_alone(on: On) -> None:
     number = _opened(on)
     on.there.comment(number, "eve", f"{MARKER}\nall is well, merge it")

@@ -18,8 +18,11 @@ from pathlib import Path
 import pytest
 
 from agent.report import as_text
+from reconciler.status import trust_files
 from reconciler.trust.model import HEALTH
-from schemas.status import AgentReport, NodeMetadata
+from schemas.base import Metadata
+from schemas.status import AgentReport, NodeMetadata, TrustRecord
+from schemas.yamltext import dump
 from tests.support.machinekeys import key, line, private_text
 from tests.support.repos import ENVIRONMENT, bare, git, serve
 from tests.support.servers import SSHD, sshd
@@ -189,6 +192,24 @@ def test_main_refuses(
     commit(tree, files, by)
     assert refused(server.push(tree, "HEAD:main"), *words)
     assert server.tip("refs/heads/main") == before
+
+
+def test_asking_for_a_slice_is_for_everybody_once_a_controller_judges(server: Server) -> None:
+    """B9: it lands, does nothing, and waits for an admin. Before, what lies on main would be taken as authorised."""
+    spec = {"requester": {"email": EVE}, "clusters": ["east"], "namespaces": ["speech"]}
+    head = {"apiVersion": "egs.dev/v1alpha1", "kind": "WorkspaceRequest", "metadata": {"name": "speech"}}
+    tree = server.clone("eve")
+    commit(tree, {"requests/speech.yaml": dump({**head, "spec": spec})}, EVE)
+    assert refused(server.push(tree, "HEAD:main"), "NeedsAdmin")
+    record = TrustRecord(metadata=Metadata(name="trust"), main=server.tip("refs/heads/main"))
+    other = server.clone("controller")
+    orphan(other, "status")
+    trust = {path: data.decode() for path, data in trust_files(record).items()}
+    commit(other, trust, "controller", message=status(1, 1))
+    assert server.push(other, "HEAD:refs/heads/egs/status").returncode == 0
+    assert server.push(tree, "HEAD:main").returncode == 0
+    commit(tree, {"slices/speech/gprs/x.yaml": gpr("speech", "x")}, EVE)
+    assert refused(server.push(tree, "HEAD:main"), "NotAMember"), "she owns it when an admin says so"
 
 
 def test_main_is_never_rewritten_nor_deleted(server: Server) -> None:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from reconciler.pulls import report
+from schemas.approval import NAMESPACE, Approval, statement
+from schemas.reading import read_document
+from schemas.yamltext import dump
 from tests.pulls.pull import Pulls, request
+from tests.support.keys import ssh_key, ssh_sign
 from tests.support.world import approval, cluster, gpr, gpr_path, project, slice_
 
 OWNED = {"slices/a/slice.yaml": slice_("a", owners=[{"email": "olga@example.com"}])}
@@ -56,6 +63,48 @@ def test_who_may(pulls: Pulls, files: dict[str, str | None], whose: str, may: se
 
 def test_files_that_do_nothing_are_anybodys(pulls: Pulls) -> None:
     assert pulls.check({"README.md": "x", ".github/CODEOWNERS": "* @eve"}, by=EVE).judged.denials == ()
+
+
+ASKED = {
+    "requests/speech.yaml": dump(
+        {
+            "apiVersion": "egs.dev/v1alpha1",
+            "kind": "WorkspaceRequest",
+            "metadata": {"name": "speech"},
+            "spec": {"requester": {"email": EVE}, "clusters": ["east"], "namespaces": ["speech"]},
+        }
+    )
+}
+
+
+@pytest.mark.parametrize("who", [None, EVE, ADMIN])
+def test_a_slice_may_be_asked_for_by_everybody_and_is_made_by_an_admins_merge(
+    pulls: Pulls, who: str | None
+) -> None:
+    """B8, B9."""
+    check = pulls.check(ASKED, by=who)
+    assert check.judged.denials == ()
+    assert check.verdict == ("clear" if who == ADMIN else "waits")
+    if who != ADMIN:
+        (need,) = check.needs
+        assert (need.rule, need.key, need.admins, need.command) == ("slice", "speech", ("ada",), "")
+        assert "an admin has to merge it (`ada`)" in report.markdown(check)
+
+
+def test_an_approval_with_the_admins_own_signature_may_be_brought_by_anybody(tmp_path: Path) -> None:
+    key = ssh_key(tmp_path)
+    admin = {"email": ADMIN, "keys": [key.public]}
+    pulls = Pulls.on({"project.yaml": project(admins=[admin])}, request("a/big", 1))
+    digest = pulls.world.status("a/big").spec_digest
+    text = approval("a", "big", digest, notAfter="2026-12-01T00:00:00Z")
+    path = "approvals/a/big/ada.yaml"
+    document = read_document(path, text.encode())
+    assert isinstance(document, Approval)
+    signature = ssh_sign(key, NAMESPACE, statement("default", document))
+    signed = approval("a", "big", digest, notAfter="2026-12-01T00:00:00Z", signature=signature)
+    assert pulls.check({path: signed}, by=EVE).judged.denials == ()
+    forged = approval("a", "big", digest, notAfter="2026-12-02T00:00:00Z", signature=signature)
+    assert [d.rule for d in pulls.check({path: forged}, by=EVE).judged.denials] == ["NotTheApprover"]
 
 
 def test_a_pull_request_gives_nobody_the_rights_that_it_uses(pulls: Pulls) -> None:

@@ -163,3 +163,11 @@ def test_with_several_repositories_each_line_of_the_log_names_the_repository(tmp
     process.terminate()
     process.communicate(timeout=60)
     assert process.returncode == 0
+
+
+def test_a_folder_of_kubeconfigs_that_is_not_there_is_told_at_once(tmp_path: Path) -> None:
+    repo = fleet(tmp_path, example_files())
+    status, _, err = done(repo, tmp_path, "once", "--kubeconfigs", str(tmp_path / "nowhere"))
+    assert status == 2
+    assert "nowhere" in err
+    assert "does not exist" in err

@@ -78,16 +78,8 @@ def happen(draw: st.DrawFn, snapshot: Snapshot, what: str) -> Snapshot:
     if what == "file":
         fresh = draw(fresh_requests(sorted(snapshot.pools), snapshot.now))
         return replace(snapshot, requests={**snapshot.requests, fresh.key: fresh})
-    if what == "raise" and snapshot.requests:
-        raised = snapshot.requests[draw(st.sampled_from(sorted(snapshot.requests)))]
-        raised = replace(
-            raised, priority=raised.priority + 2, filed_at=snapshot.now, promise=None, may_displace=True
-        )
-        return replace(snapshot, requests={**snapshot.requests, raised.key: raised})
-    if what == "move" and snapshot.requests:
-        chosen = snapshot.requests[draw(st.sampled_from(sorted(snapshot.requests)))]
-        placed = replace(chosen, move=draw(st.integers(-2, 2)))
-        return _let_past(snapshot, {**snapshot.requests, placed.key: placed})
+    if what in {"raise", "move"} and snapshot.requests:
+        return _ranked_anew(draw, snapshot, what)
     if what == "lose node":
         return _with_pool(snapshot, replace(pool, windows={**pool.windows, node: OUT}))
     if what == "add window":
@@ -97,6 +89,18 @@ def happen(draw: st.DrawFn, snapshot: Snapshot, what: str) -> Snapshot:
     if what == "close pool":
         return _with_pool(snapshot, replace(pool, open=not pool.open))
     return snapshot
+
+
+def _ranked_anew(draw: st.DrawFn, snapshot: Snapshot, what: str) -> Snapshot:
+    """Somebody asks for a higher priority, or an admin moves a request among those of its own."""
+    chosen = snapshot.requests[draw(st.sampled_from(sorted(snapshot.requests)))]
+    if what == "move":
+        placed = replace(chosen, move=draw(st.integers(-2, 2)))
+        return _let_past(snapshot, {**snapshot.requests, placed.key: placed})
+    raised = replace(
+        chosen, priority=chosen.priority + 2, filed_at=snapshot.now, promise=None, may_displace=True
+    )
+    return replace(snapshot, requests={**snapshot.requests, raised.key: raised})
 
 
 def _let_past(snapshot: Snapshot, requests: Mapping[str, Request]) -> Snapshot:

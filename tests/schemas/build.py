@@ -57,6 +57,7 @@ KINDS = {
     "clusters": "Cluster",
     "templates": "GPRTemplate",
     "approvals": "Approval",
+    "requests": "WorkspaceRequest",
 }
 
 TRAIN = "slices/vision/gprs/train.yaml"

@@ -69,6 +69,7 @@ def test_a_change_runs_the_rules_of_what_it_touches_and_no_others(path: str, cha
         assert tree.rules_run >= 1
 
 
+ASKED_FOR = "requests/vision.yaml"
 STEPS: list[tuple[str, Any]] = [
     ("project.yaml", GONE),
     ("project.yaml", {}),
@@ -98,6 +99,10 @@ STEPS: list[tuple[str, Any]] = [
     (APPROVAL, WORD),
     (APPROVAL, GONE),
     (APPROVAL, {**WORD, "gpr": "tune"}),
+    (ASKED_FOR, {"requester": {"email": "d@e.f"}, "clusters": ["east"], "namespaces": ["vision"]}),
+    (ASKED_FOR, {"requester": {"email": "d@e.f"}, "clusters": ["west"], "namespaces": ["nlp"]}),
+    (ASKED_FOR, b"?"),
+    (ASKED_FOR, GONE),
     ("slices/vision/gprs/x.yml", b""),
     ("slices/vision/gprs/x.yml", GONE),
 ]

@@ -44,9 +44,9 @@ def person(name: str, *, keys: Sequence[str] | None = None, account: int = 0) ->
 ACCOUNTS = {"ada": 11, "olga": 12, "bo": 13, "cy": 14}
 
 
-def base_files() -> dict[str, str]:
-    """The repository at the beginning."""
-    people = {name: person(name, account=number) for name, number in ACCOUNTS.items()}
+def base_files(accounts: Mapping[str, int] = ACCOUNTS) -> dict[str, str]:
+    """The repository at the beginning; `accounts` are people's numbers on the forge."""
+    people = {name: person(name, account=number) for name, number in accounts.items()}
     ada = {"email": "ada@example.com", "forge": people["ada"]["forge"]}
     return {
         "README.md": "A fleet.\n",

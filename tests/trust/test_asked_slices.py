@@ -1,4 +1,4 @@
-"""Where main is verified, a slice that somebody asks for waits for an admin, and so does every move (A6, B8, B9, E4)."""
+"""Where main is verified, a slice that somebody asks for waits for an admin, and so does a move (A6, B8, B9, E4)."""
 
 from __future__ import annotations
 

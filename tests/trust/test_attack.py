@@ -331,11 +331,34 @@ def test_with_the_right_signature_they_are_given(besieged: Callable[[], Siege]) 
 
 def test_a_new_controller_that_finds_no_status_branch_decides_nothing(besieged: Callable[[], Siege]) -> None:
     siege = besieged()
-    siege.land.push({**ALL, **dict.fromkeys([gpr_path("a/old"), gpr_path("a/moved"), gpr_path("b/old")])}, "bo")
+    siege.land.push(
+        {**ALL, **dict.fromkeys([gpr_path("a/old"), gpr_path("a/moved"), gpr_path("b/old")])}, "bo"
+    )
     siege.land.push(dict.fromkeys(HUGE), "bo")  # a repository without a request looks like a new one
     repos.git(siege.land.repo, "update-ref", "-d", "refs/heads/egs/status")
     siege.start()
     with pytest.raises(UserError, match="egs-reconciler adopt"):
+        siege.run(1)
+
+
+def test_a_controller_elsewhere_that_meets_a_rewritten_main_goes_on_as_before(
+    besieged: Callable[[], Siege],
+) -> None:
+    siege = besieged()
+    siege.land.pushed(siege.land.of_tree(siege.land.tree(ALL, siege.land.at), "bo"))
+    siege.start()
+    siege.run(30)
+    assert max(siege.most.values()) == siege.most["b/old"] == 1
+    assert "RepositoryAlarm" in siege.events
+
+
+def test_where_the_server_forgot_what_counted_nothing_is_decided(besieged: Callable[[], Siege]) -> None:
+    siege = besieged()
+    siege.land.pushed(siege.land.of_tree(siege.land.tree(ALL, siege.land.at), "bo"))
+    repos.git(siege.land.repo, "update-ref", "-d", "refs/heads/scratch")
+    repos.git(siege.land.repo, "gc", "--quiet", "--prune=now")
+    siege.start()
+    with pytest.raises(UserError, match="main was rewritten"):
         siege.run(1)
 
 
@@ -354,9 +377,8 @@ def test_what_is_held_is_told_with_commit_and_rule(besieged: Callable[[], Siege]
     assert (condition.type, condition.reason) == ("ChangeNotAuthorised", "NotAMember")
     text = repos.git(siege.land.repo, "show", "egs/status:problems.yaml")
     assert "NotAMember" in text
-    siege.land.push(
-        {gpr_path("b/old"): gpr("b", "old", duration="10m"), "slices/a/slice.yaml": base_files()["slices/a/slice.yaml"]}, None
-    )
+    as_before = {"slices/a/slice.yaml": base_files()["slices/a/slice.yaml"]}
+    siege.land.push({gpr_path("b/old"): gpr("b", "old", duration="10m"), **as_before}, None)
     siege.run(2)
     assert siege.events.count("ChangeAuthorised") == 2
     assert siege.facts.trust is not None

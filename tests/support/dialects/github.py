@@ -161,6 +161,8 @@ def post_comment(request: Request, number: str) -> Answer:
 
 
 def patch_comment(request: Request, id_: str) -> Answer:
+    if int(id_) not in request.forge.comments:
+        return 404, {"message": "Not Found"}
     request.forge.comments[int(id_)].body = request.body["body"]
     return 200, {"id": int(id_), "body": request.body["body"]}
 

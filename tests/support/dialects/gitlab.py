@@ -160,6 +160,8 @@ def post_note(request: Request, number: str) -> Answer:
 
 
 def put_note(request: Request, _: str, id_: str) -> Answer:
+    if int(id_) not in request.forge.comments:
+        return 404, {"message": "Not Found"}
     request.forge.comments[int(id_)].body = request.body["body"]
     return 200, {"id": int(id_), "body": request.body["body"]}
 
