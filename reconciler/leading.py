@@ -126,7 +126,9 @@ class Leading:
     def _recall(self, facts: Facts) -> None:
         """The documents that the committed facts answered, so that causes are judged against them."""
         try:
-            self._store.keep(facts.intent)  # main may have been rewritten since, and the mirror may be a new one
+            self._store.keep(
+                facts.intent
+            )  # main may have been rewritten since, and the mirror may be a new one
             self._desired.update(facts.intent, facts.trust)
             self.before = self._desired.wanted(facts)
             self.news.known(self._desired.problems)

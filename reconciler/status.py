@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import accumulate
 from typing import Any
 
 from reconciler.events import Event
@@ -62,6 +63,8 @@ MAX_HELD = 500
 EVENTS_KEPT = timedelta(days=30)
 """Older event files are dropped; the branch's history has them as long as it lasts."""
 EVENTS_PER_FILE = 1000
+EVENT_BYTES = 700
+"""Of one event's message; what it quotes of a file can be longer than all the rest."""
 OWN_BYTES = 1_000_000
 """Bound for files of our own; people's are smaller."""
 
@@ -168,7 +171,7 @@ def event_rows(events: Iterable[Event]) -> list[dict[str, str]]:
             "slice": event.slice,
             "cluster": event.cluster,
             "node": event.node,
-            "message": event.message,
+            "message": event.message.encode("utf-8", "replace")[:EVENT_BYTES].decode("utf-8", "ignore"),
         }
         rows.append({k: v for k, v in row.items() if v})
     return rows
@@ -241,9 +244,7 @@ def facts_of(records: Mapping[str, Record], at: datetime, intent: str) -> Facts:
                 own = record
     clusters = {c.name: Reachability(c.reachable, c.since) for c in own.clusters} if own else {}
     held = own.held_deletions if own else ""
-    return Facts(
-        at, intent, requests, nodes, clusters, usage, held, found, unmanaged, trust, spent, spaces
-    )
+    return Facts(at, intent, requests, nodes, clusters, usage, held, found, unmanaged, trust, spent, spaces)
 
 
 def events_from(data: bytes) -> list[dict[str, str]]:
@@ -319,7 +320,9 @@ def _problems(problems: Iterable[Problem]) -> bytes:
         }
         for p in sorted(problems)
     ]
-    shown = rows[: MAX_ROWS // 5]
+    # What a text quotes of a file can be long: as many as fit, however many that is.
+    sizes = accumulate(len(dump({"problems": [row]}).encode()) for row in rows[: MAX_ROWS // 5])
+    shown = [row for row, size in zip(rows, sizes, strict=False) if size < OWN_BYTES * 9 // 10]
     return _plain("Problems", {"problems": shown, "omitted": len(rows) - len(shown)})
 
 

@@ -92,8 +92,16 @@ def recorded_words(facts: Facts) -> Words:
 
 def with_readers_words(wanted: Wanted, facts: Facts) -> Wanted:
     """The documents with the words that somebody who only reads the repository can go by."""
-    words = file_words(wanted) if facts.trust is None else recorded_words(facts)
-    return replace(wanted, words=words)
+    if facts.trust is None:
+        return replace(wanted, words=file_words(wanted))
+    return replace(wanted, words=recorded_words(facts), doubts=recorded_doubts(facts))
+
+
+def recorded_doubts(facts: Facts) -> Doubts:
+    """What the controller said last of words that do not count."""
+    pending = {k: s.message or "" for k, s in facts.requests.items() if s.reason == "NeedsApproval"}
+    said = {key: message.partition("; ")[2] for key, message in pending.items()}
+    return {key: (doubts,) for key, doubts in said.items() if doubts}
 
 
 def _recorded(key: str, status: GPRStatus) -> Iterator[Word]:

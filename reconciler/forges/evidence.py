@@ -26,9 +26,13 @@ def forge_vouchers(
     to the same branch. Whoever had it merged does for what the merge made of the files that it changes. Without a
     pull request it is whoever pushed the commit.
     """
-    pulls = [pull for pull in forge.pulls_of(commit) if _is_merged_to(pull, branch)]
+    pulls = _merged(forge, commit, branch)
     if not pulls:
-        return _vouchers([forge.pusher_of(branch, commit)])
+        pusher = forge.pusher_of(branch, commit)
+        # A merge is a push too, and forges may tell of that first: asked again, they know of both.
+        pulls = _merged(forge, commit, branch)
+        if not pulls:
+            return _vouchers([pusher])
     found: list[Account | None] = []
     for pull in pulls:
         if path not in forge.changed_paths(pull.number):
@@ -59,10 +63,8 @@ def approving(
     """
     return tuple(
         (review, pull)
-        for pull in forge.pulls_of(commit)
-        if _is_merged_to(pull, branch)
-        and path in forge.changed_paths(pull.number)
-        and forge.blob_at(pull.head, path) == blob_oid
+        for pull in _merged(forge, commit, branch)
+        if path in forge.changed_paths(pull.number) and forge.blob_at(pull.head, path) == blob_oid
         for review in _independent(forge, pull, addresses)
     )
 
@@ -92,8 +94,9 @@ def _approves(review: Review, pull: Pull) -> bool:
     )
 
 
-def _is_merged_to(pull: Pull, branch: str) -> bool:
-    return pull.state == "merged" and pull.base_branch == branch
+def _merged(forge: Forge, commit: str, branch: str) -> list[Pull]:
+    """Pull requests that brought the commit to the branch."""
+    return [p for p in forge.pulls_of(commit) if p.state == "merged" and p.base_branch == branch]
 
 
 def _is_somebody(account: Account) -> bool:

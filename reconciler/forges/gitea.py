@@ -9,6 +9,7 @@ Held by tests/forges/test_recorded.py and tests/contract/test_forge_contract.py.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -20,6 +21,7 @@ from reconciler.forges.protecting import gitea_lacks
 from reconciler.forges.reading import Json, Row
 from schemas.errors import Fault, UserError
 
+_BETWEEN = re.compile(r"/compare/([0-9a-f]{40,64}\.\.\.[0-9a-f]{40,64})$")
 MOST_FEED = 6
 """Pages of the activity that are looked through."""
 _DECISIONS: Mapping[str, Literal["approve", "reject", "comment"]] = {
@@ -66,7 +68,8 @@ class Gitea:
         """The pull request of a commit that came with others: Gitea knows it by the last of them only."""
         base = self._api.the_row(self._repository).text("default_branch")
         for _, push in self._feed(self._repository, base):
-            if commit in _listed(push) and isinstance(head := push.get("head"), str) and head != commit:
+            head = push.get("head")
+            if isinstance(head, str) and head != commit and commit in self._pushed(push):
                 return self._api.row(f"{self._repository}/commits/{quoted(head)}/pull")
         return None
 
@@ -113,6 +116,14 @@ class Gitea:
             and row.maybe_text("ref_name").removeprefix("refs/heads/") == branch
         ]
 
+    def _pushed(self, push: Mapping[str, Json]) -> list[str]:
+        """All commits of a push; the activity lists the last five of them."""
+        listed, between = _listed(push), push.get("between")
+        if not isinstance(between, str) or push.get("count") == len(listed):
+            return listed
+        found = self._api.row(f"{self._repository}/compare/{between}")
+        return listed if found is None else [row.text("sha") for row in found.rows("commits")]
+
     def reviews(self, number: int) -> Sequence[Review]:
         """See `port.Forge.reviews`. A comment after an approval does not take it back."""
         latest: dict[int, Review] = {}
@@ -153,7 +164,7 @@ class Gitea:
         """See `port.Forge.pusher_of`."""
         feed = self._feed(self._repository, branch)
         for row, push in feed:
-            if commit in (push.get("head"), *_listed(push)):
+            if commit == push.get("head") or commit in self._pushed(push):
                 return _account(row.maybe_row("act_user"))
         return None
 
@@ -261,11 +272,17 @@ def _pushed(row: Row) -> list[str]:
 
 
 def _content(text: str) -> dict[str, Json]:
-    """The new tip (`head`) and the other commits that are listed (`listed`) of a push."""
+    """Of a push the new tip (`head`), commits that are listed, how many there are, and what it lies `between`."""
     found = _decoded(text)
     head, commits = found.get("HeadCommit"), found.get("Commits")
     ids = [c.get("Sha1") for c in commits if isinstance(c, dict)] if isinstance(commits, list) else []
-    return {"head": head.get("Sha1") if isinstance(head, dict) else None, "listed": ids}
+    compared = _BETWEEN.search(url) if isinstance(url := found.get("CompareURL"), str) else None
+    return {
+        "head": head.get("Sha1") if isinstance(head, dict) else None,
+        "listed": ids,
+        "count": found.get("Len"),
+        "between": None if compared is None else compared[1],
+    }
 
 
 def _listed(push: Mapping[str, Json]) -> list[str]:

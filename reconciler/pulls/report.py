@@ -170,10 +170,8 @@ def _actor(check: PullCheck) -> Iterator[str]:
         yield f"Judged as a change by {code(check.judged.actor)}."
     elif check.judged.may:
         groups = words.grouped(check.judged.may).items()
-        whose = [f"- {words.counted(len(paths), 'file')} of {plain(who)}" for who, paths in groups]
-        yield "Who makes this change was not judged here; the controller judges. It changes\n" + "\n".join(
-            whose
-        )
+        rows = [f"- {plain(who)} ({words.counted(len(paths), 'file')})" for who, paths in groups]
+        yield f"{words.NOT_JUDGED} It is for\n" + "\n".join(_cut(rows, str, "- and {} more"))
 
 
 def _cut(rows: Sequence[Item], shown: Callable[[Item], str], more: str) -> Iterable[str]:

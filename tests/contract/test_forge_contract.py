@@ -82,11 +82,11 @@ def test_a_merged_pull_request_is_found_by_what_it_brought(on: On, how: str) -> 
 
 
 def test_a_rebase_of_several_commits_is_found_by_each_of_them(on: On) -> None:
-    on.there.push("ask", {PATH: "one\n"}, "bo")
-    on.there.push("ask", {PATH: "two\n"}, "bo")
+    for n in range(8):
+        on.there.push("ask", {PATH: f"{n}\n"}, "bo")
     number = on.there.open("ask", "bo")
     last = on.there.merge(number, "ada", "rebase")
-    first = repos.git(on.there.repo, "rev-parse", f"{last}^")
+    first = repos.git(on.there.repo, "rev-parse", f"{last}~7")
     assert [pull.number for pull in on.ours.pulls_of(first)] == [number]
 
 
@@ -100,10 +100,9 @@ def test_a_commit_that_was_pushed_has_no_pull_request_but_a_pusher(on: On) -> No
 
 def test_each_commit_of_one_push_has_its_pusher(on: On) -> None:
     before = repos.tip(on.there.repo)
-    first = repos.commit(on.there.repo, {PATH: "one\n"})
-    second = repos.commit(on.there.repo, {PATH: "two\n"})
-    on.there.pushed("main", before, second, "bo")
-    for commit in (first, second):
+    commits = [repos.commit(on.there.repo, {PATH: f"{n}\n"}) for n in range(8)]
+    on.there.pushed("main", before, commits[-1], "bo")
+    for commit in commits:
         pusher = on.ours.pusher_of("main", commit)
         assert pusher is not None
         assert pusher.login == "bo"

@@ -166,10 +166,12 @@ def test_a_controller_says_the_same_of_each_and_goes_on_with_the_rest(running: R
 def test_a_request_turned_into_a_link_does_not_count_as_before(running: Running) -> None:
     """The same bytes under another mode: what is cached by content is judged by its mode all the same."""
     running.run(1)
-    commit(running.repo, Attack("", None, b"slices/a/gprs/good.yaml", gpr("good", duration="6d"), LINK))
+    good = gpr("good", duration="6d")
+    link = Attack("", None, b"slices/a/gprs/good.yaml", good, LINK)
+    commit(running.repo, link, Attack("", None, b"slices/b/gprs/good.yaml", good))
     running.run(1)
-    (said,) = running.status("problems.yaml")["problems"]
-    assert (said["file"], said["rule"]) == ("slices/a/gprs/good.yaml", "NotAFile")
+    said = {(row["file"], row["rule"]) for row in running.status("problems.yaml")["problems"]}
+    assert said == {("slices/a/gprs/good.yaml", "NotAFile"), ("slices/b/gprs/good.yaml", "FolderMismatch")}
 
 
 def _tree(repo: Path, *entries: tuple[str, bytes, str]) -> str:
@@ -225,6 +227,7 @@ def test_a_tree_that_no_reader_should_follow_is_an_alarm_and_the_last_good_one_s
     running: Running, tree
 ) -> None:
     running.run(1)
+    assert egs("validate", running.repo).code == 0
     repos.commit_tree(running.repo, tree(running.repo), "evil")
     evil = repos.tip(running.repo, "evil")
     began = time.perf_counter()

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from reconciler.forges.evidence import approving, forge_vouchers
 from reconciler.forges.open import open_forge
-from reconciler.forges.port import Forge
+from reconciler.forges.port import Account, Forge
 from tests.support import forge as fake
 from tests.support import repos
 
@@ -61,6 +62,28 @@ def test_author_and_merger_stand_behind_what_a_pull_request_brought(on: On, how:
 
 def test_a_direct_push_is_its_pushers_word(on: On) -> None:
     assert on.vouchers(on.there.push("main", {PATH: "new\n"}, "bo", author="ada <ada@example.com>")) == {"bo"}
+
+
+def test_a_merge_that_the_forge_tells_of_as_a_push_first_is_judged_as_a_merge(on: On) -> None:
+    commit = on.there.merge(_ask(on), "ada")
+
+    class Late:
+        """The pull request is known a moment later."""
+
+        asked = 0
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(on.ours, name)
+
+        def pulls_of(self, commit: str) -> object:
+            self.asked += 1
+            return on.ours.pulls_of(commit) if self.asked > 1 else []
+
+        def pusher_of(self, branch: str, commit: str) -> object:
+            return Account(on.there.user("ada").id, "ada")
+
+    found = forge_vouchers(cast(Forge, Late()), commit, PATH, on.there.blob(commit, PATH))
+    assert {voucher.account for voucher in found} == {on.there.user(login).id for login in ("bo", "ada")}
 
 
 def test_a_pull_request_says_nothing_about_files_that_it_does_not_change(on: On) -> None:

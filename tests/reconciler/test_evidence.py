@@ -75,6 +75,13 @@ def test_a_merge_of_a_file_that_does_not_read_speaks_for_nothing(status: GPRStat
     assert with_evidence(status, status, filed, START).provenance is None
 
 
+def test_a_merge_of_what_is_not_accepted_speaks_for_nothing(status: GPRStatus) -> None:
+    """The terms of a lease stand while it runs, whatever its file says."""
+    other = status.accepted_spec.model_copy(update={"nodes": 100})
+    filed = Filed(other, provenance=provenance("2", "bo", merged_by="ada"))
+    assert with_evidence(status, status, filed, START).provenance == provenance("2", "bo")
+
+
 def test_what_is_held_is_a_condition_as_long_as_it_is(status: GPRStatus) -> None:
     filed = Filed(status.accepted_spec, held=hold("x", "1", "2"))
     noted = with_evidence(status, status, filed, START)

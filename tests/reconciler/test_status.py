@@ -99,8 +99,19 @@ def test_no_file_passes_a_megabyte_and_no_folder_a_thousand_entries() -> None:
     assert b"omitted" in files["problems.yaml"]
 
 
-def test_a_full_file_of_events_stays_under_a_megabyte() -> None:
-    events = [Event(at(0), Told.DELAYED, "m" * 400, "a/x" * 10, "east", "h100-1")] * EVENTS_PER_FILE
+def test_problems_that_quote_much_stay_under_a_megabyte() -> None:
+    long = "\u65e5" * 500
+    problems = [Problem(f"{i}{long}", 1, 1, "X", "error", long, long) for i in range(1000)]
+    (data,) = (
+        v for k, v in render(Facts(at(0), "c0"), wanted(), (), problems).items() if k == "problems.yaml"
+    )
+    assert MEGABYTE // 2 < len(data) <= MEGABYTE
+    assert b"omitted" in data
+
+
+@pytest.mark.parametrize("letter", ["m", "\u65e5", "\udcff"], ids=ascii)
+def test_a_full_file_of_events_stays_under_a_megabyte(letter: str) -> None:
+    events = [Event(at(0), Told.DELAYED, letter * 4000, "a/x" * 10, "east", "h100-1")] * EVENTS_PER_FILE
     assert len(event_file(event_rows(events))) <= MEGABYTE
 
 

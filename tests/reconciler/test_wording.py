@@ -197,3 +197,20 @@ def test_readers_without_keys_go_by_what_the_controller_found() -> None:
     wanted = _wanted(_word(), _word("y"))
     found = with_readers_words(wanted, Facts(START, requests={"a/x": status}, trust=trust))
     assert {name: [w.by for w in words] for name, words in found.words.items()} == {"a/x": ["ada", "grace-h"]}
+
+
+def test_readers_without_keys_are_told_why_a_word_does_not_count() -> None:
+    """The controller's own sentence, as long as nothing else changed."""
+    said = "QuotaExceeded: an admin approves it; the word of ada does not count: it is not signed; sign it"
+    status = GPRStatus(
+        phase=Phase.PENDING_APPROVAL,
+        reason="NeedsApproval",
+        message=said,
+        uid="gpr-00000000-0000",
+        filed_at=START,
+        accepted_spec=SPEC,
+        spec_digest=DIGEST,
+    )
+    trust = TrustRecord.model_validate({"metadata": {"name": "trust"}, "main": "c" * 40}, strict=False)
+    found = with_readers_words(_wanted(_word()), Facts(START, requests={"a/x": status}, trust=trust))
+    assert found.doubts == {"a/x": (said.partition("; ")[2],)}

@@ -14,6 +14,7 @@ from reconciler.store.git import GitStore
 from reconciler.store.mirror import Limits
 from reconciler.store.objects import blob_oid
 from reconciler.store.port import Draft, Outcome
+from reconciler.store.reader import MAX_OBJECT
 from schemas.errors import Fault, UserError
 from tests.store.conftest import BO, NOW, push_one
 from tests.support import repos
@@ -309,3 +310,20 @@ def test_hooks_in_the_mirror_are_not_run(remote, open_store, tmp_path):
         hook.chmod(0o755)
     push_one(store)
     assert not proof.exists()
+
+
+def test_what_is_larger_than_anything_honest_is_never_read_whole(remote, open_store):
+    """Compressed it is a thousandth of that: whoever can push can make us hold it."""
+    new = repos.commit(remote, {"report.yaml": bytes(MAX_OBJECT[b"blob"] + 1)})
+    who = b"E <e@example.com> 1767225600 +0000"
+    tree = repos.git(remote, "rev-parse", "main^{tree}").encode()
+    head = b"tree %s\nauthor %s\ncommitter %s\n\n" % (tree, who, who)
+    long = repos.write_object(remote, "commit", head + b"x" * MAX_OBJECT[b"commit"])
+    (remote / "refs/heads/long").write_text(long + "\n")
+    store = open_store()
+    store.fetch(["main", "long"])
+    for read in (lambda: store.read_path(new, "report.yaml"), lambda: store.commit(long)):
+        with pytest.raises(Fault) as fault:
+            read()
+        assert fault.value.reason == "TooLarge"
+    assert store.read_path(new, "project.yaml") == b"kind: Project\n"

@@ -133,6 +133,22 @@ def test_a_signed_commit_that_was_taken_back_does_not_speak_again(land: Land) ->
     )
 
 
+def test_what_its_signer_changed_again_on_the_same_side_does_not_speak(land: Land) -> None:
+    """The merge picks the admin's first commit out of a branch on which the admin took it back."""
+    base = land.at
+    first = land.commit(QUOTA, "ada", land.at)
+    side = land.commit({SLICE: of_slice(description="not that many")}, "ada", first)
+    land.pushed(land.merge(side, "bo", QUOTA))
+    assert rules(judged(land, base)) == {SLICE: "NotAnOwner"}
+
+
+def test_a_controller_goes_on_from_what_is_written_of_another(land: Land) -> None:
+    base = land.at
+    land.push(QUOTA, "bo")
+    record = judged(land, base).record
+    assert rules(land.admit(land.gate(), record, land.at)) == {SLICE: "NotAnOwner"}
+
+
 def test_a_merge_of_a_branch_with_too_many_commits_speaks_through_its_signer_alone(
     land: Land, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -94,6 +94,7 @@ def feeds(request: Request, owner: str) -> Answer:
                 {
                     "Commits": [{"Sha1": oid, "Message": "x"} for oid in push.commits[:5]],
                     "HeadCommit": {"Sha1": push.after},
+                    "CompareURL": f"acme/fleet/compare/{push.before}...{push.after}",
                     "Len": len(push.commits),
                 }
             ),
@@ -200,6 +201,12 @@ def protection(request: Request, branch: str) -> Answer:
     return (404, {"message": "not found"}) if found is None else (200, found)
 
 
+def compare(request: Request, before: str, after: str) -> Answer:
+    push = next((p for p in request.forge.pushes if (p.before, p.after) == (before, after)), None)
+    oids = [] if push is None else push.commits
+    return 200, {"total_commits": len(oids), "commits": [{"sha": oid} for oid in oids]}
+
+
 def make_file(request: Request, path: str) -> Answer:
     """Commit one file on a new branch."""
     text = base64.b64decode(request.body["content"])
@@ -233,6 +240,7 @@ ROUTES: tuple[str, Routes] = (
         ("GET", rf"{_REPO}/issues/(\d+)/comments", comments),
         ("POST", rf"{_REPO}/issues/(\d+)/comments", post_comment),
         ("PATCH", rf"{_REPO}/issues/comments/(\d+)", patch_comment),
+        ("GET", rf"{_REPO}/compare/([0-9a-f]+)\.\.\.([0-9a-f]+)", compare),
         ("GET", r"/user", me),
         ("GET", rf"{_REPO}/branch_protections/([^/]+)", protection),
     ],
