@@ -99,7 +99,9 @@ class Desired:
             return
         found = self._store.diff(self._at, commit)
         if len(found) > MAX_DOCUMENTS:
-            text = f"main changes {len(found)} files at once, at most {MAX_DOCUMENTS} are read; split the change"
+            text = (
+                f"main changes {len(found)} files at once, at most {MAX_DOCUMENTS} are read; split the change"
+            )
             raise UserError(text, "TooManyFiles")
         holds = () if trust is None else trust.held
         entries, overlay = overlaid(found, holds, self._overlay, self._entries)

@@ -331,7 +331,9 @@ def test_a_protected_main_is_explained(tmp_path: Path) -> None:
     hook.chmod(0o755)
     done = _gpr(repo, "edit", "a/mine", "nodes=2")
     assert (done.code, "pull request" in done.err) == (1, True)
-    hook.write_text("#!/bin/sh\necho 'bo is no member of slice a' >&2\necho 'To join, ask ida.' >&2\nexit 1\n")
+    hook.write_text(
+        "#!/bin/sh\necho 'bo is no member of slice a' >&2\necho 'To join, ask ida.' >&2\nexit 1\n"
+    )
     told = _gpr(repo, "edit", "a/mine", "nodes=2")
     assert "refused the push to main: bo is no member of slice a To join, ask ida; with --pull" in told.err
 

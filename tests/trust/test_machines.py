@@ -121,7 +121,9 @@ def test_one_byte_more_is_another_report():
         pytest.param("none", [], {}, False, id="nobody has a key at level none"),
         pytest.param("none", [AGENT], {}, True, id="the folder names the key of one of them"),
         pytest.param("none", [line("agent:east/*")], {}, True, id="or one for all"),
-        pytest.param("none", [line("agent:east2/*")], {}, False, id="another cluster's is none of its affair"),
+        pytest.param(
+            "none", [line("agent:east2/*")], {}, False, id="another cluster's is none of its affair"
+        ),
         pytest.param("none", [], LISTED, True, id="the manifest lists a key"),
         pytest.param("signature", [], {}, True, id="any other level"),
         pytest.param("forge", [], {}, True, id="also where people are known by the forge"),
