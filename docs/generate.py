@@ -20,7 +20,7 @@ from reconciler import door as reconciler_door
 from reconciler import settings as reconciler_settings
 from reconciler.trust.policy import TABLE
 from scheduler.lifecycle import diagram
-from schemas import approval, cluster, gpr, project, slice, status, workspace
+from schemas import approval, cluster, gpr, judged, project, slice, status, workspace
 from schemas.base import Model
 from schemas.jsonschemas import AsWritten
 from schemas.rules import RULES
@@ -39,8 +39,8 @@ MODELS: dict[str, type[Model]] = {
     "Schedule": status.Schedule,
     "Usage": status.UsageRecord,
     "Controller": status.ControllerRecord,
-    "Trust": status.TrustRecord,
-    "SpentApprovals": status.SpentRecord,
+    "Trust": judged.TrustRecord,
+    "SpentApprovals": judged.SpentRecord,
     "WorkspaceRequest": workspace.WorkspaceRequestSpec,
     "WorkspaceRecord": status.WorkspaceRecord,
     "AgentReport": status.AgentReport,

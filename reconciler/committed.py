@@ -24,7 +24,7 @@ from reconciler.store.cache import DocumentCache
 from reconciler.store.port import REGULAR_MODE, Store
 from reconciler.store.trailers import parse_stamp
 from schemas.errors import Fault, UserError
-from schemas.status import TrustRecord
+from schemas.judged import TrustRecord
 from schemas.units import parse_instant
 
 log = logging.getLogger(__name__)

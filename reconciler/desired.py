@@ -25,12 +25,13 @@ from schemas.cluster import Cluster
 from schemas.collector import collector_paused
 from schemas.errors import UserError
 from schemas.gpr import GPR, GPRTemplate, resolve
+from schemas.judged import TrustRecord
 from schemas.problems import Problem
 from schemas.project import Project
 from schemas.reading import from_json, read_document, read_with_text, rule_of
 from schemas.repository import Outcome, Repository
 from schemas.slice import Slice
-from schemas.status import TERMINAL, Provenance, TrustRecord
+from schemas.status import TERMINAL, Provenance
 from schemas.strictyaml import MAX_BYTES, Positions, locate
 from schemas.workspace import WorkspaceRequest
 

@@ -17,17 +17,15 @@ from scheduler.snapshot import Pool, PoolKey
 from schemas.approval import Approval
 from schemas.cluster import ClusterSpec
 from schemas.gpr import RequestSpec
+from schemas.judged import HeldChange, SpentApproval, TrustRecord
 from schemas.project import ProjectSpec
 from schemas.slice import SliceSpec
 from schemas.status import (
     AgentReport,
     Cause,
     GPRStatus,
-    HeldChange,
     NodeRecord,
     Provenance,
-    SpentApproval,
-    TrustRecord,
     UnmanagedNode,
     UsageRecord,
     WorkspaceRecord,

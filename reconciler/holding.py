@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from reconciler.events import Event, Told
+from schemas.judged import HeldChange, TrustRecord
 from schemas.problems import Problem, quoted
 from schemas.reading import rule_of
-from schemas.status import HeldChange, TrustRecord
 
 MOST_TOLD = 20
 """Holds of one cycle that are told one by one; trust.yaml lists them all."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from reconciler.store.port import Entry
-from schemas.status import HeldChange
+from schemas.judged import HeldChange
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,9 +39,10 @@ from schemas.base import Metadata
 from schemas.check import forbidden_edits
 from schemas.cluster import Cluster, ClusterSpec
 from schemas.errors import Fault
+from schemas.judged import HeldChange, TrustRecord
 from schemas.problems import Problem, quoted
 from schemas.reading import READER_VERSION, read_document
-from schemas.status import AgentReport, HeldChange, Phase, TrustRecord
+from schemas.status import AgentReport, Phase
 from schemas.strictyaml import Refused, load, locate
 from schemas.units import LONG_NAME_PATTERN, NAME_PATTERN
 from schemas.view import cluster_path

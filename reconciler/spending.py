@@ -14,7 +14,8 @@ from typing import Literal
 
 from reconciler.facts import Facts, Wanted
 from schemas.approval import statement_id
-from schemas.status import HOLDING, WAITING, GPRStatus, SpentApproval
+from schemas.judged import SpentApproval
+from schemas.status import HOLDING, WAITING, GPRStatus
 
 REMEMBERED = timedelta(days=400)
 """Of statements whose end is not known any more; none that counts ends later than a year from now."""

@@ -19,6 +19,7 @@ from reconciler.holding import held_problems
 from reconciler.readme import readme
 from schemas.base import API_VERSION, Document, Metadata
 from schemas.errors import UserError
+from schemas.judged import SpentApproval, SpentRecord, TrustRecord
 from schemas.problems import Problem
 from schemas.status import (
     HOLDING,
@@ -36,9 +37,6 @@ from schemas.status import (
     PoolNodes,
     Reservation,
     Schedule,
-    SpentApproval,
-    SpentRecord,
-    TrustRecord,
     UnmanagedNode,
     UsageRecord,
     WorkspacePhase,

@@ -10,8 +10,9 @@ from datetime import datetime
 
 from reconciler.events import Event, Told
 from reconciler.facts import Facts, Wanted, Workspace
+from schemas.judged import HeldChange, TrustRecord
 from schemas.reading import rule_of
-from schemas.status import HeldChange, TrustRecord, WorkspacePhase, WorkspaceRecord
+from schemas.status import WorkspacePhase, WorkspaceRecord
 from schemas.view import slice_path, workspace_path
 from schemas.workspace import WorkspaceRequestSpec
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from schemas.base import Document
 from schemas.generated import command, differing, refresh
 from schemas.jsonschemas import schema_of
+from schemas.judged import SpentRecord, TrustRecord
 from schemas.reading import PATHS
 from schemas.status import (
     AgentReport,
@@ -21,8 +22,6 @@ from schemas.status import (
     NodeRecord,
     PoolNodes,
     Schedule,
-    SpentRecord,
-    TrustRecord,
     UsageRecord,
     WorkspaceRecord,
 )

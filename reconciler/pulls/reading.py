@@ -16,9 +16,9 @@ from reconciler.desired import Desired
 from reconciler.pulls.merging import Merged, MergedContents
 from reconciler.store.cache import DocumentCache
 from reconciler.store.port import Entry, Store
+from schemas.judged import TrustRecord
 from schemas.problems import Problem
 from schemas.reading import READER_VERSION, rule_of
-from schemas.status import TrustRecord
 from schemas.view import gpr_path
 
 _OF_MANY = frozenset({"Project", "Cluster", "GPRTemplate", "WorkspaceRequest"})

@@ -17,9 +17,9 @@ from reconciler.trust.model import Denial
 from reconciler.trust.policy import is_governed
 from reconciler.trust.vouching import File, file_of
 from schemas.base import Document
+from schemas.judged import HeldChange
 from schemas.reading import from_json, read_with_text, rule_of
 from schemas.slice import Slice
-from schemas.status import HeldChange
 from schemas.strictyaml import MAX_BYTES
 from schemas.view import PROJECT
 

@@ -29,7 +29,8 @@ from reconciler.trust.verifying import SystemVerifier
 from reconciler.trust.vouching import Step
 from schemas.base import Metadata
 from schemas.errors import Fault
-from schemas.status import HeldChange, Provenance, TrustRecord
+from schemas.judged import HeldChange, TrustRecord
+from schemas.status import Provenance
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,8 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 from schemas.approval import ApprovalLimit
-from schemas.status import HeldChange, Provenance, TrustRecord
+from schemas.judged import HeldChange, TrustRecord
+from schemas.status import Provenance
 
 Level = Literal["none", "signature", "forge", "both"]
 """What has to be shown of a change: nothing (demonstrations), a signature, the forge's word, or each of both."""

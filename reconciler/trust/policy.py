@@ -9,16 +9,18 @@ Held by tests/trust/test_judging.py and tests/trust/test_policy_matrix.py; docs/
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from reconciler.trust.model import Actor, Denial
+from schemas.approval import Approval
 from schemas.base import Document
 from schemas.gpr import GPR
 from schemas.problems import quoted
 from schemas.reading import rule_of
 from schemas.slice import Slice
+from schemas.workspace import WorkspaceRequest
 
 What = Literal["create", "change", "delete"]
 
@@ -69,8 +71,10 @@ TABLE = (
         "create, change",
         "the admin whose handle it is; anybody, when that admin's signature is in it",
     ),
-    Row("Approval", "", "delete", "admins"),
+    Row("Approval", "", "delete one that approves", "members and owners of the slice, admins"),
+    Row("Approval", "", "delete one that rejects", "admins"),
     Row("WorkspaceRequest", "requests/<name>.yaml", "create, change", "admins; until then it waits for one"),
+    Row("WorkspaceRequest", "", "the field `members`", "who owns the slice that it made, admins"),
     Row("WorkspaceRequest", "", "delete", "who owns the slice that it made, admins"),
     Row("Project", "project.yaml", "everything", "admins"),
     Row("Cluster", "clusters/<name>.yaml", "everything", "admins"),
@@ -97,7 +101,7 @@ def denial(actor: Actor, change: Change) -> Denial | None:
         case "Slice":
             return _of_slice(actor, change, names["name"])
         case "Approval":
-            return _of_approval(actor, change, names["name"])
+            return _of_approval(actor, change, names)
         case "WorkspaceRequest":
             return _of_workspace(actor, change, names["name"])
     return _refused(change, "NotAnAdmin", actor, "is no admin, and only admins change this file")
@@ -122,7 +126,7 @@ def _of_slice(actor: Actor, change: Change, name: str) -> Denial | None:
         why = f"is neither owner of slice {name} nor an admin"
         return _refused(change, "NotAnOwner", actor, why)
     if change.what == "change" and isinstance(change.old, Slice) and isinstance(change.new, Slice):
-        fields = _beyond(change.old, change.new)
+        fields = _beyond(change.old, change.new, OWNERS_FIELDS)
         if not fields:
             return None
         why = f"owns the slice, but {', '.join(fields)} {'is' if len(fields) == 1 else 'are'} for admins to change"
@@ -131,21 +135,26 @@ def _of_slice(actor: Actor, change: Change, name: str) -> Denial | None:
     return _refused(change, "NotAnAdmin", actor, why)
 
 
-def _beyond(old: Slice, new: Slice) -> list[str]:
-    """Changed fields that are no owner's to change, as the file has them."""
-    before, after = _fields(old), _fields(new)
+def _beyond(old: Document, new: Document, free: Collection[str]) -> list[str]:
+    """Changed fields that are no owner's to change, as the file has them; fields of spec in `free` are."""
+    before, after = _fields(old, free), _fields(new, free)
     return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
 
 
-def _fields(document: Slice) -> Mapping[str, Any]:
+def _fields(document: Document, free: Collection[str]) -> Mapping[str, Any]:
     content = document.model_dump(mode="json", by_alias=True)
-    spec = {f"spec.{name}": value for name, value in content.pop("spec").items() if name not in OWNERS_FIELDS}
+    spec = {f"spec.{name}": value for name, value in content.pop("spec").items() if name not in free}
     return {**content, **spec}
 
 
-def _of_approval(actor: Actor, change: Change, name: str) -> Denial | None:
+def _of_approval(actor: Actor, change: Change, names: Mapping[str, str]) -> Denial | None:
+    name = names["name"]
     if change.what == "delete":
-        return None if actor.is_admin else _refused(change, "NotAnAdmin", actor, "is no admin")
+        # Without it the slice has less: whoever may take a request back may take back what was approved of it.
+        approves = isinstance(change.old, Approval) and change.old.spec.decision == "approve"
+        if actor.is_admin or (approves and names["slice"] in actor.member_of):
+            return None
+        return _refused(change, "NotAnAdmin", actor, "is no admin")
     if change.signed_by == name or (actor.is_admin and actor.handle == name):
         return None
     why = f"is not the admin {name}, and no signature of {name} is in the file; `egs approve` makes one"
@@ -153,11 +162,18 @@ def _of_approval(actor: Actor, change: Change, name: str) -> Denial | None:
 
 
 def _of_workspace(actor: Actor, change: Change, name: str) -> Denial | None:
-    if change.what == "delete" and name in actor.owns:
+    if name in actor.owns and (change.what == "delete" or _is_about_members(change)):
         return None
     return _refused(
         change, "NeedsAdmin", actor, "asked for a slice, which counts when an admin merges or commits it"
     )
+
+
+def _is_about_members(change: Change) -> bool:
+    old, new = change.old, change.new
+    if not (isinstance(old, WorkspaceRequest) and isinstance(new, WorkspaceRequest)):
+        return False
+    return not _beyond(old, new, ("members",))
 
 
 def _refused(change: Change, rule: str, actor: Actor, why: str) -> Denial:

@@ -21,7 +21,8 @@ from agent.report import as_text
 from reconciler.status import trust_files
 from reconciler.trust.model import HEALTH
 from schemas.base import Metadata
-from schemas.status import AgentReport, NodeMetadata, TrustRecord
+from schemas.judged import TrustRecord
+from schemas.status import AgentReport, NodeMetadata
 from schemas.yamltext import dump
 from tests.support.machinekeys import key, line, private_text
 from tests.support.repos import ENVIRONMENT, bare, git, serve

@@ -10,8 +10,8 @@ from reconciler.overlay import Overlay, overlaid
 from reconciler.store.cache import DocumentCache
 from reconciler.store.port import Entry
 from schemas.base import Metadata
+from schemas.judged import HeldChange, TrustRecord
 from schemas.reading import READER_VERSION
-from schemas.status import HeldChange, TrustRecord
 from tests.support.world import START, World, gpr, gpr_path
 
 PATHS = ["a", "b", "c"]

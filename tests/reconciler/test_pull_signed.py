@@ -14,8 +14,9 @@ from reconciler.store.memory import MemoryStore
 from reconciler.store.trailers import Stamp
 from reconciler.trust.machines import Machines, signing
 from schemas.base import Metadata
+from schemas.judged import TrustRecord
 from schemas.reading import READER_VERSION
-from schemas.status import Phase, TrustRecord
+from schemas.status import Phase
 from tests.support.machinekeys import key, line, machines
 from tests.support.pulled import PulledWorld, pulled_drivers
 from tests.support.signed import STATUS, SignedWorld

@@ -12,8 +12,9 @@ from reconciler.facts import Facts, Wanted
 from reconciler.spending import MOST_SPENT, REMEMBERED, is_live, spent_after
 from schemas.approval import Approval, statement_id
 from schemas.gpr import RequestSpec
+from schemas.judged import SpentApproval
 from schemas.project import ProjectSpec
-from schemas.status import ApprovalState, GPRStatus, Phase, SpentApproval
+from schemas.status import ApprovalState, GPRStatus, Phase
 from tests.support.world import START, approval, parsed
 
 DIGEST = "sha256:" + "1" * 64

@@ -16,8 +16,9 @@ from reconciler.wording import MOST_CHECKS, Wording, with_readers_words
 from schemas.approval import NAMESPACE, Approval, statement
 from schemas.errors import Fault
 from schemas.gpr import RequestSpec
+from schemas.judged import TrustRecord
 from schemas.project import ProjectSpec
-from schemas.status import ApprovalState, GPRStatus, Phase, Provenance, TrustRecord
+from schemas.status import ApprovalState, GPRStatus, Phase, Provenance
 from tests.support.machinekeys import key, keyring, line
 from tests.support.world import START, approval, parsed
 

@@ -10,9 +10,10 @@ from reconciler.events import Told
 from reconciler.facts import Facts, Wanted, Workspace
 from reconciler.workspaces import workspace_turn
 from schemas.base import Person
+from schemas.judged import HeldChange, TrustRecord
 from schemas.project import ProjectSpec
 from schemas.slice import SliceSpec
-from schemas.status import HeldChange, TrustRecord, WorkspacePhase, WorkspaceRecord
+from schemas.status import WorkspacePhase, WorkspaceRecord
 from schemas.workspace import WorkspaceRequestSpec
 from tests.support.world import World, approval, at, gpr, gpr_path, parsed, slice_
 from tests.support.world import _document as document

@@ -21,8 +21,8 @@ from reconciler.trust.keyring import Keyring
 from reconciler.trust.model import GIT, Admitted, Level
 from reconciler.trust.sshsig import PrivateKey
 from reconciler.trust.verifying import SystemVerifier
+from schemas.judged import TrustRecord
 from schemas.reading import READER_VERSION
-from schemas.status import TrustRecord
 from tests.support import repos
 from tests.support.machinekeys import key, keyring, line
 from tests.support.world import START, _document, cluster, gpr, gpr_path, project, slice_
@@ -65,6 +65,17 @@ def base_files(accounts: Mapping[str, int] = ACCOUNTS) -> dict[str, str]:
         gpr_path("a/old"): gpr("a", "old"),
         gpr_path("a/moved"): gpr("a", "moved", move=-3),
         gpr_path("b/old"): gpr("b", "old"),
+        "approvals/b/good/ada.yaml": _document(
+            "Approval",
+            "ada",
+            {
+                "slice": "b",
+                "gpr": "good",
+                "decision": "approve",
+                "limit": {"gpus": 64, "nodes": 8},
+                "specDigest": "sha256:" + "0" * 64,
+            },
+        ),
         "approvals/b/old/ada.yaml": _document(
             "Approval",
             "ada",

@@ -380,27 +380,3 @@ def test_a_trust_folder_that_cannot_be_read_leaves_main_where_it_was(land: Land,
     (folder / "allowed_signers").write_text("\n".join(land.lines) + "\n\n")
     land.now += timedelta(minutes=1)
     assert (land.admit(gate).commit, land.admit(gate).alarm) == (land.at, "")
-
-
-# -- who wrote it -----------------------------------------------------------------------------------------------
-
-
-def test_provenance_tells_who_wrote_and_who_merged(land: Land) -> None:
-    def behind(oid: str) -> tuple[tuple[str, ...], str | None]:
-        base = land.at
-        land.pushed(oid)
-        found = judged(land, base).provenance[NEW]
-        land.at = base
-        assert found.commit == oid
-        return tuple(email.partition("@")[0] for email in found.authors), found.merged_by
-
-    files, ada = {NEW: gpr("a", "new")}, "ada@example.com"
-    assert behind(land.commit(files, "bo", land.at)) == (("bo",), None)
-    assert behind(land.merge(land.commit(files, "bo", land.at), None)) == (("bo",), None)
-    assert behind(land.merge(land.commit(files, "bo", land.at), "ada")) == (("bo",), ada)
-    assert behind(land.merge(land.commit(files, "ada", land.at), "ada")) == (("ada",), ada)
-    assert behind(land.merge(land.commit(files, None, land.at), "ada")) == (("ada",), ada)
-    assert behind(land.merge(land.commit(files, "bo", land.at), "olga")) == (("bo",), None)
-    assert behind(land.merge(land.commit({"NEWS": "1\n"}, "bo", land.at), "ada", files)) == (("ada",), None)
-    text = "Merge branch 'main' of https://forge.example.com/fleet"
-    assert behind(land.merge(land.commit(files, "bo", land.at), "ada", text=text)) == (("bo",), None)

@@ -6,7 +6,7 @@ from reconciler.events import Told
 from reconciler.holding import MOST_TOLD, held_problems, told
 from reconciler.status import MAX_HELD, OWN_BYTES, facts_from, trust_files
 from schemas.base import Metadata
-from schemas.status import HeldChange, TrustRecord
+from schemas.judged import HeldChange, TrustRecord
 from tests.support.world import START, gpr_path
 
 

@@ -101,13 +101,43 @@ CHANGES: dict[str, tuple[Files, set[str]]] = {
         },
         {ADMIN},
     ),
-    "an approval is deleted": ({"approvals/b/old/ada.yaml": None}, {ADMIN}),
+    "a rejection is deleted": ({"approvals/b/old/ada.yaml": None}, {ADMIN}),
+    "an approval is given back": ({"approvals/b/good/ada.yaml": None}, {ADMIN, OTHER}),
     "somebody asks for a workspace": (
         {
             "requests/mine.yaml": _document(
                 "WorkspaceRequest",
                 "mine",
                 {"requester": person("bo"), "clusters": ["east"], "namespaces": ["mine"]},
+            )
+        },
+        {ADMIN},
+    ),
+    "the members of a workspace change": (
+        {
+            "requests/team.yaml": _document(
+                "WorkspaceRequest",
+                "team",
+                {
+                    "requester": person("olga", account=12),
+                    "members": [person("eve")],
+                    "clusters": ["east"],
+                    "namespaces": ["team"],
+                },
+            )
+        },
+        {ADMIN, OWNER},
+    ),
+    "a workspace is to have more": (
+        {
+            "requests/team.yaml": _document(
+                "WorkspaceRequest",
+                "team",
+                {
+                    "requester": person("olga", account=12),
+                    "clusters": ["east", "west"],
+                    "namespaces": ["team"],
+                },
             )
         },
         {ADMIN},
