@@ -16,12 +16,15 @@ from reconciler.clusters.kubernetes.api import Api, Json
 from reconciler.clusters.kubernetes.driver import KubernetesCluster
 from reconciler.clusters.kubernetes.informer import key_of
 from reconciler.clusters.kubernetes.names import NAMESPACE_SLICE, SLICE
-from reconciler.clusters.port import ClusterDriver
+from reconciler.clusters.port import ClusterDriver, Stamp
 from reconciler.clusters.world import Job
 from schemas.cluster import Admission, ClusterSpec, Exit, ProductShape
 from tests.support.kube import Plane, cpu_node, gpu_node
 from tests.support.kubelet import Kubelets
 
+NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
+FIRST = Stamp(1, 1)
+"""Of the controller that every contract begins with."""
 SPEC = ClusterSpec.model_validate_json(
     """{"driver": "embedded", "pools": [
     {"name": "h100", "gpuShape": "H100-80GB", "gpusPerNode": 8, "memoryPerGpu": 80, "nodes": 3, "rdma": true},

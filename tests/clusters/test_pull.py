@@ -1,4 +1,4 @@
-"""What a report answers to the centre's calls, and how long its word is good (A2, A14; issue §4).
+"""What a report answers to the centre's calls, and how long its word is good (A2, A14).
 
 The whole loop over reports is in tests/reconciler/test_pull.py.
 """

@@ -1,4 +1,4 @@
-"""The drivers that the store's contract is run on."""
+"""The drivers that the contracts of stores and clusters are run on."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from typing import Protocol
 
 import pytest
 
+from reconciler.clusters.port import Done, SliceTerms
 from reconciler.credentials import Credentials
 from reconciler.store.git import GitStore
 from reconciler.store.memory import MemoryRemote, MemoryStore
 from reconciler.store.port import Sign, Store
+from tests.clusters.rig import FIRST, NOW, RIGS, Rig, open_rig
 from tests.support import repos, servers
 
 
@@ -87,3 +89,14 @@ def _on_git(repo: Path, url: str, folder: Path, stack: ExitStack, credentials: C
         lambda: repos.git(repo, "config", "receive.denyNonFastForwards", "true") and None,
         lambda: repo.rename(repo.with_name("away.git")) and None,
     )
+
+
+@pytest.fixture(params=RIGS)
+def rig(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rig]:
+    """A cluster with the namespaces of two slices and nothing leased."""
+    made = open_rig(request.param, tmp_path, lambda: request.getfixturevalue("kube"))
+    made.driver.ensure_slice(SliceTerms("vision", ("vision-train",)), FIRST, NOW)
+    made.driver.ensure_slice(SliceTerms("speech", ("speech-dev",)), FIRST, NOW)
+    assert made.driver.ensure_fleet(FIRST, NOW) == Done()
+    yield made
+    made.close()

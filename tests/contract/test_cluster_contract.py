@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -18,25 +18,13 @@ from reconciler.clusters.port import (
     WorkloadView,
 )
 from schemas.errors import Fault
-from tests.clusters.rig import RIGS, Rig, open_rig
+from tests.clusters.rig import FIRST, NOW, Rig
 
-NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
-FIRST, SECOND_TERM = Stamp(1, 1), Stamp(2, 1)
+SECOND_TERM = Stamp(2, 1)
 VISION = LeaseRef("gpr-00000001-aaaa", "vision/train", "vision", NOW + HOUR)
 SPEECH = LeaseRef("gpr-00000002-bbbb", "speech/tune", "speech", NOW + HOUR)
 A = "h100-1"
-
-
-@pytest.fixture(params=RIGS)
-def rig(request, tmp_path):
-    """A cluster with the namespaces of two slices and nothing leased."""
-    made = open_rig(request.param, tmp_path, lambda: request.getfixturevalue("kube"))
-    made.driver.ensure_slice(SliceTerms("vision", ("vision-train",)), FIRST, NOW)
-    made.driver.ensure_slice(SliceTerms("speech", ("speech-dev",)), FIRST, NOW)
-    assert made.driver.ensure_fleet(FIRST, NOW) == Done()
-    yield made
-    made.close()
 
 
 def workload(rig: Rig, name: str, now: datetime) -> WorkloadView:
@@ -312,66 +300,6 @@ def test_restore_never_undoes_what_a_person_cordoned(rig):
     rig.driver.restore(A, FIRST, NOW)
     node = rig.driver.observe(NOW).nodes[A]
     assert (node.cordoned, node.isolated) == (True, False)
-
-
-# --- checks ---
-
-
-@pytest.mark.parametrize(
-    ("node", "also"),
-    [
-        pytest.param(A, ["RdmaSubnet", "NcclLatency"], id="several GPUs and RDMA"),
-        pytest.param("small", [], id="one GPU and no RDMA"),
-    ],
-)
-def test_the_checks_before_a_start_have_values_and_logs(rig, node, also):
-    """F4, F5."""
-    results, _ = check(rig, node, "pre", VISION, NOW)
-    assert [r.name for r in results] == ["NodeHealth", "PersistentVolume", "Connectivity", *also]
-    assert all(r.passed and r.value and r.log for r in results)
-
-
-def test_finished_checks_are_not_run_again_for_the_same_lease(rig):
-    """Also when its end moved meanwhile: a start that waits for its checks would never come."""
-    results, at = check(rig, A, "pre", VISION, NOW)
-    rig.kill(A, at + MINUTE)
-    later = replace(VISION, end=VISION.end + MINUTE)
-    assert rig.driver.check(A, "pre", later, FIRST, at + 10 * MINUTE) == results
-
-
-def test_another_lease_is_checked_anew(rig):
-    _, at = check(rig, A, "pre", VISION, NOW)
-    assert isinstance(rig.driver.check(A, "pre", SPEECH, FIRST, at), Busy)
-
-
-def test_a_silent_node_fails_its_checks(rig):
-    rig.kill(A, NOW)
-    results, _ = check(rig, A, "pre", VISION, NOW)
-    assert not any(r.passed for r in results)
-    assert results[0].log == "node h100-1 is not Ready"
-
-
-def test_a_node_that_is_gone_fails_at_once(rig):
-    results = rig.driver.check("nowhere", "pre", VISION, FIRST, NOW)
-    assert not isinstance(results, Busy)
-    assert not any(r.passed for r in results)
-
-
-def test_a_node_given_back_is_clean(rig):
-    """F10."""
-    rig.driver.add(A, VISION, FIRST, NOW)
-    rig.driver.remove(A, VISION.uid, FIRST, NOW)
-    results, _ = check(rig, A, "post", VISION, NOW)
-    assert [r.name for r in results] == ["Drained", "Network", "NcclLatency", "PersistentVolume", "Labels"]
-    assert all(r.passed for r in results)
-
-
-def test_a_node_still_in_use_is_not_clean(rig):
-    """F10: only a clean node returns to its pool."""
-    rig.submit("vision-train", "train", 8, NOW)
-    rig.driver.add(A, VISION, FIRST, NOW)
-    results, _ = check(rig, A, "post", VISION, NOW)
-    assert [r.name for r in results if not r.passed] == ["Drained", "Labels"]
 
 
 # --- trouble ---

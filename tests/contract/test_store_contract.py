@@ -1,4 +1,4 @@
-"""What every store does (issue section 3, "one contract suite"): in memory, on a folder, over HTTP."""
+"""What every store does: in memory, on a folder, over HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every alert reads metrics that exist, and a person who is woken by it finds what to do (issue §4: every alert)."""
+"""Every alert reads metrics that exist, and a person who is woken by it finds what to do (every alert)."""
 
 from __future__ import annotations
 

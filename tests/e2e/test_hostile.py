@@ -1,6 +1,6 @@
 """Whatever is committed is told as a problem, in bounded time and memory, and stops nothing else.
 
-On real repositories, through the real command and a real controller; reference git.md C.1-C.3, issue section 4.
+On real repositories, through the real command and a real controller.3.
 """
 
 from __future__ import annotations

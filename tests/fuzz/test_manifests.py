@@ -1,4 +1,4 @@
-"""No manifest makes reading or `egs validate` fail, take long, or grow; issue section 4.
+"""No manifest makes reading or `egs validate` fail, take long, or grow.
 
 A few thousand in every run; `EGS_TEST_NIGHTLY=1` makes it 100,000, new ones each night with `EGS_TEST_RANDOM=1`.
 """

@@ -1,4 +1,4 @@
-"""What strangers send in other forms than manifests: no reader of it fails, whatever the bytes; issue section 4."""
+"""What strangers send in other forms than manifests: no reader of it fails, whatever the bytes."""
 
 from __future__ import annotations
 

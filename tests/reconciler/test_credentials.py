@@ -1,4 +1,4 @@
-"""Controller, agent and CLI as processes, on a repository that asks who is there (issue §4)."""
+"""Controller, agent and CLI as processes, on a repository that asks who is there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Lease that lies: two controllers both believe that they lead, and the term in Git and the stamps hold (issue §4).
+"""A Lease that lies: two controllers both believe that they lead, and the term in Git and the stamps hold.
 
 Also the other way round: nobody is elected for a while, and strict ends come all the same.
 """

@@ -1,4 +1,4 @@
-"""Who stands behind a request's file, as its status says it; issue section 2: nobody approves their own request."""
+"""Who stands behind a request's file, as its status says it: nobody approves their own request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts as numbers: what stands at an instant, and what one commit added (issue §4: Prometheus metrics)."""
+"""Facts as numbers: what stands at an instant, and what one commit added (Prometheus metrics)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`egs-reconciler apply` and `--elect` as processes, on a real bare repository (A2, A14; issue §4)."""
+"""`egs-reconciler apply` and `--elect` as processes, on a real bare repository (A2, A14)."""
 
 from __future__ import annotations
 

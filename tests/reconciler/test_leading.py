@@ -1,4 +1,4 @@
-"""Controllers that elect one of themselves: the election says who should lead, the branch says who does (issue §4, HA).
+"""Controllers that elect one of themselves: the election says who should lead, the branch says who does.
 
 A gate stands for the election's word about one process. It may lie: two may believe to be elected, or nobody may be.
 Terms and stamps hold all the same.

@@ -1,4 +1,4 @@
-"""What Prometheus reads (issue §4): names, values, and no label without a bound."""
+"""What Prometheus reads: names, values, and no label without a bound."""
 
 from __future__ import annotations
 

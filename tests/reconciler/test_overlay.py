@@ -1,4 +1,4 @@
-"""What counts where changes are held, kept up to date at the cost of what changed; issue section 1."""
+"""What counts where changes are held, kept up to date at the cost of what changed."""
 
 from __future__ import annotations
 

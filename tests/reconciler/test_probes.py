@@ -1,4 +1,4 @@
-"""When the kubelet is told that a controller is alive and ready (issue §4: health and readiness endpoints)."""
+"""When the kubelet is told that a controller is alive and ready (health and readiness endpoints)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pull mode: the apply half works inside of each cluster, the centre has no way into it (issue §4; A2, A14).
+"""Pull mode: the apply half works inside of each cluster, the centre has no way into it (A2, A14).
 
 The stories of tests/cases/reconciler are played again with every cluster pulled, under the same laws: by default a part
 of them, with `EGS_TEST_ALL=1` all. An applier is killed at its writes, as a controller is in test_crash.py.

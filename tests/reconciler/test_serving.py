@@ -1,4 +1,4 @@
-"""The server beside the loops, over real sockets: hooks, metrics, probes, and those who mean harm (issue §4)."""
+"""The server beside the loops, over real sockets: hooks, metrics, probes, and those who mean harm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several repositories in one process (issue §4): names, what each has to itself, trouble that stays where it is."""
+"""Several repositories in one process: names, what each has to itself, trouble that stays where it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schema and model agree on every mutated document, but for the differences listed here; issue section 2."""
+"""Schema and model agree on every mutated document, but for the differences listed here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a cluster is reached and which nodes it has: the rules of a Cluster document (A10, G1; issue section 2)."""
+"""How a cluster is reached and which nodes it has: the rules of a Cluster document (A10, G1)."""
 
 from __future__ import annotations
 

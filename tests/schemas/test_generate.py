@@ -1,4 +1,4 @@
-"""The committed JSON Schemas are those of the models, and serve editors; issue section 2."""
+"""The committed JSON Schemas are those of the models, and serve editors."""
 
 from __future__ import annotations
 

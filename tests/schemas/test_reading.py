@@ -1,4 +1,4 @@
-"""From a file to a document or to all of its problems; issue section 2, git.md C.2."""
+"""From a file to a document or to all of its problems."""
 
 from __future__ import annotations
 

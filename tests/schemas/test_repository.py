@@ -1,4 +1,4 @@
-"""Cross-file rules cost what changed, not what exists, and never miss what a change touches; issue section 2."""
+"""Cross-file rules cost what changed, not what exists, and never miss what a change touches."""
 
 from __future__ import annotations
 

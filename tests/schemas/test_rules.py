@@ -1,4 +1,4 @@
-"""Each rule within and across documents, by the small repository with something changed; issue section 2."""
+"""Each rule within and across documents, by the small repository with something changed."""
 
 from __future__ import annotations
 

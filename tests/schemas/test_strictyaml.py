@@ -1,4 +1,4 @@
-"""What the strict loader reads, what it refuses and where; reference git.md C.2, C.3; issue section 2."""
+"""What the strict loader reads, what it refuses and where.3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Durations, instants, memory and handles as people write them; issue section 2."""
+"""Durations, instants, memory and handles as people write them."""
 
 from __future__ import annotations
 

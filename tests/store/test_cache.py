@@ -1,4 +1,4 @@
-"""The cache of parsed documents (issue section 3): it survives restarts and harm, and is never trusted blindly."""
+"""The cache of parsed documents: it survives restarts and harm, and is never trusted blindly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Git over https and ssh with credentials from files (issue §4), against real servers that ask for them."""
+"""Git over https and ssh with credentials from files, against real servers that ask for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Git driver among hostile things (issue section 3): environments, names, objects, credentials, dead owners."""
+"""The Git driver among hostile things: environments, names, objects, credentials, dead owners."""
 
 from __future__ import annotations
 

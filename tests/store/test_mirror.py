@@ -1,4 +1,4 @@
-"""The mirror (issue section 3): one owner, cleaned after a killed one, made anew when torn, bounded in size."""
+"""The mirror: one owner, cleaned after a killed one, made anew when torn, bounded in size."""
 
 from __future__ import annotations
 

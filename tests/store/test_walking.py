@@ -1,4 +1,4 @@
-"""The walk over two trees finds what differs, and stops where there is no end of it; reference git.md C.2."""
+"""The walk over two trees finds what differs, and stops where there is no end of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One writer a branch (issue section 3; design section 5): terms, unknown outcomes, re-roots, the push budget."""
+"""One writer a branch (design section 5): terms, unknown outcomes, re-roots, the push budget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who evidence shows, by the tree before a change and the keys outside of it; issue section 1."""
+"""Who evidence shows, by the tree before a change and the keys outside of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the forge says of a change, asked over HTTP by the real adapters: levels `forge` and `both`; issue section 1."""
+"""What the forge says of a change, asked over HTTP by the real adapters: levels `forge` and `both`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of judging main, on histories that nobody would write; issue section 1."""
+"""Laws of judging main, on histories that nobody would write."""
 
 from __future__ import annotations
 

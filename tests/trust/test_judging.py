@@ -1,4 +1,4 @@
-"""A change counts when each kind of evidence that is asked for shows somebody who may make it; issue section 1."""
+"""A change counts when each kind of evidence that is asked for shows somebody who may make it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is known to have written a request, and who merged it; issue section 2: nobody approves their own request."""
+"""Who is known to have written a request, and who merged it: nobody approves their own request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of several controllers one leads, by a Lease of a real API server; who fails is followed within 15 s (issue §4).
+"""Of several controllers one leads, by a Lease of a real API server; who fails is followed within 15 s.
 
 Time is injected: every process has a monotonic clock of its own, and how it reads the other's wall clock never matters.
 """
