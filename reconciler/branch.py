@@ -94,7 +94,10 @@ class StatusBranch:
         self._event_path = ""
         self._event_rows: list[dict[str, str]] = []
         self._event_days: set[str] = set()
+        self._outcome: Outcome | None = None  # of a take-over that failed
         self.facts: Facts | None = None
+        self.is_shut_out = False
+        """The server refused us the branch, and nobody committed since: our facts are the last there are."""
 
     @property
     def stamp(self) -> Stamp:
@@ -132,6 +135,13 @@ class StatusBranch:
     def complaint(self) -> str | None:
         """What is wrong with the branch's tip, as of the last fetch; None: nothing."""
         return self._belief.complaint(self._store.tips().get(self._branch))
+
+    def is_signed(self) -> bool:
+        """True when the last commit that a controller made of it bears a signature, whosever; nothing is verified."""
+        tip = self._store.tips().get(self._branch)
+        commits = [] if tip is None else self._belief.history(tip, LOOKED_BACK)
+        last = next((c for c in commits if parse_stamp(c.trailers) is not None), None)
+        return last is not None and bool(last.signature)
 
     def adopt(self) -> None:
         """A person says that the branch counts as it is, by whomever it was written."""
@@ -183,7 +193,7 @@ class StatusBranch:
 
     def _earlier(self, tip: str, path: str) -> Record | None:
         """The last readable version of a file that somebody broke."""
-        for commit in filter(self._belief.counts, self._store.log(tip, HISTORY)[1:]):
+        for commit in filter(self._belief.counts, self._belief.history(tip, HISTORY)[1:]):
             data = self._store.read_path(commit.oid, path)
             if data is not None and (record := _record(path, data)) is not None:
                 return record
@@ -204,13 +214,22 @@ class StatusBranch:
 
     def _decided_at(self, tip: str) -> datetime:
         """When the tip's facts were decided; taking over decides nothing, so that an absence stays visible."""
-        commits = [c for c in self._store.log(tip, LOOKED_BACK) if self._belief.counts(c)]
+        commits = [c for c in self._belief.history(tip, LOOKED_BACK) if self._belief.counts(c)]
         return next((c.at for c in commits if not c.message.startswith(TAKE_OVER)), commits[-1].at)
 
     def take_over(self, now: datetime) -> Loaded | None:
         """Take the next term and the facts that go with it; None when somebody else was faster."""
-        if not self._writer.take_over(now).landed:
+        written = self._writer.take_over(now)
+        refused = written.outcome is Outcome.REFUSED
+        self.is_shut_out = refused and self.facts is not None and self.counting() in (None, self._tip)
+        if not written.landed:
+            if self._outcome is not written.outcome:
+                log.warning(
+                    "status branch not taken outcome=%s; check the rights to push it", written.outcome
+                )
+            self._outcome = written.outcome
             return None
+        self._outcome = None
         loaded = self.reload()
         log.info("controller took over term=%d requests=%d", self._writer.term, len(loaded.facts.requests))
         return loaded

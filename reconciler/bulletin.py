@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from reconciler.clusters.port import ClusterView, NodeView
 from reconciler.clusters.pull import ReportBranches, branch_of
@@ -47,6 +47,10 @@ class Bulletin:
         self._begun = False  # the branch was ours since our turn began
         self._told: Report | None = None  # what the branch says
         self._at: datetime | None = None  # since when it does
+        self._heard: tuple[Report | None, datetime] = (
+            None,
+            datetime.min.replace(tzinfo=UTC),
+        )  # news, and since when
         self._outcome = ""  # of the last take-over
         self.pushed = ""
         """What became of the last push."""
@@ -90,7 +94,11 @@ class Bulletin:
             other = self._others.read(self._cluster, spec)
         except Fault:
             return True
-        return other is None or now > other.at + other.every + spec.stale
+        if other is None:
+            return True
+        if other != self._heard[0]:
+            self._heard = (other, min(now, other.at))  # a clock that is ahead must not keep its turn for long
+        return now > self._heard[1] + other.every + spec.stale
 
     def publish(
         self, report: Report, spec: ClusterSpec, now: datetime, *, reachable: bool, busy: bool

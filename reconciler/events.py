@@ -56,6 +56,7 @@ class Told(StrEnum):
     NOT_AUTHORISED = "ChangeNotAuthorised"
     AUTHORISED = "ChangeAuthorised"
     ALARM = "RepositoryAlarm"
+    FOLLOWED = "MainFollowedAgain"
 
 
 MARKS = {25: Told.MARK_25, 50: Told.MARK_50, 75: Told.MARK_75}

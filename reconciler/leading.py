@@ -45,6 +45,7 @@ class Leading:
         self._settings = settings
         self._adopt = adopt
         self._may_lead = may_lead
+        self._believes = believes
         self._term = 0
         self._elected = False
         self._called = False  # elected, and the branch not taken for it yet
@@ -61,7 +62,10 @@ class Leading:
         return self._called and self.branch.superseded
 
     def leads(self, now: datetime, reachable: bool) -> bool:
-        """True while this process may write; takes the branch when it is called to, or when something is overdue."""
+        """True while this process may act; takes the branch when it is called to, or when something is overdue.
+
+        While the server refuses it the branch (`StatusBranch.is_shut_out`), it completes what it committed before.
+        """
         self._heed_election()
         if self._holds(reachable):
             if not self.branch.is_current:
@@ -69,12 +73,13 @@ class Leading:
             return True
         if not reachable or not self._takes(now):
             return False
+        self._refuse_to_sign_nothing()
         self._refuse_what_nobody_signed()
         self._refuse_to_adopt()
         loaded = self.branch.take_over(now)
         if loaded is not None:
             self._resume(loaded, now)
-        return loaded is not None
+        return loaded is not None or self.branch.is_shut_out
 
     def _heed_election(self) -> None:
         elected = self._may_lead is None or self._may_lead()
@@ -135,16 +140,29 @@ class Leading:
         except (Fault, UserError) as error:
             log.info("last intent not recalled reason=%s", error.reason)
 
+    def _refuse_to_sign_nothing(self) -> None:
+        """A process that began without the others' options would write over what they verify, and act on it."""
+        trust = self._settings.trust
+        if self._term > 0 or trust.level != "none" or trust.key is not None or self._believes is not None:
+            return  # one that leads goes on: a stranger's signed commit must not stop it
+        if self.branch.is_signed():
+            raise UserError(
+                "the status of this repository is signed; give --key, --trust and --verify as its other controllers "
+                "have",
+                "KeyMissing",
+            )
+
     def _refuse_what_nobody_signed(self) -> None:
         """Without one commit that counts, nothing tells what was promised; to guess would be to plan anew."""
         if self._adopt and self._term == 0:
             self.branch.adopt()
+            return  # where nothing can be read, it begins empty
         if self.branch.exists() and self.branch.counting() is None:
             name = self._settings.status_branch
             raise UserError(
-                f"branch {name}: no commit of it is signed by a controller that the trust folder names; push the "
-                f"last one that is, or name its key as `controller` in allowed_signers; if nobody signed it so far, "
-                "run `egs-reconciler adopt` once",
+                f"branch {name}: no commit of it can be read and is signed by a controller that the trust folder "
+                "names; push the last one that is, or name its key as `controller` in allowed_signers; if nobody "
+                "signed it so far, run `egs-reconciler adopt` once",
                 "StatusNotTrusted",
             )
 
@@ -155,7 +173,8 @@ class Leading:
         if self._settings.trust.level != "none":
             raise UserError(
                 "there is no status branch, so nothing tells how far main was judged: whoever removed it could have "
-                "changed main as well; look at main, then run `egs-reconciler adopt` once",
+                "changed main as well; look at main, then run `egs-reconciler adopt` once with the controller's own "
+                "options",
                 "NotAdopted",
             )
         self._desired.update(main)

@@ -34,6 +34,7 @@ from reconciler.store.port import Store
 from reconciler.store.writer import Postponed, outcome_of
 from reconciler.telling import summarised
 from reconciler.terms import terms_in
+from reconciler.trust.adopting import Adoption
 from reconciler.trust.assessing import Sources
 from reconciler.trust.gate import Gate, sources_of
 from reconciler.trust.machines import Machines
@@ -123,19 +124,25 @@ class Reconciler:
         self._filed: dict[str, datetime] = {}
         self._pushed = ""
 
+    @property
+    def adoption(self) -> Adoption | None:
+        """What an operator took of a main that was rewritten; None: it was not."""
+        return self._gate.adoption
+
     def cycle(self, now: datetime) -> Cycle:
         """Steps 1 to 9 of docs/architecture.md; raises only what no later cycle can mend by itself."""
         self._pushed = ""
         reachable = self._settled(now, self._fetch())  # 1
         if not self._leading.leads(now, reachable):
             return self._reading(now, reachable)
+        reachable = reachable and not self._branch.is_shut_out  # nothing can be committed, as if it were away
         wanted, seen = self._observe(self._read_desired(now, reachable), now)  # 2, 3
         committed = self._facts()
         folded = fold(committed, wanted, seen, self._settings, now)  # 4
         decision = decide(self._before(committed), folded, wanted, seen, self._settings)  # 5
         events = self._news.with_notes(decision.events)
         held = self._commit(decision, wanted, events, reachable=reachable)  # 6, 7
-        if not self._branch.leading:
+        if not (self._branch.leading or self._branch.is_shut_out):
             return self._reading(now, reachable)
         facts = self._facts()
         answers = self._carry_out(wanted, at(facts, now), seen, now)  # 8
@@ -187,6 +194,7 @@ class Reconciler:
             known = self._facts()
             admitted = self._gate.admit(main, known.trust, known.intent, now)
             self._has_more, alarms = admitted.has_more, [*alarms, *filter(None, [admitted.alarm])]
+            self._news.note_main(admitted.commit, admitted.alarm, self._gate.adoption, now)
             try:
                 self._desired.update(admitted.commit, admitted.record, admitted.provenance)
                 self._news.note_problems(self._desired.problems, now)

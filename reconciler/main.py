@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -19,6 +19,7 @@ from reconciler.clusters.kubernetes.names import SYSTEM_NAMESPACE
 from reconciler.compose import controller
 from reconciler.credentials import from_environment
 from reconciler.electing import candidate, taking_part
+from reconciler.facts import Facts
 from reconciler.hooks import secrets_of
 from reconciler.inside import Inside, Where
 from reconciler.loop import Cycle, Reconciler
@@ -45,8 +46,10 @@ from reconciler.serving import Server, Service
 from reconciler.settings import Settings
 from reconciler.store.address import is_remote
 from reconciler.tending import Tending, apart, named
+from reconciler.trust.adopting import Adoption, listed
 from reconciler.trust.options import ForgeOptions, TrustOptions, forge_of
 from schemas.errors import EgsError, Fault, UserError
+from schemas.problems import quoted
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -81,6 +84,12 @@ class Given:
 
     def of(self, repo: str, name: str = DEFAULT_PROJECT) -> Settings:
         """Settings for that repository; `name` is the project where nobody named one."""
+        if self.kubeconfigs is not None and not self.kubeconfigs.is_dir():
+            raise UserError(
+                f"--kubeconfigs {self.kubeconfigs} is no folder; make it, with a file for each cluster that is "
+                "reached by one",
+                "WrongUse",
+            )
         trust = self.trust.settings()
         budget = HOSTED_BUDGET if self.budget is None and is_remote(repo) else self.budget
         return Settings(
@@ -259,9 +268,25 @@ def once(fleet: Fleet, trust: TrustOptions, forge: ForgeOptions) -> None:
 @grouped
 def adopt(fleet: Fleet, trust: TrustOptions, forge: ForgeOptions) -> None:
     """Take a repository as it is: a new one whose requests have no status, or one whose main was rewritten."""
-    cycle, _ = _settle(controller(_one(fleet, trust, forge), adopt=True))
-    count = len(cycle.facts.requests) if cycle.facts else 0
-    typer.echo(f"adopted {count} request{'' if count == 1 else 's'}")
+    reconciler = controller(_one(fleet, trust, forge), adopt=True)
+    cycle, _ = _settle(reconciler)
+    for line in _taken(cycle.facts, reconciler.adoption):
+        typer.echo(line)
+
+
+def _taken(facts: Facts | None, adoption: Adoption | None) -> Iterator[str]:
+    """What somebody should know who took a repository as it is."""
+    count = 0 if facts is None else len(facts.requests)
+    yield f"adopted {count} request{'' if count == 1 else 's'}"
+    if adoption is not None and adoption.changes is None:
+        yield f"{adoption.instead_of[:12]}, which counted before, is not there to compare: look at all of main"
+    elif adoption is not None and adoption.changes:
+        yield f"main at {adoption.main[:12]} counts instead of {adoption.instead_of[:12]}; by that come into force:"
+        yield from (f"  {line}" for line in listed(adoption.changes))
+    held = () if facts is None or facts.trust is None else facts.trust.held
+    if held:
+        yield "still held:"
+        yield from (f"  {line}" for line in listed([f"{quoted(c.path)} ({c.rule})" for c in held]))
 
 
 def main() -> None:

@@ -94,8 +94,6 @@ Kubeconfigs = Annotated[
         envvar="EGS_KUBECONFIGS",
         help="Folder with the kubeconfigs that Cluster manifests name.",
         show_default=False,
-        exists=True,
-        file_okay=False,
     ),
 ]
 Namespace = Annotated[

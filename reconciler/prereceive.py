@@ -24,6 +24,21 @@ from reconciler.trust.verifying import SystemVerifier
 from schemas.errors import EgsError, UserError
 
 MOST_REFS = 1000
+HELP = """\
+egs-pre-receive: judges a push before it lands; git runs it as the hook `pre-receive` of a bare repository.
+
+It takes no arguments. Stdin has a line for each ref that is pushed: OLD NEW REF, as git gives them.
+
+  EGS_VERIFY    none (default), signature, forge or both: how changes of main are judged; without signatures in it,
+                documents alone are
+  EGS_TRUST     folder of the operator's keys: allowed_signers, revoked_keys, gpg/
+  EGS_PUSHER    who pushes, as the server knows them (else REMOTE_USER, then GL_USER); agent:CLUSTER/NODE, for
+                example, is held to its own branch
+
+The hook deploy/forges/pre-receive sets EGS_VERIFY=signature and EGS_TRUST=/etc/egs/trust where they are not set.
+
+Exit 0: it may land. 1: it is refused, with a sentence for each reason on stderr. 2: wrong use.
+"""
 
 
 def received(lines: Iterable[str], environment: Mapping[str, str]) -> list[str]:
@@ -66,6 +81,10 @@ def _pusher(environment: Mapping[str, str]) -> str:
 
 def main() -> None:
     """The console script; git shows whoever pushes what is said on stderr."""
+    if sys.argv[1:]:
+        is_asked = sys.argv[1:] in (["--help"], ["-h"])
+        (sys.stdout if is_asked else sys.stderr).write(HELP)
+        sys.exit(0 if is_asked else 2)
     try:
         sentences = received(sys.stdin, os.environ)
     except (EgsError, OSError, ValueError) as error:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from reconciler.facts import Facts, Wanted
+from schemas.problems import quoted
 from schemas.status import HOLDING, GPRStatus, Phase, WorkspacePhase
 
 MARKUP = re.compile(r"[\\\[\]<>`|]")
@@ -31,6 +32,7 @@ def readme(facts: Facts, wanted: Wanted, order: tuple[str, ...]) -> str:
         "## Waiting for approval",
         _pending(facts),
         *_asked(facts),
+        *_held(facts),
         "## Nodes",
         _nodes(facts, wanted),
         "## Out of service",
@@ -85,6 +87,16 @@ def _asked(facts: Facts) -> list[str]:
     return ["## Slices asked for", _table(("slice", "phase", "what is so", "since"), rows)] if rows else []
 
 
+def _held(facts: Facts) -> list[str]:
+    """Changes of main that do not count; nothing while there are none."""
+    holds = () if facts.trust is None else facts.trust.held
+    rows = [(quoted(change.path), change.rule, change.commit[:12], _time(change.since)) for change in holds]
+    if not rows:
+        return []
+    text = "Changes of `main` that do not count, for nobody with the right to them stands behind them."
+    return ["## Held", text, _table(("file", "rule", "commit", "since"), rows, "trust.yaml")]
+
+
 def _wish(status: GPRStatus) -> str:
     spec = status.accepted_spec
     shape = " or ".join(spec.gpu_shapes) or "any GPU"
@@ -136,11 +148,11 @@ def _cell(text: str) -> str:
     return MARKUP.sub(r"\\\g<0>", " ".join(text.split()))
 
 
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], file: str = "queue.yaml") -> str:
     kept = list(rows)
     if not kept:
         return "None."
     lines = [head, tuple("---" for _ in head), *kept[:SHOWN]]
     text = "\n".join("| " + " | ".join(_cell(text) for text in line) + " |" for line in lines)
     more = len(kept) - SHOWN
-    return text if more <= 0 else f"{text}\n\n… and {more} more in `queue.yaml`."
+    return text if more <= 0 else f"{text}\n\n… and {more} more in `{file}`."

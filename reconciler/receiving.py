@@ -6,7 +6,10 @@ Decides for each ref of a push, by the objects that lie in quarantine; all of a 
   controller would hold: its own gate judges here;
 * egs/status: commits of a controller, each newer than what is there;
 * egs/agents/<cluster>/<agent> and egs/clusters/<cluster>: what that agent or applier signed;
-* machines that the server knows by name push their own ref and nothing else. All other branches are people's own.
+* machines that the server knows by name push their own ref and nothing else;
+* nothing else is made at or below `egs`, where it would be in the way of these, nor below refs/egs and refs/replace.
+
+All other branches are people's own.
 
 Imports no planner: a hook has to be there at once. Held by tests/reconciler/test_receiving.py and
 tests/e2e/test_receive.py.
@@ -25,11 +28,11 @@ from reconciler.desired import Desired
 from reconciler.pulls.merging import Merged
 from reconciler.pulls.reading import Documents, Known, introduced, keys_of, touches_many
 from reconciler.pulls.standing import over_at
-from reconciler.reports import FILE, SIGNATURE
+from reconciler.reports import FILE, SIGNATURE, speaks_for
 from reconciler.status import UNREADABLE, facts_of, record_from, request_path, request_status
 from reconciler.store.believing import Believes
 from reconciler.store.cache import DocumentCache
-from reconciler.store.port import Store
+from reconciler.store.port import REGULAR_MODE, Store
 from reconciler.store.trailers import Stamp, parse_stamp
 from reconciler.trust.assessing import Sources
 from reconciler.trust.gate import Gate
@@ -41,9 +44,9 @@ from schemas.cluster import Cluster, ClusterSpec
 from schemas.errors import Fault
 from schemas.judged import HeldChange, TrustRecord
 from schemas.problems import Problem, quoted
-from schemas.reading import READER_VERSION, read_document
+from schemas.reading import READER_VERSION, read_document, rule_of
 from schemas.status import AgentReport, Phase
-from schemas.strictyaml import Refused, load, locate
+from schemas.strictyaml import MAX_BYTES, Refused, load, locate
 from schemas.units import LONG_NAME_PATTERN, NAME_PATTERN
 from schemas.view import cluster_path
 
@@ -59,6 +62,8 @@ NEEDS_ADMIN = "NeedsAdmin"
 """The policy's word for what waits for an admin."""
 
 _HEADS = "refs/heads/"
+_KEPT_FREE = re.compile(r"refs/(heads/egs|(egs|replace)(/.*)?)", re.DOTALL)
+"""Nobody's: such a branch leaves no room for `egs/status`, and the others steer what git itself reads."""
 _OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _NAME = NAME_PATTERN.strip("^$")
 _AGENT = re.compile(rf"egs/agents/(?P<cluster>{_NAME})/(?P<agent>{LONG_NAME_PATTERN.strip('^$')})")
@@ -97,12 +102,14 @@ def _oid(text: str) -> str | None:
 
 def refusal_by_name(push: Push, pusher: str) -> str | None:
     """Why whoever the server knows by this name may not touch that ref at all; None: they may, as far as names go."""
+    if _KEPT_FREE.fullmatch(push.ref):
+        return f"{quoted(push.ref)}: nobody may push this ref; take another name"
     own = _own_ref(pusher)
     if own is not None and push.branch != own:
         return f"{quoted(push.ref)}: {quoted(pusher)} may push {own} and nothing else"
     if push.new is None and (push.branch == MAIN or push.branch.startswith("egs/")):
         return f"{quoted(push.ref)}: this branch may not be deleted; its server's administrator can"
-    if own is None and push.ref.startswith((f"{_HEADS}egs/", "refs/egs/")) and pusher:
+    if own is None and push.branch.startswith("egs/") and pusher:
         return f"{quoted(push.ref)}: only machines write branches below egs/"
     return None
 
@@ -203,12 +210,15 @@ class Receiver:
         after = self._judged(gate, new, record)
         if after.alarm:
             return [f"main: {after.alarm}"]
+        if before.has_more or after.has_more:
+            return [_unjudged(old if before.has_more else new)]
         known = set(before.record.held) if before.record is not None else set()
         held = after.record.held if after.record is not None else ()
+        there = {entry.path for entry in self.store.diff(None, old)}
         fresh = [
             f"{change.message} ({change.rule}, {change.commit[:12]})"
             for change in held
-            if change not in known and not (judged and _waits(change))
+            if change not in known and not (judged and _waits(change, there))
         ]
         return _cut(fresh)
 
@@ -267,14 +277,25 @@ class Receiver:
             return [f"{branch}: there is no cluster {cluster}"]
         if not self.machines.asks(cluster, spec):
             return []
-        report = self.store.read_path(new, FILE) or b""
-        signature = (self.store.read_path(new, SIGNATURE) or b"").decode("ascii", "replace")
-        read = _report(report)
-        if read is None or not self.machines.believes(
-            Signed(cluster, agent, report, signature, read.at), spec
+        files = self._plain(new, FILE, SIGNATURE)
+        data, signature = files.get(FILE, b""), files.get(SIGNATURE, b"").decode("ascii", "replace")
+        report = _report(data)
+        if report is None or not self.machines.believes(
+            Signed(cluster, agent, data, signature, report.at), spec
         ):
             return [f"{branch}: {FILE} bears no signature of agent {agent} of cluster {cluster}"]
+        if not speaks_for(report, cluster, agent):
+            return [f"{branch}: {FILE} is of another node, cluster or agent than the branch"]
         return []
+
+    def _plain(self, commit: str, *names: str) -> dict[str, bytes]:
+        """Those of a commit's files that the controller would read."""
+        entries = self.store.diff(None, commit)
+        there = {e.path: e.oid for e in entries if e.path in names and e.mode == REGULAR_MODE and e.oid}
+        sizes = self.store.sizes(there.values())
+        small = {path: oid for path, oid in there.items() if sizes[oid] <= MAX_BYTES}
+        contents = self.store.read(small.values())
+        return {path: contents[oid] for path, oid in small.items()}
 
     def _cluster(self, name: str) -> ClusterSpec | None:
         main = self.store.tips().get(MAIN)
@@ -284,9 +305,21 @@ class Receiver:
         return document.spec if isinstance(document, Cluster) else None
 
 
-def _waits(change: HeldChange) -> bool:
-    """Asking for a slice is for everybody: it lies on main, and does nothing before an admin stands behind it."""
-    return change.rule == NEEDS_ADMIN and change.found is not None
+def _waits(change: HeldChange, there: Collection[str]) -> bool:
+    """Asking for a slice is for everybody: it lies on main, and does nothing before an admin stands behind it.
+
+    `there` are the paths before the push: what is there already only those change who are known.
+    """
+    rule = rule_of(change.path)
+    is_asked = rule is not None and rule[0].kind == "WorkspaceRequest" and change.path not in there
+    return change.found is not None and (change.rule == NEEDS_ADMIN or is_asked)
+
+
+def _unjudged(commit: str) -> str:
+    return (
+        f"main: there is more up to {commit[:12]} than one push can be judged with; push it in smaller portions, each "
+        "when the controller has answered the one before"
+    )
 
 
 def _is_newer(stamp: Stamp | None, before: Stamp) -> bool:

@@ -1,8 +1,9 @@
 """What agents report, from their own branches; one report a node, parsed once.
 
 Where agents sign, a report counts that the branch's own agent signed, about its own node, and that is not older than
-the last one that counted; whatever else lies on the branch, or nothing, leaves that one in force. Held by
-tests/reconciler/test_reports.py.
+the last one that counted; whatever else lies on the branch, or nothing, leaves that one in force, as long as its key
+counts. A report dated in the future is as if it were not there until its time has come: it hides neither what was
+before it nor what comes after. Held by tests/reconciler/test_reports.py.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pydantic import ValidationError
 
 from reconciler.facts import NodeKey
 from reconciler.health import AHEAD
+from reconciler.store.believing import UNREADABLE
 from reconciler.store.port import REGULAR_MODE, Store
 from reconciler.trust.machines import Machines, Signed
 from schemas.cluster import AgentKey, ClusterSpec
@@ -44,6 +46,8 @@ class _Known:
     keys: tuple[AgentKey, ...] | None = None  # those that the manifest had for it; None: none was asked for
     report: AgentReport | None = None
     alarm: str = ""
+    proof: Signed | None = None  # by which the report counts; None: it needs none
+    early: datetime | None = None  # when one that is dated in the future has its time
 
 
 class Reports:
@@ -53,6 +57,7 @@ class Reports:
         """`machines` tells agents by their signatures; None: every report counts."""
         self._store, self._machines = store, machines
         self._known: dict[str, _Known] = {}
+        self._keys: object = None  # of the trust folder, as of the last reading
         # What this process's predecessor fetched last, where they share a mirror: older reports count no more.
         self._before = {
             b: t for b, t in store.tips().items() if machines is not None and b.startswith(PREFIX)
@@ -75,6 +80,7 @@ class Reports:
         """
         found: dict[NodeKey, AgentReport] = {}
         machines = self._machines
+        self._heed_keys(clusters)
         asked = {
             name for name, spec in clusters.items() if machines is not None and machines.asks(name, spec)
         }
@@ -84,9 +90,9 @@ class Reports:
                 self._known.pop(branch, None)
                 continue
             known = (
-                self._look_signed(branch, tip, clusters[cluster])
+                self._look_signed(branch, tip, clusters[cluster], now)
                 if cluster in asked
-                else self._look(branch, tip)
+                else self._look(branch, tip, now)
             )
             self._known[branch] = known
             report = known.report
@@ -96,6 +102,22 @@ class Reports:
             if key not in found or found[key].at < report.at:
                 found[key] = report
         return found
+
+    def _heed_keys(self, clusters: Mapping[str, ClusterSpec]) -> None:
+        """When the trust folder changed, a report counts on if its key still does, and every branch is looked at."""
+        keys = None if self._machines is None else self._machines.keys()
+        if self._machines is None or keys is self._keys or keys == self._keys:
+            return
+        self._keys = keys
+        for branch, known in self._known.items():
+            spec = clusters.get(branch.split("/")[2])
+            if (
+                known.proof is not None
+                and spec is not None
+                and not self._machines.believes(known.proof, spec)
+            ):
+                known = _Known(keys=known.keys)
+            self._known[branch] = replace(known, tip="")
 
     def _tips(self) -> dict[str, str | None]:
         """Where agents' branches stand; one whose report counted for its signature does not vanish with its branch."""
@@ -107,29 +129,29 @@ class Reports:
         }
         return dict.fromkeys(self._known) | there
 
-    def _look(self, branch: str, tip: str | None) -> _Known:
+    def _look(self, branch: str, tip: str | None, now: datetime) -> _Known:
         """What is known of a branch on which every report counts."""
         last = self._known.get(branch, _Known())
         if tip is None:
             return _Known()
-        if (last.tip, last.keys) == (tip, None):
+        if (last.tip, last.keys) == (tip, None) and not _is_due(last, now):
             return last
-        return self._tried(branch, last, lambda: self._plain(branch, tip, last))
+        return self._tried(branch, last, lambda: self._plain(branch, tip, last, now))
 
-    def _look_signed(self, branch: str, tip: str | None, spec: ClusterSpec) -> _Known:
+    def _look_signed(self, branch: str, tip: str | None, spec: ClusterSpec, now: datetime) -> _Known:
         """What is known of a branch on which its agent's signature counts."""
         last = self._known.get(branch, _Known())
         if last.keys != spec.agent_keys:
             last = _Known(keys=spec.agent_keys)  # other keys may leave nothing of what counted
         before = self._before.pop(branch, None)
         if before is not None:
-            last = self._tried(branch, last, lambda: self._signed(branch, before, spec, last))
+            last = self._tried(branch, last, lambda: self._signed(branch, before, spec, last, now))
         if tip is None:
             alarm = "" if last.report is None else _wrong(branch, "is gone")
             return replace(last, tip="", alarm=alarm)
-        if last.tip == tip:
+        if last.tip == tip and not _is_due(last, now):
             return last
-        return self._tried(branch, last, lambda: self._signed(branch, tip, spec, last))
+        return self._tried(branch, last, lambda: self._signed(branch, tip, spec, last, now))
 
     def _tried(self, branch: str, last: _Known, look: Callable[[], _Known]) -> _Known:
         """What could not be looked at is looked at again; until then the last good report counts."""
@@ -139,23 +161,39 @@ class Reports:
             log.debug("report not read branch=%s reason=%s", branch, fault.reason)
             return replace(last, tip="")
 
-    def _plain(self, branch: str, tip: str, last: _Known) -> _Known:
+    def _plain(self, branch: str, tip: str, last: _Known, now: datetime) -> _Known:
         """The tip's report, or the last good one."""
-        data = self._files(branch, tip, FILE).get(FILE)
-        return _Known(tip, None, (None if data is None else _parsed(branch, data)) or last.report)
+        data = self._read(branch, tip, FILE).get(FILE)
+        report = None if data is None else _parsed(branch, data)
+        if report is None or not _is_early(report, now):
+            return _Known(tip, None, report or last.report)
+        return _Known(tip, None, last.report, early=report.at)
 
-    def _signed(self, branch: str, tip: str, spec: ClusterSpec, last: _Known) -> _Known:
+    def _signed(self, branch: str, tip: str, spec: ClusterSpec, last: _Known, now: datetime) -> _Known:
         """The newest report on the branch that its agent signed, unless one that is newer counted already."""
-        commit, report = next(self._believed(branch, tip, spec), ("", None))
-        alarm = "" if commit == tip else _wrong(branch, f"has a tip {tip[:12]} that is not its agent's")
-        if report is None or (last.report is not None and report.at < last.report.at):
+        early: datetime | None = None
+        commit, report, proof = "", last.report, last.proof
+        for step, signed, found in self._believed(branch, tip, spec):
+            if not _is_early(found, now):
+                commit, report, proof = step, found, signed
+                break
+            early = found.at if early is None else min(early, found.at)
+        if commit == tip:
+            alarm = ""
+        elif early is not None:
+            alarm = f"branch {branch} has a report of {early:%Y-%m-%dT%H:%M:%SZ}, which is to come; {_CLOCK}"
+        else:
+            alarm = _wrong(branch, f"has a tip {tip[:12]} that is not its agent's")
+        if report is not None and last.report is not None and report.at < last.report.at:
             alarm = alarm or _wrong(branch, f"was set back to {tip[:12]}")
-            report = last.report
+            report, proof = last.report, last.proof
         if alarm and alarm != last.alarm:
             log.warning("report does not count branch=%s tip=%s; protect the branch", branch, tip[:12])
-        return _Known(tip, spec.agent_keys, report, alarm)
+        return _Known(tip, spec.agent_keys, report, alarm, proof, early)
 
-    def _believed(self, branch: str, tip: str, spec: ClusterSpec) -> Iterator[tuple[str, AgentReport]]:
+    def _believed(
+        self, branch: str, tip: str, spec: ClusterSpec
+    ) -> Iterator[tuple[str, Signed, AgentReport]]:
         """Commits whose report counts for its signature, newest first, down the first parents."""
         assert self._machines is not None
         _, _, cluster, agent = branch.split("/")
@@ -163,13 +201,23 @@ class Reports:
         for _ in range(SEARCHED):
             if step is None:
                 return
-            files = self._files(branch, step, FILE, SIGNATURE)
+            files = self._read(branch, step, FILE, SIGNATURE)
             data, signature = files.get(FILE), files.get(SIGNATURE, b"").decode("ascii", "replace")
             report = _parsed(branch, data) if data is not None and signature else None
-            if report is not None and data is not None and _speaks_for(report, cluster, agent):
+            if report is not None and data is not None and speaks_for(report, cluster, agent):
                 signed = Signed(cluster, agent, data, signature, report.at)
-                yield from [(step, report)] if self._machines.believes(signed, spec) else []
-            step = next(iter(self._store.commit(step).parents), None)
+                yield from [(step, signed, report)] if self._machines.believes(signed, spec) else []
+            step = self._store.parent(step)
+
+    def _read(self, branch: str, commit: str, *names: str) -> dict[str, bytes]:
+        """As `_files`; nothing of a commit that cannot be read, which no agent writes."""
+        try:
+            return self._files(branch, commit, *names)
+        except Fault as fault:
+            if fault.reason not in UNREADABLE - {"CorruptObjects"}:
+                raise  # it may be the mirror that is broken, and mended by then
+            log.warning("report not read branch=%s message=%s; protect the branch", branch, fault)
+            return {}
 
     def _files(self, branch: str, commit: str, *names: str) -> dict[str, bytes]:
         """Those of a commit's files that are plain; nothing larger than a report can be is ever read."""
@@ -191,10 +239,24 @@ def _parsed(branch: str, data: bytes) -> AgentReport | None:
         return None
 
 
-def _speaks_for(report: AgentReport, cluster: str, agent: str) -> bool:
+def speaks_for(report: AgentReport, cluster: str, agent: str) -> bool:
     """Whether it is of that agent, and of the node that the agent is named after (`NODE`, or `NODE.` and more)."""
     own = agent == report.node or agent.startswith(f"{report.node}.")
     return own and report.cluster == cluster and report.metadata.name == agent
+
+
+def _is_early(report: AgentReport, now: datetime) -> bool:
+    return report.at > now + AHEAD
+
+
+def _is_due(known: _Known, now: datetime) -> bool:
+    """Whether a report that was dated in the future has its time now."""
+    return known.early is not None and known.early <= now + AHEAD
+
+
+_CLOCK = (
+    "it counts when its time has come, until then the one before does: set the clock of that agent's machine"
+)
 
 
 def _wrong(branch: str, what: str) -> str:

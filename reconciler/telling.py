@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
 
 from reconciler.events import Event, Told
+from reconciler.trust.adopting import Adoption
 from schemas.problems import Problem
 
 log = logging.getLogger(__name__)
@@ -29,6 +30,8 @@ class News:
         self._landed: tuple[Event, ...] = ()  # told in a push that did, and in the log not yet
         self._problems: frozenset[Problem] = frozenset()  # of main, told or known already
         self._alarms: frozenset[str] = frozenset()  # that stand, told already
+        self._stood = False  # main was not followed, and that was told
+        self._adopted: Adoption | None = None  # told already
 
     def note(self, events: Iterable[Event]) -> None:
         """Keep for the next commit what happened outside of deciding."""
@@ -51,9 +54,18 @@ class News:
         self.note(Event(now, Told.ALARM, text) for text in current if text not in self._alarms)
         self._alarms = frozenset(current)
 
+    def note_main(self, commit: str, alarm: str, adoption: Adoption | None, now: datetime) -> None:
+        """Tell once that main is followed again after it was not, and what an operator took."""
+        if adoption is not None and adoption != self._adopted:
+            self.note([Event(now, Told.FOLLOWED, adoption.sentence)])
+            self._adopted = adoption
+        elif self._stood and not alarm:
+            self.note([Event(now, Told.FOLLOWED, f"main is followed again; {commit[:12]} counts")])
+        self._stood = bool(alarm)
+
     def begin(self, events: Iterable[Event]) -> None:
         """A new term: what an earlier one noted is its own affair."""
-        self._notes, self._alarms = tuple(events), frozenset()
+        self._notes, self._alarms, self._stood = tuple(events), frozenset(), False
 
     def with_notes(self, events: Iterable[Event]) -> tuple[Event, ...]:
         """Everything that the next commit tells."""

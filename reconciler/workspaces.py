@@ -68,8 +68,8 @@ def _standing(name: str, wanted: Wanted, held: HeldChange | None) -> tuple[Works
 def _pending(name: str, wanted: Wanted) -> str:
     admins = ", ".join(person.email for person in wanted.project.admins)
     return (
-        f"slice {name} waits for an admin ({admins}), who merges the request with a commit of their own or "
-        f"commits {workspace_path(name)} as it reads"
+        f"slice {name} waits for an admin ({admins}), who merges the request with a commit of their own or, "
+        f"once it is on main, runs `egs resubmit {workspace_path(name)}`"
     )
 
 

@@ -44,7 +44,7 @@ from reconciler.clusters.reported import (
     report_from,
     rows_of,
 )
-from reconciler.store.believing import Belief
+from reconciler.store.believing import Belief, Believes
 from reconciler.store.port import REGULAR_MODE, Entry, Store
 from reconciler.trust.machines import Machines
 from schemas.cluster import ClusterSpec
@@ -74,7 +74,7 @@ class ReportBranches:
         self._before = dict(
             store.tips()
         )  # what this process's predecessor fetched, where they share a mirror
-        self._beliefs: dict[str, tuple[ClusterSpec, Belief]] = {}  # by cluster
+        self._beliefs: dict[str, tuple[object, Belief]] = {}  # by cluster: the keys it rests on, and it
         self._known: dict[str, tuple[str, Report | Fault]] = {}  # by cluster: the commit and what it holds
         self._parsed: dict[str, dict[str, tuple[str, Any]]] = {}  # by cluster and path: blob and rows
         self._told: dict[str, str | None] = {}  # what is wrong with a branch, as the log has it
@@ -100,13 +100,7 @@ class ReportBranches:
         """The commit that counts: mostly the branch's tip."""
         branch = branch_of(cluster)
         tip = self._store.tips().get(branch)
-        if self._machines is None:
-            return tip
-        assert spec is not None, "whose keys count is in the cluster's manifest"
-        if cluster not in self._beliefs or self._beliefs[cluster][0].applier_keys != spec.applier_keys:
-            believes = self._machines.applier(cluster, spec)
-            self._beliefs[cluster] = (spec, Belief(self._store, believes, self._before.get(branch)))
-        belief = self._beliefs[cluster][1]
+        belief = self._belief(cluster, spec)
         complaint = belief.complaint(tip)
         if complaint is not None and complaint != self._told.get(cluster):
             log.warning(
@@ -121,6 +115,19 @@ class ReportBranches:
                 "ClusterReportNotSigned",
             )
         return counts
+
+    def _belief(self, cluster: str, spec: ClusterSpec | None) -> Belief:
+        """Anew when other keys are listed, or some are for the first time."""
+        believes: Believes | None = None
+        keys: tuple[object, ...] = ()
+        if self._machines is not None:
+            assert spec is not None, "whose keys count is in the cluster's manifest"
+            believes, keys = self._machines.applier(cluster, spec), spec.applier_keys
+        of = (keys, believes is None)
+        if self._beliefs.get(cluster, (None,))[0] != of:
+            before = self._before.get(branch_of(cluster))
+            self._beliefs[cluster] = (of, Belief(self._store, believes, before))
+        return self._beliefs[cluster][1]
 
     def settled(self, now: datetime, reachable: bool) -> bool:
         """Whether to decide by what was fetched: after an outage the appliers get a moment to report first.

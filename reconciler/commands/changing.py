@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from reconciler.commands.options import Author, Now, Output, Repo, Request
+from reconciler.commands.options import AsPull, Author, Now, Output, Repo, Request
 from reconciler.commands.output import Form
 
 Rule = Literal["request", "extension"]
@@ -38,6 +38,7 @@ def register(app: typer.Typer) -> None:
     """Add them to the app."""
     app.command("approve", short_help="Approve a request that waits for an admin.")(approve)
     app.command("reject", short_help="Reject a request.")(reject)
+    app.command("resubmit", short_help="Stand behind a held file as it reads.")(resubmit)
     app.command("init", short_help="Begin a repository.")(init)
     app.command("prune", short_help="Remove files of requests that are over.")(prune)
 
@@ -108,6 +109,31 @@ def reject(  # noqa: PLR0913 - each is an option of the command
 
     word = Word("reject", reason, not_after=not_after, handle=as_, key=key)
     decide(repo, request, word, author, now)
+
+
+def resubmit(
+    what: Annotated[
+        str,
+        typer.Argument(metavar="PATH|SLICE/GPR", help="The held file, or the request.", show_default=False),
+    ],
+    pull_request: AsPull = None,
+    repo: Repo = None,
+    author: Author = None,
+) -> None:
+    """Stand behind a file of main that is held, as it reads there: it counts if you may make that change.
+
+    \b
+    Examples:
+      egs resubmit vision/train
+      egs resubmit requests/nlp.yaml
+
+    Read it first. Git knows no change without a difference, so a comment at its end says who brought it in again.
+    A file that was deleted comes back as it counts.
+    """
+    from reconciler.commands.publishing import Means
+    from reconciler.commands.resubmitting import resubmit as run
+
+    run(Means(repo, author, pull_request), what)
 
 
 def init(

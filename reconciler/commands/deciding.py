@@ -67,6 +67,11 @@ def decide(repo: str | None, key: str, word: Word, author: str | None, now: str 
         _go_on_without_origin(source)
         at = clock(now, source)
         end = given or at + COUNTS_FOR
+        if end <= at:
+            raise WrongUse(
+                f"--not-after {word.not_after} is over already: it is {format_instant(at)}; name a later time"
+            )
+
         if signer.key is not None and end > at + LONGEST:
             raise WrongUse(
                 f"--not-after {word.not_after}: a signed word counts for {LONGEST.days} days at most"
@@ -160,9 +165,10 @@ def _judged(source: Source, state: State, base: str, about: tuple[str, Word]) ->
         raise NotAllowed(f"{key} is {status.phase} and never runs again; there is nothing to decide")
     if status is not None and runs and (word.rule != "extension" or status.phase is Phase.RELEASING):
         raise NotAllowed(f"{key} is {status.phase} and keeps its terms; `egs gpr release {key}` ends it")
-    spec = as_filed(source, base, key)
+    filed = state.wanted.filed.get(key)
+    # Of a held change what counts is what can be decided.
+    spec = filed.spec if filed is not None and filed.held is not None else as_filed(source, base, key)
     if spec is None:
-        filed = state.wanted.filed.get(key)
         if filed is not None:
             raise NotAllowed(f"the file of {key} cannot be read: {filed.problem}")
         raise NotFound("request", key, state.wanted.filed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from reconciler.commands import output, tables
+from reconciler.commands import holds, output, tables
 from reconciler.commands.errors import NotFound, WrongUse
 from reconciler.commands.happenings import Filter, events
 from reconciler.commands.output import Form, wire
@@ -37,13 +37,15 @@ def gpr(source: Source, state: State, key: str) -> dict[str, Any]:
     status = state.facts.requests.get(key)
     path = gpr_path(slice_, name)
     problems = [p for p in state.problems if p.file == path]
+    held = holds.hold_of(state.committed, key)
     return {
         "slice": slice_,
         "name": name,
-        "file": path if key in state.wanted.filed else None,
+        "file": path if key in state.wanted.filed or held is not None else None,
         "why": why,
         **_standing(state, key, status),
         "status": None if status is None else status.model_dump(mode="json", by_alias=True),
+        "held": None if held is None else holds.row(held),
         "problems": [
             {"rule": p.rule, "severity": p.severity, "message": p.message, "fix": p.fix} for p in problems
         ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from reconciler.commands import output, tables
+from reconciler.commands import holds, output, tables
 from reconciler.commands.errors import NotFound, WrongUse
 from reconciler.commands.happenings import Filter, event_row, events
 from reconciler.commands.output import Form, parsed
@@ -17,6 +17,8 @@ from reconciler.events import Told
 from schemas.status import Phase
 
 Cells = Callable[[dict[str, Any]], Sequence[Any]]
+_NAMED = 5
+"""Requests that are named beside a table."""
 
 
 def _answer(rows: Rows, form: Form, head: Sequence[str], cells: Cells, empty: str) -> None:
@@ -42,6 +44,10 @@ def get_gprs(repo: str | None, now: str | None, slice_: str | None, phase: str |
         raise WrongUse(f"there is no phase {phase}; phases are {', '.join(Phase)}")
     state = _state(repo, now)
     _check_slice(state, slice_)
+    held = [key for key in holds.held_new(state.committed) if slice_ in (None, key.partition("/")[0])]
+    if held:
+        more = ", …" if len(held) > _NAMED else ""
+        output.note(f"held, so not listed: {', '.join(held[:_NAMED])}{more}; `egs why {held[0]}` says why")
     _answer(
         tables.gprs(state, slice_, phase),
         form,
@@ -237,11 +243,14 @@ def get_events(repo: str | None, wanted: Filter, limit: int, form: Form) -> None
 
 
 def get_problems(repo: str | None, form: Form) -> None:
-    """What is wrong with the documents."""
+    """What is wrong with the documents, and what of main does not count."""
     from dataclasses import asdict
 
     with opened(repo) as source:
-        rows: Rows = [asdict(problem) for problem in checked(source, None, None).problems]
+        rows: Rows = [
+            *holds.problem_rows(source, clock(None, source)),
+            *(asdict(problem) for problem in checked(source, None, None).problems),
+        ]
     _answer(
         rows,
         form,

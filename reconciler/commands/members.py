@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from reconciler.commands.editing import with_field
 from reconciler.commands.errors import NotAllowed, NotFound, WrongUse
 from reconciler.commands.listing import with_item, without_item
 from reconciler.commands.output import note
+from reconciler.commands.people import Entry, Newcomer
 from reconciler.commands.publishing import Change, Means, report, submit
 from reconciler.commands.requests import check_typed
 from reconciler.commands.slices import file_of
@@ -20,63 +18,23 @@ from schemas.strictyaml import load
 from schemas.view import slice_path
 
 MEMBERS, OWNERS = ("spec", "members"), ("spec", "owners")
-_LONGEST_KEY = 10_000  # bytes of a .pub file; larger is something else
-
-Entry = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Newcomer:
-    """Who is to work there, as typed."""
-
-    mail: str
-    is_owner: bool = False
-    keys: tuple[Path, ...] = ()
-    forge: str | None = None
-
-    def entry(self, old: Entry | None) -> Entry:
-        """Their entry in the list: what is there already, with what was given now."""
-        entry = dict(old or {"email": self.mail})
-        if self.forge is not None:
-            entry["forge"] = _account(self.forge)
-        keys = dict.fromkeys([*entry.get("keys", ()), *map(_key, self.keys)])
-        return entry | ({"keys": list(keys)} if keys else {})
-
-
-def _account(text: str) -> Entry:
-    login, colon, number = text.rpartition(":")
-    if not colon or not login or not number.isascii() or not number.isdigit():
-        raise WrongUse(
-            f"--forge {text} is not LOGIN:ID; the number is what the forge's API shows as the account's id"
-        )
-    return {"login": login, "id": int(number)}
-
-
-def _key(path: Path) -> str:
-    try:
-        data = path.expanduser().read_bytes()
-    except OSError as error:
-        raise WrongUse(f"--key {path} cannot be read: {error.strerror}") from error
-    if b"PRIVATE KEY" in data or len(data) > _LONGEST_KEY:
-        raise WrongUse(f"--key {path} is no public key; give the .pub file beside it")
-    return data.decode("utf-8", "replace").strip()
 
 
 def add(means: Means, name: str, who: Newcomer) -> None:
     """Add somebody, or what is new of somebody who is there."""
 
     def build(state: State, base: str) -> Change:
-        path = file_of(source, state, base, name)
-        old = data = source.store.read_path(base, path) or b""
-        data = _with(data, MEMBERS, who)
+        there = file_of(source, state, base, name)
+        path, old = there.path, there.data or b""
+        data = _with(old, MEMBERS, who)
         if who.is_owner and path != slice_path(name):
             raise NotAllowed(
                 f"slice {name} is made by a request and its requester owns it; `egs slice create {name}` gives it a "
                 "file with owners"
             )
         if who.is_owner:
-            data = _with(data, OWNERS, Newcomer(who.mail))
-        if data == old:
+            data = _with(data, OWNERS, who)  # rights go by the entry: an owner's key stands with the owners
+        if data == old and there.hold is None:
             raise NotAllowed(f"{who.mail} is in slice {name} already; nothing is changed")
         check_typed(path, data, old)
         return Change({path: data}, f"Add {who.mail} to slice {name}")
@@ -105,8 +63,8 @@ def remove(means: Means, name: str, mail: str) -> None:
     """Take somebody out, as member and as owner."""
 
     def build(state: State, base: str) -> Change:
-        path = file_of(source, state, base, name)
-        data = source.store.read_path(base, path) or b""
+        there = file_of(source, state, base, name)
+        path, data = there.path, there.data or b""
         spec = _spec(data)
         if _place([spec.get("requester", {})], mail) is not None:
             raise NotAllowed(
@@ -117,7 +75,7 @@ def remove(means: Means, name: str, mail: str) -> None:
             place = _place(_people(changed, field[1]), mail)
             if place is not None:
                 changed = without_item(changed, field, place)
-        if changed == data:
+        if changed == data and there.hold is None:
             raise NotFound("member", mail, [person["email"] for person in _people(data, "members")])
         if path == slice_path(name) and not _people(changed, "members"):
             raise NotAllowed(

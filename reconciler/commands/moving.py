@@ -13,6 +13,7 @@ from itertools import pairwise
 from reconciler.commands import output
 from reconciler.commands.editing import with_field
 from reconciler.commands.errors import NotAllowed, WrongUse
+from reconciler.commands.grounds import Ground, ground
 from reconciler.commands.output import Form
 from reconciler.commands.plans import effect_json, print_effects
 from reconciler.commands.publishing import Change, Means, Submitted, report, submit
@@ -126,7 +127,10 @@ def move(means: Means, key: str, target: Target, answering: Answering) -> None:
         numbers = _numbers(state, key, target)
         files = {gpr_path(*split(name)): number for name, number in numbers.items()}
         return Change(
-            {path: _with_move(source, base, path, number) for path, number in sorted(files.items())},
+            {
+                path: _with_move(ground(source, state, base, path), number)
+                for path, number in sorted(files.items())
+            },
             f"Move {key} {target}",
             text=lambda done: _told(source, done, key, target),
         )
@@ -187,11 +191,10 @@ def _place(state: State, others: Sequence[Queued], priority: int, key: str, targ
     )
 
 
-def _with_move(source: Source, base: str, path: str, number: int) -> bytes:
-    data = source.store.read_path(base, path)
-    if data is None:
-        raise NotAllowed(f"{path} is not on main any more; restore it to move the request")
-    return with_field(data, ("spec", "move"), number or None)
+def _with_move(there: Ground, number: int) -> bytes:
+    if there.data is None:
+        raise NotAllowed(f"{there.path} is not on main any more; restore it to move the request")
+    return with_field(there.data, ("spec", "move"), number or None)
 
 
 def _effects(source: Source, done: Submitted) -> tuple[Effect, ...]:

@@ -96,6 +96,10 @@ def report_branch(done: Submitted) -> None:
     if done.link:
         output.note(f"next: open a pull request at {done.link}")
     else:
+        # Where main is verified, the merge is the word of whoever signs it.
+        committed = done.before.committed
+        signs = " -S" if committed is not None and committed.trust is not None else ""
         output.note(
-            f"next: somebody who may merges it: git fetch origin {done.branch} && git merge --no-ff FETCH_HEAD"
+            f"next: somebody who may merges it: git fetch origin {done.branch} && git merge --no-ff{signs} "
+            "FETCH_HEAD && git push"
         )

@@ -108,17 +108,44 @@ def submit(
 ) -> Submitted:
     """Make the change; a trial stops before anything is written. Raises NotAllowed when it would be invalid."""
     who = author or Person("egs", "egs@egs.dev")
+    told: set[str] = set()
     for _ in range(TRIES):
         state, base = read_state(source, now), source.commit_of(None)
-        change = build(state, base)
+        change, notes = _settled(source, state, base, build(state, base), author)
         _check_paths(change.changes)
         commit = source.store.write(Draft(change.changes, change.subject, who, now, base, base))
         _check(source, state, (base, commit), change.changes)
         tried = Submitted(change, state, base, commit)
+        _tell((*notes, *_doubts(source, tried, author, means)), told)
         done = tried if is_trial else _carried(source, tried, means)
         if done is not None:
             return done
     raise Fault(f"others pushed to main {TRIES} times in a row; try again", "Conflict")
+
+
+def _settled(
+    source: Source, state: State, base: str, change: Change, author: Person | None
+) -> tuple[Change, tuple[str, ...]]:
+    from reconciler.commands.grounds import settled
+
+    changes, notes = settled(source, state, base, change.changes, author)
+    return replace(change, changes=changes), notes
+
+
+def _doubts(source: Source, tried: Submitted, author: Person | None, means: Means) -> tuple[str, ...]:
+    """Why main would hold it; what asks to be merged is for whoever merges it."""
+    from reconciler.commands.doubting import doubts
+
+    if author is None or means.asks(tried.before.wanted.project):
+        return ()
+    return doubts(source, tried.before, tried.base, tried.change.changes, author)
+
+
+def _tell(sentences: tuple[str, ...], told: set[str]) -> None:
+    for sentence in sentences:
+        if sentence not in told:
+            output.note(sentence)
+            told.add(sentence)
 
 
 def _carried(source: Source, tried: Submitted, means: Means) -> Submitted | None:

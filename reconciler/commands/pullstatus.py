@@ -12,6 +12,7 @@ from typing import Any
 
 from reconciler.commands import output
 from reconciler.commands.bare import Bare
+from reconciler.commands.believing import trust_folder
 from reconciler.commands.errors import NotFound, WrongUse
 from reconciler.commands.forging import forge_address
 from reconciler.commands.output import Form
@@ -23,11 +24,15 @@ from reconciler.forges.port import Forge, Pull, Review
 from reconciler.pulls import words
 from reconciler.pulls.check import PullCheck
 from reconciler.pulls.checking import Asked, checked
+from reconciler.trust.keyring import read_keyring
 from reconciler.trust.model import Voucher
+from reconciler.trust.verifying import SystemVerifier
 from schemas.errors import UserError
 
 _UNREADABLE = frozenset({"NoCommonHistory", "TooManyFiles", "NoProject"})
 """Why nothing can be said of a branch, which is then its answer."""
+_GOOD = ("Good to merge", "Valid")
+"""How verdicts begin that say that nothing is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +135,7 @@ def _row(remote: Bare, proposal: Proposal, now: datetime) -> Row:
         "state": proposal.state,
         "head": proposal.head,
         "verdict": None,
+        "judged": None,
         "summary": f"is {proposal.state}",
         "needs": [],
         "behind": 0,
@@ -141,15 +147,20 @@ def _row(remote: Bare, proposal: Proposal, now: datetime) -> Row:
 
 
 def _checked(remote: Bare, proposal: Proposal, now: datetime) -> PullCheck | str:
-    """The check as it stands now; a sentence where nothing can be said."""
-    status = remote.status()
+    """The check as it stands now; a sentence where nothing can be said.
+
+    Who acts is judged as in `egs check-pr`: the pull request's author, else whoever signed the commits.
+    """
+    status, folder = remote.status(), trust_folder()
     vouchers = {"": (Voucher("forge", account=proposal.account),)} if proposal.account else {}
     asked = Asked(
         remote.commit_of(None),
         proposal.head,
         None if status is None else status[1],
         vouchers,
-        proposal.author,
+        proposal.author if vouchers else None,
+        read_keyring(folder),
+        SystemVerifier(folder),
     )
     try:
         return checked(remote.store, asked, now)
@@ -172,10 +183,20 @@ def _said(check: PullCheck) -> Row:
     ]
     return {
         "verdict": check.verdict,
-        "summary": words.description(check),
+        "judged": check.judged.actor,
+        "summary": _summary(check),
         "needs": needs,
         "behind": check.stamps.behind,
     }
+
+
+def _summary(check: PullCheck) -> str:
+    """The verdict in a line; nothing is good where nobody is known whose change it would be."""
+    text = words.description(check)
+    if check.judged.actor is not None or not check.judged.may:
+        return text
+    begin = next((begin for begin in _GOOD if text.startswith(begin)), None)
+    return text if begin is None else f"Valid, but who may do it is not judged here{text.removeprefix(begin)}"
 
 
 def _approvals(proposal: Proposal) -> Row:

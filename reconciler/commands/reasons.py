@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from reconciler.commands import output
+from reconciler.commands import holds, output
 from reconciler.commands.errors import NotFound
 from reconciler.commands.output import Form, spoken
 from reconciler.commands.schedule import full_plan
 from reconciler.commands.source import opened
 from reconciler.commands.state import State, clock, read_state, split
+from reconciler.evidence import NOT_AUTHORISED
 from scheduler.snapshot import Plan
 from scheduler.why import why
 from schemas.status import HOLDING, GPRStatus, Phase, Slip
 from schemas.units import format_instant, instant
+from schemas.view import gpr_path
 
+NEEDS_APPROVAL = "NeedsApproval"
+"""The rule of the notice that says, with numbers, why an admin has to approve a file."""
 _SLIPS = 3
 """Moves of a start that are told, the latest; `egs describe gpr` has them all."""
 
@@ -24,12 +28,15 @@ def reasons(state: State, key: str) -> list[str]:
     """The sentences, the nearest first; never none. Raises NotFound."""
     split(key)
     status = state.facts.requests.get(key)
-    filed = state.wanted.filed.get(key)
+    filed, held = state.wanted.filed.get(key), holds.hold_of(state.committed, key)
+    said = [] if held is None else holds.sentences(held)
     if status is None:
-        if filed is None:
+        refused = [] if filed is None else [f"Its file is refused: {filed.problem}."]
+        if not said and not refused:
             raise NotFound("request", key, {*state.facts.requests, *state.wanted.filed})
-        return [f"Its file is refused: {filed.problem}."]
-    found = [*_of_phase(state, key, status), *(f"{c.message}." for c in status.conditions)]
+        return [*said, *refused]
+    conditions = (c for c in status.conditions if held is None or c.type != NOT_AUTHORISED)
+    found = [*_of_phase(state, key, status), *said, *(f"{c.message}." for c in conditions)]
     return [*found, *(_slip(slip) for slip in status.slips[-_SLIPS:][::-1])]
 
 
@@ -39,10 +46,24 @@ def _of_phase(state: State, key: str, status: GPRStatus) -> Iterator[str]:
     elif status.phase in HOLDING:
         yield from _of_holding(state, status)
     elif status.phase is Phase.PENDING_APPROVAL:
-        yield f"It waits for an admin: {status.message}."
+        yield from _of_pending(state, key, status)
     else:
         why_so = f": {status.message}" if status.message else ""
         yield f"It is {status.phase} and never runs again{why_so}."
+
+
+def _of_pending(state: State, key: str, status: GPRStatus) -> Iterator[str]:
+    """The numbers, who may approve, and what is wrong with the words that are there."""
+    path = gpr_path(*split(key))
+    notice = next((p for p in state.problems if p.file == path and p.rule == NEEDS_APPROVAL), None)
+    reason, _, doubts = (status.message or "the project's rules").partition("; ")
+    what = notice.message.removeprefix("an admin must approve: ") if notice is not None else reason
+    yield f"It waits for an admin: {what}."
+    project = state.wanted.project
+    who = ", ".join(admin.handle for admin in project.admins) or "nobody, for the project has no admin"
+    but = "" if project.approval.own_requests else ", but nobody what they wrote themselves"
+    yield f"Who may approve it{but}: {who}; `egs approve {key}` does."
+    yield from (f"{doubt}." for doubt in doubts.split("; ") if doubt)
 
 
 def _of_queued(state: State, key: str, status: GPRStatus) -> Iterator[str]:

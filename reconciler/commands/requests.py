@@ -9,6 +9,7 @@ from typing import Any
 from reconciler.commands import output
 from reconciler.commands.editing import with_field
 from reconciler.commands.errors import NotAllowed, NotFound, WrongUse
+from reconciler.commands.grounds import Ground, ground
 from reconciler.commands.output import Form, wire
 from reconciler.commands.publishing import Change, Means, Submitted, report, submit
 from reconciler.commands.quoting import gpr_text, quote_json, quotes
@@ -51,7 +52,8 @@ def create(means: Means, key: str, spec: dict[str, Any], answering: Answering) -
 
     def build(state: State, base: str) -> Change:
         path = gpr_path(slice_, name)
-        if source.store.read_path(base, path) is not None:
+        there = ground(source, state, base, path)
+        if there.data is not None and (there.hold is None or there.counts is not None):
             raise NotAllowed(
                 f"{key} exists already; `egs gpr edit` changes it, a new request needs a new name"
             )
@@ -172,13 +174,17 @@ def cancel(means: Means, key: str, now: str | None) -> None:
     """Take a waiting request out of the queue: its file goes, and the approvals of it."""
 
     def build(state: State, base: str) -> Change:
-        path = _existing(source, state, base, key)
+        there = _existing(source, state, base, key)
         status = state.facts.requests.get(key)
         if status is not None and status.phase in HOLDING:
             raise NotAllowed(f"{key} is {status.phase} and holds nodes; `egs gpr release {key}` ends it")
         if status is not None and status.phase in TERMINAL:
             raise NotAllowed(f"{key} is {status.phase} already; `egs prune` removes its file")
-        return Change(dict.fromkeys((path, *approval_files(source, base, key))), f"Cancel {key}")
+        if there.main is None:
+            raise NotAllowed(
+                f"{there.says_why}: it was deleted, and the request goes on; `egs gpr release {key}` ends it"
+            )
+        return Change(dict.fromkeys((there.path, *approval_files(source, base, key))), f"Cancel {key}")
 
     with opened(means.repo) as given:
         source = means.aimed(given)
@@ -190,16 +196,17 @@ def change(means: Means, key: str, edits: Sequence[Edit], subject: str) -> None:
     """Change fields of a request's file and nothing else in it."""
 
     def build(state: State, base: str) -> Change:
-        path = _existing(source, state, base, key)
+        there = _existing(source, state, base, key)
         status = state.facts.requests.get(key)
         if status is not None and status.phase in TERMINAL:
             raise NotAllowed(
                 f"{key} is {status.phase} and never runs again; file a new request under a new name"
             )
-        old = data = source.store.read_path(base, path) or b""
+        path, old = there.path, there.data or b""
+        data = old
         for field, value in edits:
             data = edited(path, data, ("spec", *field), value)
-        if data == old:
+        if data == old and there.hold is None:
             raise NotAllowed(f"{key} says so already; nothing is changed")
         check_typed(path, data, old)
         return Change({path: data}, subject)
@@ -218,13 +225,14 @@ def edited(path: str, data: bytes, field: tuple[str, ...], value: Any) -> bytes:
         raise NotAllowed(f"{path}:{error.line}: {error}; mend the file first", error.reason) from error
 
 
-def _existing(source: Source, state: State, base: str, key: str) -> str:
+def _existing(source: Source, state: State, base: str, key: str) -> Ground:
     path = gpr_path(*split(key))
-    if source.store.read_path(base, path) is None:
+    there = ground(source, state, base, path)
+    if there.data is None:
         if key in state.facts.requests:
             raise NotAllowed(f"{key} has no file on main any more; restore {path} to change it")
         raise NotFound("request", key, state.wanted.filed)
-    return path
+    return there
 
 
 def approval_files(source: Source, base: str, key: str) -> list[str]:

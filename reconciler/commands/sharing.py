@@ -53,6 +53,26 @@ Most = Annotated[
 ]
 
 
+Keys = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--key",
+        metavar="FILE",
+        help="A key the owner signs with: a .pub file; may be repeated. Default: yours, as git signs.",
+        show_default=False,
+    ),
+]
+Account = Annotated[
+    str | None,
+    typer.Option(
+        "--forge",
+        metavar="LOGIN:ID",
+        help="The owner's account on the forge, with its number.",
+        show_default=False,
+    ),
+]
+
+
 def register(app: typer.Typer) -> None:
     """Add the group to the app."""
     group = typer.Typer(
@@ -92,6 +112,8 @@ def request(  # noqa: PLR0913 - each is an option of the command
     reason: Annotated[
         str, typer.Option(metavar="TEXT", help="What it is for; admins read it.", show_default=False)
     ] = "",
+    key: Keys = None,
+    forge: Account = None,
     pull_request: AsksFirst = None,
     dry_run: DryRun = False,
     repo: Repo = None,
@@ -112,7 +134,8 @@ def request(  # noqa: PLR0913 - each is an option of the command
     from reconciler.commands.slices import request as run
 
     limits = {"maxDuration": max_duration, "maxPriority": max_priority, "maxNodes": max_nodes}
-    asked = Asked(name, tuple(cluster or ()), tuple(namespace or ()), tuple(member or ()), quota, limits)
+    places = tuple(cluster or ()), tuple(namespace or ())
+    asked = Asked(name, *places, tuple(member or ()), quota, limits, tuple(key or ()), forge)
     means = Means(repo, author, pull_request, by_default="pull-request")
     run(means, asked, (email, reason), is_trial=dry_run)
 
@@ -131,6 +154,8 @@ def create(  # noqa: PLR0913 - each is an option of the command
     max_priority: Highest = None,
     max_nodes: Most = None,
     description: Annotated[str, typer.Option(metavar="TEXT", help="For people.", show_default=False)] = "",
+    key: Keys = None,
+    forge: Account = None,
     pull_request: AsPull = None,
     dry_run: DryRun = False,
     repo: Repo = None,
@@ -147,7 +172,8 @@ def create(  # noqa: PLR0913 - each is an option of the command
     from reconciler.commands.slices import create as run
 
     limits = {"maxDuration": max_duration, "maxPriority": max_priority, "maxNodes": max_nodes}
-    asked = Asked(name, tuple(cluster or ()), tuple(namespace or ()), tuple(member or ()), quota, limits)
+    places = tuple(cluster or ()), tuple(namespace or ())
+    asked = Asked(name, *places, tuple(member or ()), quota, limits, tuple(key or ()), forge)
     run(Means(repo, author, pull_request), asked, (tuple(owner or ()), description), is_trial=dry_run)
 
 
@@ -201,8 +227,8 @@ def add(  # noqa: PLR0913 - each is an option of the command
       egs slice members add vision dee@example.com
       egs slice members add vision dee@example.com --key dee.pub --forge dee:4711
     """
-    from reconciler.commands.members import Newcomer
     from reconciler.commands.members import add as run
+    from reconciler.commands.people import Newcomer
     from reconciler.commands.publishing import Means
 
     run(Means(repo, author, pull_request), name, Newcomer(mail, owner, tuple(key or ()), forge))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from reconciler.commands import output
 from reconciler.commands.errors import NotAllowed, NotFound, WrongUse
+from reconciler.commands.grounds import Ground, ground
 from reconciler.commands.output import Form
+from reconciler.commands.people import Entry, Newcomer, own_key, people_of
 from reconciler.commands.publishing import Build, Change, Means, Submitted, report, submit
 from reconciler.commands.requests import assignments, check_typed, edited
 from reconciler.commands.source import Source, opened
@@ -34,6 +37,16 @@ class Asked:
     members: tuple[str, ...]
     quota: int | None
     limits: Mapping[str, Any]
+    keys: tuple[Path, ...] = ()
+    forge: str | None = None
+
+    def person(self, mail: str, known: Entry | None, own: str | None) -> Entry:
+        """The entry of whoever owns the slice, by which signatures and pull requests show them.
+
+        `own` is the key that counts for them where none was given.
+        """
+        entry = Newcomer(mail, keys=self.keys, forge=self.forge).entry(known)
+        return entry if own is None or "keys" in entry else {**entry, "keys": [own]}
 
     def fields(self, state: State) -> dict[str, Any]:
         """The same as fields of a document; what was not given is None."""
@@ -68,7 +81,8 @@ def request(means: Means, asked: Asked, who: tuple[str | None, str], *, is_trial
                 f"slice {asked.name} is asked for already, by {path}; `egs get requests` says how it stands"
             )
         owner = mail or source.author(means.author).email
-        spec = {"requester": {"email": owner}, **asked.fields(state), "reason": reason or None}
+        person = asked.person(owner, None, _own_key(source, means, owner))
+        spec = {"requester": person, **asked.fields(state), "reason": reason or None}
         data = _document("WorkspaceRequest", asked.name, spec)
         check_typed(path, data, b"")
         text = _told(owner, asked.name, spec)
@@ -94,10 +108,10 @@ def create(means: Means, asked: Asked, more: tuple[tuple[str, ...], str], *, is_
             raise NotAllowed(f"slice {asked.name} exists already; `egs slice edit` changes it")
         if not asked.members and not owners:
             raise WrongUse("say who is to work there with --member MAIL")
-        fields = asked.fields(state)
-        fields["members"] = fields["members"] or [{"email": mail} for mail in owners]
-        people = {"owners": [{"email": mail} for mail in owners] or None}
-        data = _document("Slice", asked.name, {"description": description or None, **people, **fields})
+        people = _people(source, means, asked, owners, wish)
+        data = _document(
+            "Slice", asked.name, {"description": description or None, **asked.fields(state), **people}
+        )
         check_typed(path, data, b"")
         # Its own file counts instead of the request for it, which would only puzzle its readers.
         gone = {} if wish is None else {workspace_path(asked.name): None}
@@ -108,6 +122,37 @@ def create(means: Means, asked: Asked, more: tuple[tuple[str, ...], str], *, is_
         source = means.aimed(given)
         done = _submitted(source, means, build, is_trial=is_trial)
     _shown(done, path, is_trial=is_trial)
+
+
+def _people(
+    source: Source, means: Means, asked: Asked, owners: Sequence[str], wish: bytes | None
+) -> dict[str, list[Entry] | None]:
+    """Owners and members with what shows them: as the request for the slice had it, and as given for one of them."""
+    named, known = tuple(owners) or asked.members, people_of(wish)
+    if (asked.keys or asked.forge) and len(named) != 1:
+        raise WrongUse(
+            "--key and --forge are of the one owner, or the one member where there is no owner; for everybody else "
+            f"`egs slice members add {asked.name} MAIL --key FILE` follows"
+        )
+
+    def entry(mail: str) -> Entry:
+        if mail == named[0]:
+            return asked.person(mail, known.get(mail.lower()), _own_key(source, means, mail))
+        return known.get(mail.lower(), {"email": mail})
+
+    return {
+        "owners": [entry(mail) for mail in owners] or None,
+        "members": [entry(mail) for mail in asked.members or owners],
+    }
+
+
+def _own_key(source: Source, means: Means, mail: str) -> str | None:
+    """The key that git signs with, where that is the person's own: whoever types here is them."""
+    try:
+        mine = source.author(means.author).email.lower()
+    except WrongUse:
+        return None
+    return own_key(means.repo) if mine == mail.lower() else None
 
 
 def _check_name(asked: Asked) -> None:
@@ -157,11 +202,12 @@ def _shown(done: Submitted, path: str, *, is_trial: bool) -> None:
         output.text((done.change.changes[path] or b"").decode().rstrip("\n"))
 
 
-def file_of(source: Source, state: State, base: str, name: str) -> str:
-    """The file that makes this slice on main: its own, else the request for it."""
-    for path in (slice_path(name), workspace_path(name)):
-        if source.store.read_path(base, path) is not None:
-            return path
+def file_of(source: Source, state: State, base: str, name: str) -> Ground:
+    """The file that makes this slice: its own, else the request for it; of those that count, if any does."""
+    found = [ground(source, state, base, path) for path in (slice_path(name), workspace_path(name))]
+    for there in (*(f for f in found if f.counts is not None), *found):
+        if there.data is not None:
+            return there
     raise NotFound("slice", name, state.wanted.slices)
 
 
@@ -169,13 +215,14 @@ def edit(means: Means, name: str, words: Sequence[str]) -> None:
     """Change fields of a slice's file and nothing else in it."""
 
     def build(state: State, base: str) -> Change:
-        path = file_of(source, state, base, name)
+        there = file_of(source, state, base, name)
+        path, old = there.path, there.data or b""
         spec = SliceSpec if path == slice_path(name) else WorkspaceRequestSpec
-        old = data = source.store.read_path(base, path) or b""
+        data = old
         edits = assignments(words, spec, WORDS)
         for field, value in edits:
             data = edited(path, data, ("spec", *field), value)
-        if data == old:
+        if data == old and there.hold is None:
             raise NotAllowed(f"slice {name} says so already; nothing is changed")
         check_typed(path, data, old)
         names = ", ".join(".".join(field) for field, _ in edits)

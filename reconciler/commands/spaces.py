@@ -6,11 +6,13 @@ from typing import Any
 
 from reconciler.commands import output
 from reconciler.commands.describing import EVENTS, page
-from reconciler.commands.errors import NotFound
+from reconciler.commands.bare import Bare
+from reconciler.commands.errors import NotAllowed, NotFound
 from reconciler.commands.happenings import Filter, events
 from reconciler.commands.output import Form, parsed, wire
+from reconciler.commands.proposing import FOLDER
 from reconciler.commands.source import Source, opened
-from reconciler.commands.state import State, clock, read_state
+from reconciler.commands.state import State, clock, is_name, read_state
 from reconciler.facts import Workspace
 from schemas.reading import read_document
 from schemas.view import workspace_path
@@ -82,6 +84,7 @@ def describe_request(repo: str | None, now: str | None, name: str, form: Form) -
         state = read_state(source, clock(now, source))
         found = {row["name"]: row for row in rows(source, state)}
         if name not in found:
+            _not_merged(source, name)
             raise NotFound("request for a slice called", name, found)
         told = list(events(source, Filter(slice=name), EVENTS))
     content = {**found[name], "file": workspace_path(name), "events": told}
@@ -89,3 +92,21 @@ def describe_request(repo: str | None, now: str | None, name: str, form: Form) -
         output.text("\n".join(page(content)))
     else:
         output.data(content, form)
+
+
+def _not_merged(source: Source, name: str) -> None:
+    """NotAllowed with what to do, where a branch has the request and main does not, or nobody looked at it yet."""
+    path = workspace_path(name)
+    if is_name(name) and source.store.read_path(source.commit_of(None), path) is not None:
+        raise NotAllowed(
+            f"{path} is there, and no controller has answered it yet; look again after its next look"
+        )
+    remote = source.upstream()
+    if not isinstance(remote, Bare) or not is_name(name):
+        return
+    heads = remote.store.fetch([f"{FOLDER}*"])
+    for branch, oid in sorted(heads.items()):
+        if branch.startswith(FOLDER) and remote.store.read_path(oid, path) is not None:
+            raise NotAllowed(
+                f"{name} is asked for on the branch {branch}, which is not merged yet; an admin merges it into main"
+            )

@@ -5,7 +5,8 @@ For whoever has a store: the command in a clone or a CI job, the controller in i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from reconciler.pulls.check import PullCheck, check_pull
@@ -19,8 +20,11 @@ from reconciler.trust.model import Verifier, Voucher
 from reconciler.trust.verifying import SystemVerifier
 from reconciler.trust.vouching import Behind, Signers, Step, file_of
 from schemas.approval import NAMESPACE, Approval, statement
+from schemas.problems import Problem
 
 MAIN = "main"
+MOST_SIGNATURES = 50
+"""Approvals of one pull request whose signatures are checked: each may start a program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,34 +43,50 @@ class Asked:
 
 
 def checked(store: Store, asked: Asked, now: datetime) -> PullCheck:
-    """UserError `NoCommonHistory`, `TooManyFiles` or `NoProject`: then nothing can be said; and the store's faults."""
+    """UserErrors, when nothing can be said: `NoCommonHistory`, `SeveralMergeBases`, `TooManyFiles`, `NoProject`.
+
+    The store's faults go through.
+    """
     merge = merged(store, asked.base, asked.head)
     sights = look(store, merge, asked.status, now)
     authority = authority_of(sights.base.repository.documents, asked.keyring)
-    changes = changes_of(sights, merge, _approvers(sights, merge, asked, authority, now))
+    signed, unread = _signed_approvals(sights, merge)
+    approvers = _approvers(signed, sights.base.wanted.project_name, asked, authority, now)
+    changes = (c for c in changes_of(sights, merge, approvers) if c.path not in unread)
     vouchers = asked.vouchers or _signed(store, merge, asked, now)
     judged = judge(changes, vouchers, authority, asked.shown, now)
-    return check_pull(sights, merge, judged, now)
+    check = check_pull(sights, merge, judged, now)
+    return replace(check, problems=tuple(sorted({*check.problems, *map(_not_looked_at, unread)})))
+
+
+def _signed_approvals(sights: Sights, merge: Merged) -> tuple[dict[str, Approval], tuple[str, ...]]:
+    """Approvals with a signature inside that the pull request brings, by path; and those that are too many."""
+    documents = ((path, sights.head.repository.documents.get(path)) for path in sorted(merge.changes))
+    found = {p: d for p, d in documents if isinstance(d, Approval) and d.spec.signature is not None}
+    paths = list(found)
+    return {path: found[path] for path in paths[:MOST_SIGNATURES]}, tuple(paths[MOST_SIGNATURES:])
+
+
+def _not_looked_at(path: str) -> Problem:
+    text = f"one pull request brings more than {MOST_SIGNATURES} signed approvals, and this one was not looked at"
+    return Problem(path, 1, 1, "TooManyApprovals", "error", text, "split the change")
 
 
 def _approvers(
-    sights: Sights, merge: Merged, asked: Asked, authority: Authority, now: datetime
+    approvals: Mapping[str, Approval], project: str, asked: Asked, authority: Authority, now: datetime
 ) -> dict[str, str]:
-    """Handles of the admins whose own signatures are in the approvals that it brings, by path."""
+    """Handles of the admins whose own signatures are in these approvals, by path."""
     verifier, found = asked.verifier or SystemVerifier(), {}
-    for path in merge.changes:
-        document = sights.head.repository.documents.get(path)
-        if isinstance(document, Approval) and document.spec.signature is not None:
-            message = statement(sights.base.wanted.project_name, document)
-            key = verifier.key_of(NAMESPACE, message, document.spec.signature)
-            actor = None if key is None else authority.actor(Voucher("signature", key=key), now, NAMESPACE)
-            found[path] = "" if actor is None else actor.handle
+    for path, approval in approvals.items():
+        key = verifier.key_of(NAMESPACE, statement(project, approval), approval.spec.signature or "")
+        actor = None if key is None else authority.actor(Voucher("signature", key=key), now, NAMESPACE)
+        found[path] = "" if actor is None else actor.handle
     return found
 
 
 def _signed(store: Store, merge: Merged, asked: Asked, now: datetime) -> Vouchers:
     """Who signed the commits that brought exactly the content of each file."""
-    if asked.verifier is None or merge.fork is None:
+    if asked.verifier is None:
         return {}
     signers, step = Signers(asked.verifier), Step(merge.fork, store.commit(merge.head), is_line=False)
     behind = Behind(store, step, MAIN, lambda commit: signers.vouchers(commit, asked.keyring, now))

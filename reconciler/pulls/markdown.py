@@ -12,14 +12,14 @@ from collections.abc import Iterable, Sequence
 LONGEST = 300
 """Characters of one piece of such text; the rest is cut off."""
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
-_REFERENCES = re.compile(r"([@#!~$%&^])(?=\w)")
-"""What forges turn into mentions and references after rendering, where a backslash does not help any more."""
+_REFERENCES = re.compile(r"([@#!~$%&^])(?=\S)|(gh)(?=\\-\d)|([0-9a-f]{6})(?=[0-9a-f])", re.IGNORECASE)
+"""What forges turn into mentions, references and links to commits after rendering, where a backslash does not help."""
 _JOINER = "\u200b"
 
 
 def plain(text: str) -> str:
     """Prose: every character that could mean something is escaped, what cannot be seen is shown as such."""
-    return _REFERENCES.sub(rf"\1{_JOINER}", _PUNCTUATION.sub(r"\\\1", _visible(text)))
+    return _REFERENCES.sub(rf"\g<0>{_JOINER}", _PUNCTUATION.sub(r"\\\1", _visible(text)))
 
 
 def code(text: str) -> str:

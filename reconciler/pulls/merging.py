@@ -2,22 +2,19 @@
 
 A branch that is behind would otherwise seem to undo what others merged meanwhile. Its own changes are those since it
 left main; a path that both sides changed, and not to the same content, is a conflict, and main's side is looked at.
+Where it left main is told by ancestry alone, as git tells it: whoever makes a commit chooses its dates.
 
 Held by tests/pulls/test_merging.py.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
-from reconciler.store.port import Commit, Entry, Store
-from schemas.errors import Fault, UserError
+from reconciler.store.port import Entry, Store
+from schemas.errors import UserError
 
-MOST_COMMITS = 20_000
-"""Commits that are searched for where a branch left main."""
 MOST_BEHIND = 1000
 """Commits of main that are counted for a branch that lacks them."""
 MOST_FILES = 3000
@@ -30,21 +27,18 @@ class Merged:
 
     base: str  # main now
     head: str
-    fork: str | None  # where the branch left main; None: nowhere
+    fork: str  # where the branch left main
     behind: int  # commits of main, by first parents, that the branch does not have
     changes: Mapping[str, Entry]  # by path, as they would come to main
     conflicts: tuple[str, ...] = ()  # paths that main and the branch changed, each otherwise
 
 
 def merged(store: Store, base: str, head: str) -> Merged:
-    """The pull request's own changes on main as it is. UserError `NoCommonHistory` or `TooManyFiles`."""
-    fork = merge_base(store, base, head)
-    if fork is None:
-        text = (
-            f"{head[:12]} and {base[:12]} have no commit in common here; fetch the whole history "
-            "(`fetch-depth: 0`, or `git fetch --unshallow`)"
-        )
-        raise UserError(text, "NoCommonHistory")
+    """The pull request's own changes on main as it is.
+
+    UserError `NoCommonHistory`, `SeveralMergeBases` or `TooManyFiles`.
+    """
+    fork = _fork(store, base, head)
     own = {entry.path: entry for entry in store.diff(fork, head)}
     if len(own) > MOST_FILES:
         text = f"{len(own)} files change at once, at most {MOST_FILES} are looked at; split the change"
@@ -53,6 +47,23 @@ def merged(store: Store, base: str, head: str) -> Merged:
     conflicts = tuple(path for path in sorted(own.keys() & theirs.keys()) if own[path] != theirs[path])
     changes = {path: entry for path, entry in own.items() if path not in theirs}
     return Merged(base, head, fork, _behind(store, base, fork), changes, conflicts)
+
+
+def _fork(store: Store, base: str, head: str) -> str:
+    found = store.merge_bases(base, head)
+    if not found:
+        text = (
+            f"{head[:12]} and {base[:12]} have no commit in common here; fetch the whole history "
+            "(`fetch-depth: 0`, or `git fetch --unshallow`)"
+        )
+        raise UserError(text, "NoCommonHistory")
+    if len(found) > 1:
+        text = (
+            f"{head[:12]} left main in {len(found)} places, so that nobody can say what it changes; update the "
+            "branch: merge main as it is now into it, or rebase it on main"
+        )
+        raise UserError(text, "SeveralMergeBases")
+    return found[0]
 
 
 def _behind(store: Store, base: str, fork: str) -> int:
@@ -65,35 +76,6 @@ def _behind(store: Store, base: str, fork: str) -> int:
             break
         step = parents[0]
     return count
-
-
-def merge_base(store: Store, one: str, other: str) -> str | None:
-    """The newest commit that both were built on; None when none is found among `MOST_COMMITS`.
-
-    Commits are taken newest first, so that a branch that left main lately costs what was committed since.
-    """
-    reached: dict[str, int] = {}
-    queue: list[tuple[float, str]] = []
-    known: dict[str, Commit] = {}
-
-    def reach(oid: str, by: int) -> None:
-        if reached.get(oid, 0) | by != reached.get(oid, 0):
-            reached[oid] = reached.get(oid, 0) | by
-            if oid not in known:
-                with suppress(Fault):  # below the edge of a shallow clone there is nothing to be seen
-                    known[oid] = store.commit(oid)
-            if oid in known:
-                heapq.heappush(queue, (-known[oid].at.timestamp(), oid))
-
-    reach(one, 1)
-    reach(other, 2)
-    while queue and len(known) <= MOST_COMMITS:
-        oid = heapq.heappop(queue)[1]
-        if reached[oid] == 3:
-            return oid
-        for parent in known[oid].parents:
-            reach(parent, reached[oid])
-    return None
 
 
 class MergedContents:

@@ -68,6 +68,15 @@ class _Basis:
 
 
 @dataclass(frozen=True, slots=True)
+class _Verdict:
+    """A commit status, as one pull request's check would have it."""
+
+    state: CommitState
+    line: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Seen:
     """The last check of one pull request."""
 
@@ -76,6 +85,7 @@ class _Seen:
     substance: object  # what it said, without what it was made against
     said: _Basis  # what the comment that stands on the forge was made against
     at: datetime  # when that was
+    verdict: _Verdict | None = None  # None: it could not be told
 
 
 @dataclass(slots=True)
@@ -106,6 +116,7 @@ class Watcher:
         self._queue: tuple[Facts, str] | None = None
         self._heads: Mapping[str, str] = {}
         self._seen: dict[int, _Seen] = {}
+        self._put: dict[str, object] = {}  # by head: what its commit status was made of
         self._spent: list[datetime] = []
         self._brought: dict[str, str] = {}  # request: the commit of main that brought its file as it is
         self._walked: str | None = None
@@ -165,7 +176,48 @@ class Watcher:
             if count >= MOST_CHECKS or not self._may(now):
                 return True
             self._check(pull, basis, status, now)
+        return self._settle(now)
+
+    def _settle(self, now: datetime) -> bool:
+        """Heads whose status was that of a pull request which is closed by now; True when something has to wait."""
+        heads = {seen.head for seen in self._seen.values()}
+        self._put = {head: put for head, put in self._put.items() if head in heads}
+        for head in sorted(self._put):
+            if self._is_told(head):
+                continue
+            if not self._may(now):
+                return True
+            try:
+                self._put_status(head)
+            except EgsError as error:
+                if error.reason in _OF_FORGE:
+                    self._put[head] = None  # it is said again
+                    raise
+                log.warning("commit not told commit=%s reason=%s message=%s", head, error.reason, error)
         return False
+
+    def _of_head(self, head: str) -> tuple[int, _Seen] | None:
+        """Whose check a head's status tells: of all open pull requests with it the first that is not refused.
+
+        They differ in their authors alone. A stranger's turns nobody else's red, and makes no own one green by it:
+        what is green there is what somebody entitled asks for, commit by commit the same.
+        """
+        every = [(n, seen) for n, seen in sorted(self._seen.items()) if seen.head == head and seen.verdict]
+        good = (found for found in every if found[1].verdict and found[1].verdict.state != "failure")
+        return next(good, next(iter(every), None))
+
+    def _is_told(self, head: str) -> bool:
+        found = self._of_head(head)
+        return found is None or self._put.get(head) == (found[0], found[1].substance)
+
+    def _put_status(self, head: str) -> None:
+        found = self._of_head(head)
+        if found is None or found[1].verdict is None:
+            return
+        verdict = found[1].verdict
+        self._put[head] = (found[0], found[1].substance)
+        self._forge.put_status(head, verdict.state, report.CONTEXT, verdict.line, verdict.url)
+        log.info("pull request checked number=%d head=%s state=%s", found[0], head, verdict.state)
 
     def _is_due(self, pull: Pull, basis: _Basis, now: datetime) -> bool:
         seen = self._seen.get(pull.number)
@@ -179,8 +231,9 @@ class Watcher:
 
     def _check(self, pull: Pull, basis: _Basis, status: str | None, now: datetime) -> None:
         """One pull request; what is wrong with it stops no other."""
+        is_noted = False
         try:
-            state, line, comment, substance = self._answer(pull, basis, status, now)
+            verdict, comment, substance = self._answer(pull, basis, status, now)
             seen = self._seen.get(pull.number)
             same = seen is not None and (seen.head, seen.substance) == (pull.head, substance)
             if same and seen is not None and now < seen.at + REFRESH:
@@ -188,29 +241,32 @@ class Watcher:
                 return
             self._may(now)
             self._forge.put_comment(pull.number, report.MARKER, comment)
-            if not same:
-                self._forge.put_status(pull.head, state, report.CONTEXT, line, pull.url)
-                log.info("pull request checked number=%d head=%s state=%s", pull.number, pull.head, state)
+            self._seen[pull.number] = _Seen(pull.head, basis, substance, basis, now, verdict)
+            is_noted = True
+            if not self._is_told(pull.head):
+                self._put_status(pull.head)
         except EgsError as error:
             if error.reason in _OF_FORGE:
+                if is_noted:  # all of it is said again
+                    del self._seen[pull.number], self._put[pull.head]
                 raise
             log.warning(
                 "pull request not told number=%d reason=%s message=%s", pull.number, error.reason, error
             )
-            substance = None
-        self._seen[pull.number] = _Seen(pull.head, basis, substance, basis, now)
+            self._seen[pull.number] = _Seen(pull.head, basis, None, basis, now)
 
     def _answer(
         self, pull: Pull, basis: _Basis, status: str | None, now: datetime
-    ) -> tuple[CommitState, str, str, object]:
-        """State, line and comment; and what of them is no matter of when and against what they were made."""
+    ) -> tuple[_Verdict, str, object]:
+        """Status and comment; and what of them is no matter of when and against what they were made."""
         asked = Asked(basis.main, pull.head, status, *self._evidence(pull), self._keyring())
         try:
             check = checked(self._store, asked, now)
         except UserError as error:
             text = f"{report.MARKER}\n\n### ❌ {plain(str(error))}\n"
-            return "failure", str(error), text, str(error)
-        return report.state(check), words.description(check), report.markdown(check), _substance(check)
+            return _Verdict("failure", str(error), pull.url), text, str(error)
+        verdict = _Verdict(report.state(check), words.description(check), pull.url)
+        return verdict, report.markdown(check), _substance(check)
 
     def _evidence(self, pull: Pull) -> tuple[Mapping[str, Sequence[Voucher]], str | None]:
         """Who makes the change, where the forge's word counts; elsewhere nobody is judged before the merge."""

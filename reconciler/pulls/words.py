@@ -183,7 +183,9 @@ def approval(need: Need, tongue: Tongue) -> str:
     who = f"{_listed(names, 'or')}" if names else "there is nobody but the one who asks"
     if not need.command:
         return f"{tongue.plain(need.why)}; {count} to merge it ({who})"
-    return f"{tongue.plain(need.why)}; {count} to approve ({who}): {tongue.code(need.command)}"
+    # It binds what main has, so that before the merge there is nothing to approve, or something else.
+    how = f"after the merge, {tongue.code(need.command)}"
+    return f"{tongue.plain(need.why)}; {count} to approve ({who}): {how}"
 
 
 def against(check: PullCheck, tongue: Tongue) -> list[str]:

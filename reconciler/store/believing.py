@@ -2,8 +2,9 @@
 
 Who may push may put a commit on a branch, set the branch back, replace it or remove it. Where signatures tell whose
 commits they are, none of that changes what the branch says: what counts is the last commit of its own writer, found
-below whatever lies on top, or remembered. What cannot be seen is a branch that was set back before a process without
-a memory first looks; a mirror that outlives the process remembers.
+below whatever lies on top, or remembered. What cannot be read (it is too large, or broken) is a stranger's, also where
+nobody signs. A commit whose key was revoked since counts no more. What cannot be seen is a branch that was set back
+before a process without a memory first looks; a mirror that outlives the process remembers.
 
 Held by tests/store/test_believing.py.
 """
@@ -18,37 +19,46 @@ from schemas.errors import Fault
 
 Believes = Callable[[Commit], bool]
 """Tells whether a commit is of the branch's own writer."""
+UNREADABLE = frozenset({"TooLarge", "TooManyFiles", "CorruptObjects"})
+"""Reasons of faults that a branch's own contents cause: asked again they come again."""
 SEARCHED = 1000
 """Commits below a tip that are searched; the writer's own histories are re-rooted before they are longer."""
 
 
 class Belief:
-    """What one process life takes for true of a branch. `believes` None: every tip counts, as there is no telling."""
+    """What one process life takes for true of a branch. `believes` None: every tip that can be read counts."""
 
     def __init__(self, store: Store, believes: Believes | None, before: str | None = None) -> None:
         """`before` is where the branch stood when this process's predecessor, or this one, fetched last."""
         self._store, self._believes, self._before = store, believes, before
         self._known: str | None = None  # the newest commit that counted
+        self._proof: Commit | None = None  # the same, when it counts for its signature and not as our own
 
     def newest(self, tip: str | None) -> str | None:
         """The commit that counts while the branch stands at `tip`; None: no commit that was ever seen does."""
-        if self._believes is None:
+        if self._believes is None and (tip is None or tip == self._known):
             return tip
         self._remember()
+        self._judge_anew()
         found = None if tip is None else self._below(tip)
-        if found is None or self._is_older(found):
+        # Where nobody signs, a tip that can be read counts, whatever it says.
+        if found is None or (self._is_older(found) and (self._believes is not None or found != tip)):
             return self._known
-        self._known = found
+        if found != self._known:
+            self._known, self._proof = found, None if self._believes is None else self._commit(found)
         return found
 
     def complaint(self, tip: str | None) -> str | None:
         """What is wrong with the branch when it stands at `tip`; None: nothing."""
         counts = self.newest(tip)
-        if self._believes is None or tip == counts:
+        if tip == counts:
             return None
         if tip is None:
             return "the branch is gone"
-        if self.counts(self._store.commit(tip)):
+        commit = self._commit(tip)
+        if commit is None or not self._is_whole(tip):
+            return f"its tip {tip[:12]} cannot be read, so it is a stranger's"
+        if self.counts(commit):
             return f"it was set back to {tip[:12]}"
         return f"its tip {tip[:12]} is a stranger's: it bears no signature that counts"
 
@@ -64,20 +74,36 @@ class Belief:
 
     def wrote(self, oid: str) -> None:
         """A commit of our own is the tip."""
-        self._known = oid
+        self._known, self._proof = oid, None
+
+    def history(self, oid: str, limit: int) -> list[Commit]:
+        """At most `limit` commits from `oid` back along first parents, newest first, without what cannot be read."""
+        found: list[Commit] = []
+        step: str | None = oid
+        for _ in range(limit):
+            if step is None:
+                break
+            commit = self._commit(step)
+            found += [] if commit is None else [commit]
+            step = self._parent(step, commit)
+        return found
 
     def adopt(self, tip: str | None) -> None:
         """A person says that the branch counts as it is, with nothing believed in it."""
         if self._believes is not None and (tip is None or self._below(tip) is None):
-            self._known, self._before = tip, None
+            readable = [] if tip is None else self.history(tip, SEARCHED)
+            self._known, self._proof, self._before = readable[0].oid if readable else None, None, None
 
     def _remember(self) -> None:
         if self._known is None and self._before is not None:
             before, self._before = self._before, None
-            try:
-                self._known = self._below(before)
-            except Fault:
-                self._known = None  # it is not in the mirror any more
+            self._known = self._below(before)  # None when the mirror has it no more
+            self._proof = None if self._known is None or self._believes is None else self._commit(self._known)
+
+    def _judge_anew(self) -> None:
+        """Keys are revoked while we run."""
+        if self._proof is not None and self._believes is not None and not self._believes(self._proof):
+            self._known, self._proof = None, None
 
     def _below(self, tip: str) -> str | None:
         """The newest commit that counts, down the first parents from the tip."""
@@ -85,11 +111,42 @@ class Belief:
         for _ in range(SEARCHED):
             if step is None or step == self._known:
                 return step
-            commit = self._store.commit(step)
-            if self.counts(commit):
+            commit = self._commit(step)
+            if commit is not None and self.counts(commit) and self._is_whole(step):
                 return step
-            step = commit.parents[0] if commit.parents else None
+            step = self._parent(step, commit)
         return None
+
+    def _commit(self, oid: str) -> Commit | None:
+        """None: it cannot be read."""
+        try:
+            return self._store.commit(oid)
+        except Fault as fault:
+            if fault.reason not in UNREADABLE:
+                raise
+            return None
+
+    def _parent(self, oid: str, commit: Commit | None) -> str | None:
+        if commit is not None:
+            return commit.parents[0] if commit.parents else None
+        try:
+            return self._store.parent(oid)
+        except Fault as fault:
+            if fault.reason not in UNREADABLE:
+                raise
+            return None
+
+    def _is_whole(self, oid: str) -> bool:
+        """Whether its files can be listed; of what our own writers signed that is known."""
+        if self._believes is not None:
+            return True
+        try:
+            self._store.diff(None, oid)
+        except Fault as fault:
+            if fault.reason not in UNREADABLE:
+                raise
+            return False
+        return True
 
     def _is_older(self, found: str) -> bool:
         if self._known is None or found == self._known:

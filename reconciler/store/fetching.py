@@ -97,14 +97,22 @@ class Fetcher:
 
     def remote_tips(self, patterns: Sequence[str]) -> dict[str, str]:
         """What the remote's branches are right now. Fault `RemoteUnreachable`, or what `refusals` makes of it."""
-        refs = [_HEADS + names.widened(pattern) for pattern in patterns]
+        return names.matching(patterns, self._heads([names.widened(pattern) for pattern in patterns]))
+
+    def in_the_way(self, branch: str) -> list[str]:
+        """See `port.Store.in_the_way`. Faults as of `remote_tips`."""
+        above = [branch[:end] for end, letter in enumerate(branch) if letter == "/"]
+        return names.in_the_way(branch, self._heads([*above, f"{branch}/*"]))
+
+    def _heads(self, globs: Sequence[str]) -> dict[str, str]:
+        """The remote's branches that these name, whatever they are called; a star matches slashes too."""
+        refs = [_HEADS + glob for glob in globs]
         done = self._git.talk(["ls-remote", "--refs", "origin", *refs], self._limits.remote.total_seconds())
         if done.code != 0:
             raise unreachable(done.code, done.error)
         pairs = (line.split("\t", 1) for line in done.output.decode("utf-8", "replace").splitlines())
         # ls-remote compares names from their end: refs/heads/x/refs/heads/main would answer for main.
-        tips = {ref.removeprefix(_HEADS): oid for oid, ref in pairs if ref.startswith(_HEADS)}
-        return names.matching(patterns, tips)
+        return {ref.removeprefix(_HEADS): oid for oid, ref in pairs if ref.startswith(_HEADS)}
 
     def _listed(self, patterns: Sequence[str]) -> list[str]:
         """Names of tracking refs that may match; no process when every pattern names one branch."""

@@ -122,6 +122,11 @@ class GitStore:
                 self._tend(hurried=True)
             return outcome
 
+    def in_the_way(self, branch: str) -> Sequence[str]:
+        """See `port.Store.in_the_way`."""
+        with self._lock:
+            return self._fetcher.in_the_way(branch)
+
     def _settled(self, branch: str, new: str, expected: str | None) -> Outcome:
         try:
             tip = self._fetcher.remote_tips([branch]).get(branch)
@@ -146,9 +151,21 @@ class GitStore:
         """See `port.Store.log`."""
         return self._reader.log(oid, limit)
 
+    def parent(self, oid: str) -> str | None:
+        """See `port.Store.parent`."""
+        return self._reader.parent(oid)
+
     def is_ancestor(self, old: str, new: str) -> bool:
         """See `port.Store.is_ancestor`."""
         return self._reader.is_ancestor(old, new)
+
+    def last_change(self, commit: str, path: str) -> str | None:
+        """See `port.Store.last_change`."""
+        return self._reader.last_change(commit, path)
+
+    def merge_bases(self, one: str, other: str) -> Sequence[str]:
+        """See `port.Store.merge_bases`."""
+        return self._reader.merge_bases(one, other)
 
     def diff(self, old: str | None, new: str) -> Sequence[Entry]:
         """See `port.Store.diff`."""

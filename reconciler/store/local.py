@@ -18,7 +18,7 @@ from reconciler.store.mirror import Limits
 from reconciler.store.port import Commit, Draft, Entry, Outcome
 from reconciler.store.process import Git
 from reconciler.store.reader import GitReader
-from schemas.errors import Fault, UserError
+from schemas.errors import UserError
 
 _HEADS, _TRACKING = "refs/heads/", "refs/remotes/origin/"
 _QUARANTINE = ("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_QUARANTINE_PATH")
@@ -53,13 +53,6 @@ class LocalStore:
             return None
         done = self._git.run(["rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"], _LIMIT_S)
         return names.full_oid(done.output.decode("ascii").strip()) if done.code == 0 else None
-
-    def merge_base(self, one: str, other: str) -> str | None:
-        """The newest commit that both were built on; None: none that this repository has."""
-        done = self._git.run(["merge-base", names.full_oid(one), names.full_oid(other)], _LIMIT_S)
-        if done.code not in (0, 1):
-            raise Fault(f"git merge-base failed (exit {done.code}): {done.error}", "CorruptObjects")
-        return names.full_oid(done.output.decode("ascii").split("\n", 1)[0]) if done.code == 0 else None
 
     def fetch(self, patterns: Sequence[str]) -> Mapping[str, str]:
         """The branches that match, as they are here."""
@@ -96,13 +89,25 @@ class LocalStore:
         """See `port.Store.log`."""
         return self._reader.log(oid, limit)
 
+    def parent(self, oid: str) -> str | None:
+        """See `port.Store.parent`."""
+        return self._reader.parent(oid)
+
     def is_ancestor(self, old: str, new: str) -> bool:
         """See `port.Store.is_ancestor`."""
         return self._reader.is_ancestor(old, new)
 
+    def last_change(self, commit: str, path: str) -> str | None:
+        """See `port.Store.last_change`."""
+        return self._reader.last_change(commit, path)
+
     def keep(self, oid: str) -> bool:
         """Whether it is here; nothing is fetched."""
         return self.commit_of(names.full_oid(oid)) == oid
+
+    def merge_bases(self, one: str, other: str) -> Sequence[str]:
+        """See `port.Store.merge_bases`."""
+        return self._reader.merge_bases(one, other)
 
     def diff(self, old: str | None, new: str) -> Sequence[Entry]:
         """See `port.Store.diff`."""
@@ -119,6 +124,10 @@ class LocalStore:
     def read_path(self, commit: str, path: str) -> bytes | None:
         """See `port.Store.read_path`."""
         return self._reader.read_path(commit, path)
+
+    def in_the_way(self, branch: str) -> Sequence[str]:
+        """Those that are here."""
+        return names.in_the_way(branch, self.tips())
 
     # -- not writing -----------------------------------------------------------------------------------------
 

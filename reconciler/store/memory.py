@@ -68,6 +68,7 @@ class MemoryRemote:
     blobs: dict[str, bytes] = field(default_factory=dict)
     commits: dict[str, _Stored] = field(default_factory=dict)
     delayed: list[Operation] = field(default_factory=list)
+    too_large: set[str] = field(default_factory=set)  # commits that no store reads
 
     def land(self) -> list[Outcome]:
         """Let the delayed pushes arrive now, oldest first, and tell what became of them."""
@@ -83,6 +84,8 @@ class MemoryRemote:
             return Outcome.COMMITTED
         if tip != push.expected:
             return Outcome.CONFLICT
+        if tip is None and names.in_the_way(push.branch, self.tips):
+            return Outcome.REFUSED
         if self.forbids_rewinds and tip is not None and not self.descends(push.new, tip):
             return Outcome.REFUSED
         self.tips[push.branch] = push.new
@@ -99,6 +102,16 @@ class MemoryRemote:
                 seen.add(oid)
                 todo.extend(self.commits[oid].commit.parents)
         return False
+
+    def history(self, oid: str) -> set[str]:
+        """A commit and everything that it was built on."""
+        todo, seen = [oid], set[str]()
+        while todo:
+            step = todo.pop()
+            if step not in seen:
+                seen.add(step)
+                todo.extend(self.commits[step].commit.parents)
+        return seen
 
     def delete(self, branch: str) -> None:
         """Remove a branch, as a person would at the server."""
@@ -149,7 +162,10 @@ class MemoryStore:
 
     def commit(self, oid: str) -> Commit:
         """See `port.Store.commit`."""
-        return self._stored(oid).commit
+        found = self._stored(oid).commit
+        if oid in self._remote.too_large:
+            raise Fault(f"commit {oid} is not read; rewrite the branch", "TooLarge")
+        return found
 
     def _stored(self, oid: str) -> _Stored:
         if names.full_oid(oid) not in self._known:
@@ -165,11 +181,34 @@ class MemoryStore:
             step = commits[-1].parents[0] if commits[-1].parents else None
         return commits
 
+    def parent(self, oid: str) -> str | None:
+        """See `port.Store.parent`."""
+        return next(iter(self._stored(oid).commit.parents), None)
+
     def is_ancestor(self, old: str, new: str) -> bool:
         """See `port.Store.is_ancestor`."""
         self._stored(old)
         self._stored(new)
         return self._remote.descends(new, old)
+
+    def last_change(self, commit: str, path: str) -> str | None:
+        """See `port.Store.last_change`."""
+        wanted, oid = names.tree_path(path), commit
+        while True:
+            parents = self.commit(oid).parents
+            changed = self.diff(parents[0] if parents else None, oid)
+            if any(entry.path == wanted or entry.path.startswith(f"{wanted}/") for entry in changed):
+                return oid
+            if not parents:
+                return None
+            oid = parents[0]
+
+    def merge_bases(self, one: str, other: str) -> Sequence[str]:
+        """See `port.Store.merge_bases`."""
+        common = self._remote.history(self._stored(one).commit.oid)
+        common &= self._remote.history(self._stored(other).commit.oid)
+        below = [self._remote.history(oid) - {oid} for oid in common]
+        return sorted(common.difference(*below))
 
     def keep(self, oid: str) -> bool:
         """See `port.Store.keep`; here nothing is ever dropped."""
@@ -242,6 +281,10 @@ class MemoryStore:
         if outcome is Outcome.COMMITTED:
             self._tips[branch] = new
         return outcome
+
+    def in_the_way(self, branch: str) -> Sequence[str]:
+        """See `port.Store.in_the_way`."""
+        return names.in_the_way(branch, self._remote.tips)
 
     def close(self) -> None:
         """Nothing to end."""

@@ -66,6 +66,11 @@ def matching(patterns: Iterable[str], tips: Mapping[str, str]) -> dict[str, str]
     return {name: tips[name] for name in sorted(tips) if shape.fullmatch(name) and is_branch(name)}
 
 
+def in_the_way(branch: str, others: Iterable[str]) -> list[str]:
+    """The branches beside whose names none of this name can be: git keeps a name a file, or a folder."""
+    return sorted(name for name in others if name.startswith(f"{branch}/") or branch.startswith(f"{name}/"))
+
+
 def _shape(patterns: Iterable[str]) -> re.Pattern[str]:
     each = ("[^/]*".join(re.escape(piece) for piece in pattern.split("*")) for pattern in patterns)
     return re.compile("|".join(each) or "(?!)")

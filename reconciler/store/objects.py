@@ -18,7 +18,9 @@ from reconciler.store.trailers import parse_trailers
 
 _OID_BYTES = 20
 _SIGNATURE = b"gpgsig"  # the header that holds it; lines after the first begin with a blank
-_PERSON = re.compile(r"(?P<name>.*?) ?<(?P<email>[^>]*)>(?: (?P<at>-?\d+) [-+]\d+)?")
+_DATE = re.compile(r"(?: (?P<at>-?[0-9]+) [-+][0-9]+)?")
+_LONGEST_PERSON = 4096
+"""Characters of a line that names somebody; whoever has more is nobody."""
 _UNFIT = re.compile(r"[\x00-\x1f\x7f<>]")
 _LAST_INSTANT = 253402300799  # 9999-12-31T23:59:59Z, the end of datetime
 
@@ -86,11 +88,14 @@ def with_signature(payload: bytes, signature: str) -> bytes:
 
 
 def _person(text: str) -> tuple[Person, datetime]:
-    match = _PERSON.fullmatch(text)
-    if match is None:
-        return Person(text, ""), datetime.fromtimestamp(0, UTC)
-    seconds = min(max(int((match["at"] or "0")[:18]), 0), _LAST_INSTANT)
-    return Person(match["name"], match["email"]), datetime.fromtimestamp(seconds, UTC)
+    """`Name <mail> seconds zone`: the mail stands between the last brackets. One pass, whatever is in it."""
+    end = text.rfind(">") if len(text) <= _LONGEST_PERSON else -1
+    begin = text.find("<", text.rfind(">", 0, end) + 1, end) if end >= 0 else -1
+    date = _DATE.fullmatch(text, end + 1)
+    if begin < 0 or date is None:
+        return Person(text[:_LONGEST_PERSON], ""), datetime.fromtimestamp(0, UTC)
+    seconds = min(max(int((date["at"] or "0")[:18]), 0), _LAST_INSTANT)
+    return Person(text[:begin].removesuffix(" "), text[begin + 1 : end]), datetime.fromtimestamp(seconds, UTC)
 
 
 def parse_tree(data: bytes) -> Iterator[TreeEntry]:

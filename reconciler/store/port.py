@@ -122,8 +122,23 @@ class Store(Protocol):
     def log(self, oid: str, limit: int) -> Sequence[Commit]:
         """At most `limit` commits from `oid` back along first parents, newest first."""
 
+    def parent(self, oid: str) -> str | None:
+        """A commit's first parent, also where the commit itself is too large to be read; None: it has none."""
+
     def is_ancestor(self, old: str, new: str) -> bool:
         """True when `new` was built on `old` (or is `old`)."""
+
+    def last_change(self, commit: str, path: str) -> str | None:
+        """The last of a commit's first parents (or itself) that changed a path against its own; None: none ever did.
+
+        What happened to a folder of that name counts too. Costs the commits back to it.
+        """
+
+    def merge_bases(self, one: str, other: str) -> Sequence[str]:
+        """Every commit that both were built on and that no other such commit was built on, sorted.
+
+        None without a common history; several after merges criss-cross, of which none is the true one.
+        """
 
     def keep(self, oid: str) -> bool:
         """Keep a commit readable that no branch may lead to any more; brought if the remote still has it.
@@ -151,6 +166,9 @@ class Store(Protocol):
 
         Moves that are no fast-forward (re-roots) go the same way.
         """
+
+    def in_the_way(self, branch: str) -> Sequence[str]:
+        """Branches of the remote beside whose names none of this name can be made (`a` beside `a/b`)."""
 
     def close(self) -> None:
         """End helper processes; the store is not used afterwards."""

@@ -17,6 +17,8 @@ from reconciler.store.walking import differing
 from schemas.errors import Fault
 
 _PORTION = 500  # ids a question: 20 kB, well below what a pipe holds
+_WALK_S = 20.0
+"""A stranger's history may be made to be slow to walk."""
 _REGULAR_MODES = (0o100644, 0o100755)
 MAX_OBJECT = {b"commit": 2**20, b"tree": 32 * 2**20, b"blob": 16 * 2**20}
 """Bytes of one object that is read whole; compressed it may have arrived as a thousandth of that."""
@@ -49,6 +51,11 @@ class GitReader:
             step = commits[-1].parents[0] if commits[-1].parents else None
         return commits
 
+    def parent(self, oid: str) -> str | None:
+        """See `port.Store.parent`."""
+        line = self._headers.ask(_lines([f"{names.full_oid(oid)}^1"]), read_line)
+        return None if line.endswith(b" missing") else names.full_oid(line.split(b" ")[0].decode("ascii"))
+
     def is_ancestor(self, old: str, new: str) -> bool:
         """See `port.Store.is_ancestor`."""
         args = ["merge-base", "--is-ancestor", names.full_oid(old), names.full_oid(new)]
@@ -56,6 +63,21 @@ class GitReader:
         if done.code not in (0, 1):
             raise Fault(f"git merge-base failed (exit {done.code}): {done.error}", "CorruptObjects")
         return done.code == 0
+
+    def merge_bases(self, one: str, other: str) -> Sequence[str]:
+        """See `port.Store.merge_bases`."""
+        args = ["merge-base", "--all", names.full_oid(one), names.full_oid(other)]
+        done = self._git.run(args, min(self._limit_s, _WALK_S))
+        if done.code not in (0, 1):
+            raise Fault(f"git merge-base failed (exit {done.code}): {done.error}", "CorruptObjects")
+        return sorted(map(names.full_oid, done.output.decode("ascii").split()))
+
+    def last_change(self, commit: str, path: str) -> str | None:
+        """See `port.Store.last_change`."""
+        literal = f":(top,literal){names.tree_path(path)}"
+        args = ["rev-list", "-1", "--first-parent", names.full_oid(commit), "--", literal]
+        found = self._git.check(args, self._limit_s).decode("ascii").strip()
+        return found or None
 
     def diff(self, old: str | None, new: str) -> Sequence[Entry]:
         """See `port.Store.diff`."""

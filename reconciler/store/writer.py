@@ -20,7 +20,7 @@ from datetime import datetime
 
 from reconciler.store import turns
 from reconciler.store.believing import Belief, Believes
-from reconciler.store.names import branch_name
+from reconciler.store.names import branch_name, is_branch
 from reconciler.store.port import REGULAR_MODE, Draft, Outcome, Person, Store
 from reconciler.store.trailers import Epoch, Stamp, is_writer, message, parse_stamp
 from reconciler.store.turns import WriterSettings
@@ -32,6 +32,7 @@ TAKE_OVER = "Take over"
 """Summary of the commit that takes a term and decides nothing."""
 # Foreign commits on top of ours that are looked through for the last term; beyond, `at_least` is all we know.
 _LOOK_BACK = 200
+_NAMES_TOLD = 3
 _PUSHES_REMEMBERED = 64  # more than any sensible budget for a minute
 
 
@@ -200,7 +201,10 @@ class BranchWriter:
         self._epoch = (last and last.epoch) or Epoch(now)
         term = max(self._term, at_least, last.term if last else 0) + 1
         work = _Work({}, {}, last.intent if last else None, TAKE_OVER)
-        return self._push(self._attempt(work, now, term, reroot=tip is None), now)
+        written = self._push(self._attempt(work, now, term, reroot=tip is None), now)
+        if tip is None and written.outcome is Outcome.REFUSED:
+            self._tell_what_is_in_the_way()
+        return written
 
     def _listing(self, tip: str | None) -> dict[str, str]:
         entries = () if tip is None else self._store.diff(None, tip)
@@ -208,7 +212,7 @@ class BranchWriter:
         return {e.path: e.oid if e.oid and e.mode == REGULAR_MODE else "" for e in entries}
 
     def _last_stamp(self, tip: str | None) -> Stamp | None:
-        commits = [] if tip is None else self._store.log(tip, _LOOK_BACK)
+        commits = [] if tip is None else self._belief.history(tip, _LOOK_BACK)
         stamps = [parse_stamp(commit.trailers) for commit in commits]
         if stamps and stamps[0] is None:
             self._raise_alarm(f"its tip {commits[0].oid[:12]} has no stamp of a writer")
@@ -356,6 +360,25 @@ class BranchWriter:
                 self._branch, self._term, stamp.term, stamp.writer,
             )  # fmt: skip
         self._by = stamp
+
+    def _tell_what_is_in_the_way(self) -> None:
+        """Once: Git has no branch `a` beside `a/b`, so whoever pushes the latter keeps the former away."""
+        try:
+            others = self._store.in_the_way(self._branch)
+        except Fault as fault:
+            log.debug("branch not asked about branch=%s reason=%s", self._branch, fault.reason)
+            return
+        if not others:
+            return
+        shown = ", ".join(name if is_branch(name) else ascii(name) for name in others[:_NAMES_TOLD])
+        more = f" and {len(others) - _NAMES_TOLD} more" if len(others) > _NAMES_TOLD else ""
+        sentence = (
+            f"branch {self._branch}: it is gone and cannot be made again, as {shown}{more} stands in its way; delete "
+            "that branch, and protect egs and egs/** so that only machines make branches there"
+        )
+        if sentence not in self._alarms:
+            log.warning("branch blocked branch=%s message=%s", self._branch, sentence)
+            self._alarms.append(sentence)
 
     def _raise_alarm(self, what: str) -> None:
         sentence = (

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 
 from reconciler.forges.evidence import forge_vouchers
 from reconciler.forges.port import Forge
@@ -20,7 +20,7 @@ from reconciler.trust.authorised import Authorised, Documents
 from reconciler.trust.authority import Authority
 from reconciler.trust.judging import ASKED, Evidence, How, Verdict, Who, judge, shown
 from reconciler.trust.keyring import Keyring
-from reconciler.trust.model import Denial, Level, Verifier, Voucher
+from reconciler.trust.model import Actor, Denial, Level, Verifier, Voucher
 from reconciler.trust.policy import Change, What, is_governed
 from reconciler.trust.vouching import Behind, File, Signers, Step, file_of
 from schemas.approval import NAMESPACE, Approval, statement
@@ -51,7 +51,7 @@ class Assessed:
 
     verdicts: Mapping[str, Verdict]  # of the files that changed against what counted, by path
     provenance: Mapping[str, Provenance]  # of requests' files that count now, by path
-    work: int  # commits that were read
+    work: int  # what was read, in reads of one object or difference
 
 
 @dataclass(slots=True)
@@ -60,10 +60,18 @@ class _Known:
 
     step: Step
     behind: Behind
-    who: Who
+    who: Callable[[Voucher, str], Actor | None]  # by the entries of that slice first
     authority: Authority
     now: datetime
     inside: int = 0  # signatures inside of files that were checked
+
+    def who_in(self, path: str) -> Who:
+        """Whom evidence about this path shows."""
+        return lambda voucher: self.who(voucher, _slice_of(path))
+
+    def author(self, path: str, voucher: Voucher) -> str | None:
+        """The address of whoever is behind a request."""
+        return self.authority.address(voucher, self.now, _slice_of(path))
 
     def spend(self) -> int:
         """One more of them."""
@@ -85,10 +93,10 @@ class Assessor:
         changed = {path: file for path, file in found.items() if file != self._tree.file(path)}
         authority = self._tree.authority(keyring)
         behind = self._behind(step, keyring, now)
-        known = _Known(step, behind, cache(lambda v: authority.actor(v, now)), authority, now)
+        known = _Known(step, behind, cache(lambda v, s: authority.actor(v, now, slice_=s)), authority, now)
         changes = self._changes(changed, known)
         verdicts = {
-            path: judge(changes[path], self._evidence(path, file, known), known.who)
+            path: judge(changes[path], self._evidence(path, file, known), known.who_in(path))
             for path, file in sorted(changed.items())
         }
         provenance = {
@@ -96,13 +104,12 @@ class Assessor:
             for path, file in changed.items()
             if file is not None and verdicts[path].denial is None and _is_request(path)
         }
-        passed_over = self._passed_over(found, known)
+        left_out = self._left_out(found, known)
         self._move_on(step, found, verdicts, now)
-        for path, file in passed_over.items():
-            kept = self._raw(path)
-            self._tree.accept({path: file})
-            self._tree.hold(_dropped(path), kept, step.commit.oid, now)
-        return Assessed(verdicts, provenance, 1 + behind.looked_at)
+        for path, (rejection, on_main) in left_out.items():
+            self._tree.accept({path: rejection})
+            self._tree.hold(_kept(path), on_main, step.commit.oid, now)
+        return Assessed(verdicts, provenance, 1 + behind.work)
 
     def _move_on(
         self, step: Step, found: Mapping[str, File | None], verdicts: Mapping[str, Verdict], now: datetime
@@ -115,34 +122,31 @@ class Assessor:
             assert denial is not None, "held are those that were denied"
             self._tree.hold(denial, found[path], step.commit.oid, now)
 
-    def _raw(self, path: str) -> File | None:
-        """What main has at a path that the step did not change, as far as it matters: its id."""
-        held = self._tree.held.get(path)
-        if held is None:
-            return self._tree.file(path)
-        return None if held.found is None else File(held.found)
+    def _left_out(
+        self, found: Mapping[str, File | None], known: _Known
+    ) -> dict[str, tuple[File, File | None]]:
+        """Rejections by admins that the step's sides have and that it left out, each with what main has instead.
 
-    def _passed_over(self, found: Mapping[str, File | None], known: _Known) -> dict[str, File | None]:
-        """Changes by people with the right to them that the step's sides have, and that it left out by itself.
-
-        Main may have had them: whoever pushes chooses which side is the first parent, and could undo in passing what
-        somebody entitled had just pushed. They count, unless whoever merged had the right to leave them out.
+        Main may have had them: whoever pushes chooses what a merge takes, and could undo in passing what an admin had
+        just pushed. A rejection counts all the same, unless an admin with the right to it replaced it or merged so.
         """
         if self._sources.level not in ("signature", "both"):
             return {}
-        result: dict[str, File | None] = {}
-        for path in sorted(known.behind.side_paths() - found.keys()):
-            kept = self._raw(path)
-            merger: Evidence = {"signature": known.behind.merger(path, kept)}
-            if judge(Change(path, "change"), merger, known.who).denial is None:
+        result: dict[str, tuple[File, File | None]] = {}
+        for path in sorted(filter(_is_approval, known.behind.side_paths())):
+            held = self._tree.held.get(path)
+            raw = self._tree.file(path) if held is None else file_of(held.found, held.mode)
+            on_main, may = found.get(path, raw), partial(_may_replace, path, known)
+            if may(on_main, known.behind.merger(path, on_main)):
                 continue
-            contents = known.behind.passed_over(path, None if kept is None else kept.oid)
-            for file, vouchers in contents.items():
-                change = self._changes({path: file}, known)[path]
-                is_theirs = judge(change, {"signature": vouchers}, known.who).denial is None
-                if is_theirs and file != self._tree.file(path):
-                    result[path] = file
+            for file in known.behind.unreplaced(path, may):
+                if file not in (on_main, self._tree.file(path)) and self._rejects(path, file):
+                    result[path] = (file, on_main)
         return result
+
+    def _rejects(self, path: str, file: File) -> bool:
+        document = self._documents.read({path: file}).get(path)
+        return isinstance(document, Approval) and document.spec.decision == "reject"
 
     # -- what is asked ---------------------------------------------------------------------------------------
 
@@ -212,26 +216,40 @@ class Assessor:
     # -- who wrote it ----------------------------------------------------------------------------------------
 
     def _provenance(self, path: str, file: File | None, known: _Known, verdict: Verdict) -> Provenance:
-        """Who stands behind a request's content; who merged it only when somebody else is known to have written it.
+        """Who stands behind a request's content, in whole or in part; who merged it only when it was another's.
 
-        An admin whose merge speaks for content that nobody known wrote counts as its author: nobody approves their
-        own request by leaving it unsigned.
+        Whoever signed a commit of the side that changed the file is an author, also of what was changed again since.
+        Where such a commit shows nobody, whoever merged counts as an author: nobody approves their own request by
+        leaving it unsigned.
         """
         behind, step = known.behind, known.step
-        writers = shown((*behind.authors(path, file), *self._openers(step)), known.who)
-        mergers = shown(behind.merger(path, file), known.who)
+        mergers = shown(behind.merger(path, file), known.who_in(path))
         is_brought = behind.is_from_side(path, file)
         merged_by = next((actor.email for actor in mergers if actor.is_admin and is_brought), None)
-        authors = writers or mergers or verdict.actors
-        return Provenance(
-            commit=step.commit.oid, authors=tuple(sorted({a.email for a in authors})), merged_by=merged_by
-        )
+        authors, is_complete = self._writers(path, known)
+        if not authors or not is_complete:
+            authors = authors | {actor.email for actor in mergers}
+        authors = authors or {actor.email for actor in verdict.actors}
+        return Provenance(commit=step.commit.oid, authors=tuple(sorted(authors)), merged_by=merged_by)
+
+    def _writers(self, path: str, known: _Known) -> tuple[set[str], bool]:
+        """Addresses of those who wrote a part of it, and whether each part shows somebody."""
+        by_part = [[known.author(path, v) for v in part] for part in known.behind.writers(path)]
+        openers = (known.author(path, v) for v in self._openers(known.step))
+        found = {email for emails in (*by_part, openers) for email in emails if email is not None}
+        return found, all(any(part) for part in by_part)
 
 
-def _dropped(path: str) -> Denial:
+def _may_replace(path: str, known: _Known, file: File | None, vouchers: tuple[Voucher, ...]) -> bool:
+    """Whether these may put this in place of any word that lies there."""
+    change = Change(path, "delete" if file is None else "change")
+    return judge(change, {"signature": vouchers}, known.who_in(path)).denial is None
+
+
+def _kept(path: str) -> Denial:
     text = (
-        f"{path}: a merge left out a change by somebody with the right to it, and that change counts; whoever wants it "
-        "otherwise commits so, with a right to change the file"
+        f"{path}: a merge left out a rejection by the admin whose word it is, and that rejection counts; the admin "
+        "replaces it with a commit of their own"
     )
     return Denial(path, "LeftOutByMerge", text)
 
@@ -245,3 +263,14 @@ def _what(old: File | None, new: File | None) -> What:
 def _is_request(path: str) -> bool:
     found = rule_of(path)
     return found is not None and found[0].kind == "GPR"
+
+
+def _is_approval(path: str) -> bool:
+    found = rule_of(path)
+    return found is not None and found[0].kind == "Approval"
+
+
+def _slice_of(path: str) -> str:
+    """The slice that a file is about; empty: none."""
+    found = rule_of(path)
+    return "" if found is None else found[1].get("slice", "")

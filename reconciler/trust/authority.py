@@ -2,7 +2,8 @@
 
 Rights go by entries, never by what an entry claims: a key or account that a slice lists gives rights in that slice
 alone, whatever address stands beside it, because the slice's owners write it. Addresses carry rights from one place
-to another only where the operator's own file (`allowed_signers`) or a service that it names vouches for them. Where
+to another only where the operator's own file (`allowed_signers`) or a service that it names vouches for them; and in
+matters of a slice nobody is called as another slice's people call them. Where
 there is such a file, a signature is an admin's only by a key that it names for the admin's address.
 
 Held by tests/trust/test_authority.py.
@@ -10,7 +11,7 @@ Held by tests/trust/test_authority.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -24,7 +25,9 @@ from schemas.view import PROJECT, slice_path
 from schemas.workspace import WorkspaceRequest
 
 SERVICE = "service:"
-"""Principals of services begin so: what they sign counts for the person whom they name."""
+"""Principals of services begin so: what they sign counts for the person whom they name, about requests."""
+_ABOUT_ALL = "/all"
+"""Principals of services that speak for people about everything end so."""
 _PATTERN = frozenset("*?[")
 
 
@@ -62,6 +65,8 @@ class Team:
     owners: Roll
 
 
+NO_TEAM = Team(Roll(), Roll())
+
 Rolls = Callable[[Team], tuple[Roll, ...]]
 
 
@@ -74,21 +79,41 @@ class Authority:
     teams: Mapping[str, Team] = field(default_factory=dict)  # by slice
     keyring: Keyring = field(default_factory=Keyring)
 
-    def actor(self, voucher: Voucher, now: datetime, namespace: str = GIT) -> Actor | None:
-        """Whom this evidence shows; None: nobody who is listed anywhere."""
+    def actor(self, voucher: Voucher, now: datetime, namespace: str = GIT, slice_: str = "") -> Actor | None:
+        """Whom this evidence shows; None: nobody who is listed anywhere.
+
+        `slice_` is what it is about: somebody whom slices alone name is called as that one names them.
+        """
+        strong = self._strong(voucher, now, namespace)
+        if strong is None:
+            return None
+        owns = frozenset(self._slices(voucher, strong, lambda team: (team.owners,)))
+        member_of = frozenset(self._slices(voucher, strong, lambda team: (team.members, team.owners)))
+        email = self._called(voucher, strong, slice_) or self._claimed(voucher, member_of)
+        if email is None:
+            return None
+        is_admin = not strong.isdisjoint(self.admins.emails)
+        if voucher.is_narrow:
+            return Actor(email, member_of=frozenset(self.teams) if is_admin else member_of, is_narrowed=True)
+        return Actor(email, is_admin, owns, member_of, self.handles.get(email, "") if is_admin else "")
+
+    def address(self, voucher: Voucher, now: datetime, slice_: str) -> str | None:
+        """What this evidence calls somebody in matters of one slice; None: only others name them, or nobody does."""
+        strong = self._strong(voucher, now, GIT)
+        return None if strong is None else self._called(voucher, strong, slice_)
+
+    def _strong(self, voucher: Voucher, now: datetime, namespace: str) -> set[str] | None:
+        """Addresses whose rights it carries everywhere; None: it shows nobody, whoever lists it."""
         emails = self._shown(voucher, namespace, now)
         if emails is None:
             return None
         listed = self._admin_entry(voucher)
-        strong = emails if listed is None else {*emails, listed}
-        owns = frozenset(self._slices(voucher, strong, lambda team: (team.owners,)))
-        member_of = frozenset(self._slices(voucher, strong, lambda team: (team.members, team.owners)))
+        return emails if listed is None else {*emails, listed}
+
+    def _called(self, voucher: Voucher, strong: set[str], slice_: str) -> str | None:
+        """The address that an admin's entry or the operator gives, or else this slice."""
         email = min(strong & self.admins.emails, default=None) or min(strong, default=None)
-        email = email or self._claimed(voucher, member_of)
-        if email is None:
-            return None
-        is_admin = not strong.isdisjoint(self.admins.emails)
-        return Actor(email, is_admin, owns, member_of, self.handles.get(email, "") if is_admin else "")
+        return email or self._claimed(voucher, (slice_,))
 
     def _shown(self, voucher: Voucher, namespace: str, now: datetime) -> set[str] | None:
         """Addresses that somebody beyond doubt gives for it; None: it shows nobody, whoever lists it."""
@@ -114,13 +139,22 @@ class Authority:
             if any(roll.entry(voucher) is not None or strong & roll.emails for roll in rolls(team)):
                 yield name
 
-    def _claimed(self, voucher: Voucher, slices: frozenset[str]) -> str | None:
+    def _claimed(self, voucher: Voucher, slices: Collection[str]) -> str | None:
         """What a slice's people call somebody whom nobody else names."""
         for name in sorted(slices):
-            team = self.teams[name]
+            team = self.teams.get(name, NO_TEAM)
             if (email := team.owners.entry(voucher) or team.members.entry(voucher)) is not None:
                 return email
         return None
+
+
+def is_narrow(principals: Iterable[str]) -> bool:
+    """Whether a service with these principals speaks about requests alone, as a door does that reads a cluster's.
+
+    Then of what a person may do only this counts: to file, change and delete requests, and to give approvals back.
+    A stolen key of such a service changes no quota, no people and no policy.
+    """
+    return not any(each.startswith(SERVICE) and each.endswith(_ABOUT_ALL) for each in principals)
 
 
 def is_machine(principal: str) -> bool:

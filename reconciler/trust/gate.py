@@ -20,6 +20,7 @@ from reconciler.forges.port import Forge, RateLimited
 from reconciler.settings import Settings
 from reconciler.store.cache import DocumentCache
 from reconciler.store.port import Entry, Store
+from reconciler.trust.adopting import Adoption, adopted
 from reconciler.trust.assessing import Assessor, Sources
 from reconciler.trust.authorised import Authorised, Documents, InForce
 from reconciler.trust.keyring import TrustFolder
@@ -82,6 +83,8 @@ class Gate:
         self._frozen: tuple[str, str, str] | None = None  # main, what was judged, and why
         self._pause: tuple[str, str, datetime] | None = None  # main, what is in the way, and until when
         self._provenance: dict[str, Provenance] = {}
+        self.adoption: Adoption | None = None
+        """What an operator took by this process; None: nothing."""
 
     def admit(self, main: str, record: TrustRecord | None, intent: str, now: datetime) -> Admitted:
         """Judge what main has more than was judged.
@@ -130,8 +133,10 @@ class Gate:
         """The alarm; empty when an operator takes main as it is."""
         assert self._at is not None, "nothing freezes before it began"
         if self._adopt:
+            held = tuple(self._tree.held.values()) if self._has_tree else self._held
+            self.adoption = adopted(self._store, main, self._at, held)
             log.warning("main adopted commit=%s instead_of=%s", main[:12], self._at[:12])
-            self._begin(main, ())
+            self._begin(main, self.adoption.held)
             return ""
         self._frozen = (main, self._at, why)
         self._store.keep(self._at)  # it is in force, and main may not lead to it any more
@@ -146,7 +151,7 @@ class Gate:
         if len(held) > MOST_HELD:
             alarm = alarm or (
                 f"main changes more than {MOST_HELD} files that nobody with the right to it stands behind, and counts "
-                f"as it was at {self._record.main[:12]}; revert those changes, or {ADOPT}"
+                f"as it was at {self._record.main[:12]}; revert those changes, or bring in portions what shall count"
             )
             return Admitted(self._record.main, self._record, self._provenance, alarm, has_more)
         if self._record.main != self._at:

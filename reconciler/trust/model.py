@@ -40,6 +40,7 @@ class Voucher:
     key: str = ""  # as `sshsig` gives it: `ssh-ed25519 AAAA…`, or `gpg:` and the fingerprint
     account: int = 0
     email: str = ""
+    is_narrow: bool = False  # by a service that speaks about requests alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,8 @@ class Actor:
     owns: frozenset[str] = frozenset()  # slices
     member_of: frozenset[str] = frozenset()  # slices, owned ones too
     handle: str = ""  # of an admin: the name under which their approvals are filed
+    is_narrowed: bool = False
+    """Shown by a service that speaks about requests alone: the rights above are those of a member already."""
 
 
 @dataclass(frozen=True, slots=True)

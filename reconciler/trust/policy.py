@@ -27,6 +27,11 @@ What = Literal["create", "change", "delete"]
 OWNERS_FIELDS = ("members", "description")
 """What of a slice.yaml its owners may change; all the rest is an admin's: quota, limits, clusters, owners, …"""
 
+_SCOPE = (
+    " (said by a service that speaks for people about requests alone: make this change yourself, or the operator names "
+    "the service's key as `service:<name>/all`)"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -68,9 +73,10 @@ TABLE = (
     Row(
         "Approval",
         "approvals/<slice>/<gpr>/<name>.yaml",
-        "create, change",
+        "create",
         "the admin whose handle it is; anybody, when that admin's signature is in it",
     ),
+    Row("Approval", "", "change to another statement", "the admin whose handle it is"),
     Row("Approval", "", "delete one that approves", "members and owners of the slice, admins"),
     Row("Approval", "", "delete one that rejects", "admins"),
     Row("WorkspaceRequest", "requests/<name>.yaml", "create, change", "admins; until then it waits for one"),
@@ -155,10 +161,28 @@ def _of_approval(actor: Actor, change: Change, names: Mapping[str, str]) -> Deni
         if actor.is_admin or (approves and names["slice"] in actor.member_of):
             return None
         return _refused(change, "NotAnAdmin", actor, "is no admin")
-    if change.signed_by == name or (actor.is_admin and actor.handle == name):
+    if actor.is_admin and actor.handle == name:
         return None
-    why = f"is not the admin {name}, and no signature of {name} is in the file; `egs approve` makes one"
+    if change.signed_by != name:
+        why = f"is not the admin {name}, and no signature of {name} is in the file; `egs approve` makes one"
+        return _refused(change, "NotTheApprover", actor, why)
+    if change.what == "create" or _is_same_statement(change):
+        return None
+    # Which of two signed words is the newer one nobody can tell by them: only their author may replace one.
+    why = (
+        f"may carry a word of {name} to where there is none, but only {name} replaces one that is there; {name} "
+        "brings it in, or the old one is deleted first by somebody who may"
+    )
     return _refused(change, "NotTheApprover", actor, why)
+
+
+def _is_same_statement(change: Change) -> bool:
+    old, new = change.old, change.new
+    return isinstance(old, Approval) and isinstance(new, Approval) and _unsigned(old) == _unsigned(new)
+
+
+def _unsigned(approval: Approval) -> Approval:
+    return approval.model_copy(update={"spec": approval.spec.model_copy(update={"signature": None})})
 
 
 def _of_workspace(actor: Actor, change: Change, name: str) -> Denial | None:
@@ -177,4 +201,6 @@ def _is_about_members(change: Change) -> bool:
 
 
 def _refused(change: Change, rule: str, actor: Actor, why: str) -> Denial:
-    return Denial(change.path, rule, f"{quoted(change.path)}: {actor.email} {why}")
+    return Denial(
+        change.path, rule, f"{quoted(change.path)}: {actor.email} {why}{_SCOPE if actor.is_narrowed else ''}"
+    )

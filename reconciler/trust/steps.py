@@ -14,7 +14,7 @@ from schemas.errors import Fault
 
 MOST_COMMITS = 10_000
 """Steps of one walk: more at once are no work of people, and main freezes."""
-ADOPT = "an operator who has looked at main runs `egs-reconciler adopt`"
+ADOPT = "an operator who has looked at main runs `egs-reconciler adopt` with the controller's own options"
 
 
 class Frozen(Exception):  # noqa: N818 - no error to anybody outside: it says why main goes no further

@@ -2,31 +2,33 @@
 
 Who signed a commit stands behind everything that it brings to the line of main's first parents, a merge included. Of
 the commits on a merge's other sides, those count that brought exactly the content that main has now (a commit that
-differs from each of its parents there) and that no commit built on them changed again. What a merge makes up by itself
-is its own signer's alone. Who merges main itself into their work (as `git pull` does) looks at their own side: that
-speaks for nothing but what it makes up.
+differs from each of its parents there), that no commit built on them changed again, and that were built on the last
+change of that file on main: what main took back since does not come back by an old signature. What a merge makes up by
+itself is its own signer's alone. Who merges main itself into their work (as `git pull` does) looks at their own side:
+that speaks for nothing but what it makes up.
 
 No date that a commit states is believed, and what is on a side is told by ancestry, never by the order of dates.
 
-Held by tests/trust/test_gate.py and tests/trust/test_policy_matrix.py.
+Held by tests/trust/test_vouching.py, tests/trust/test_gate.py and tests/trust/test_policy_matrix.py.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 
 from reconciler.store.port import REGULAR_MODE, Commit, Store
-from reconciler.trust.authority import SERVICE, is_machine
+from reconciler.trust.ancestry import MOST_PARENTS, Reads, Side, TooMuch, parents_of, side_of
+from reconciler.trust.authority import SERVICE, is_machine, is_narrow
 from reconciler.trust.keyring import Keyring
 from reconciler.trust.model import GIT, Verifier, Voucher
 from reconciler.trust.policy import is_governed
+from reconciler.trust.subjects import merges_main, names_another
+from schemas.errors import Fault
 
-MOST_SIDE_COMMITS = 1000
-"""Commits on the other sides of one merge that are looked at; a merge with more is vouched for by its signer alone."""
 MOST_KEYS = 10_000
 """Commits whose signer is remembered."""
 
@@ -67,7 +69,8 @@ class Signers:
         principals = keyring.principals(key, GIT, now)
         if any(principal.startswith(SERVICE) for principal in principals):
             email = on_behalf_of(commit)
-            return () if email is None else (Voucher("signature", email=email),)
+            voucher = Voucher("signature", email=email or "", is_narrow=is_narrow(principals))
+            return () if email is None else (voucher,)
         if any(map(is_machine, principals)):
             return ()
         return (Voucher("signature", key=key),)
@@ -97,150 +100,203 @@ def on_behalf_of(commit: Commit) -> str | None:
     return named[1]
 
 
-def is_of_main(commit: Commit, branch: str) -> bool:
-    """Whether a merge says that it brought main itself into somebody's work, as git and forges word it."""
-    subject = commit.message.partition("\n")[0]
-    return re.match(rf"Merge (remote-tracking )?branch '([^']*/)?{re.escape(branch)}'", subject) is not None
+Of = Callable[[Commit], tuple[Voucher, ...]]
+"""Who stands behind a commit by its signature."""
 
 
 class Behind:
     """The signatures behind one step's content; sides are looked at when they are first asked for."""
 
-    def __init__(
-        self, store: Store, step: Step, branch: str, of: Callable[[Commit], tuple[Voucher, ...]]
-    ) -> None:
-        self._store, self._step, self._branch, self._of = store, step, branch, of
+    def __init__(self, store: Store, step: Step, branch: str, of: Of) -> None:
+        self._reads, self._step, self._branch, self._of = Reads(store), step, branch, of
+        self._parents = parents_of(step.commit)
         self._own: set[tuple[str, File | None]] | None = None
         self._brought: Sides | None = None
-        self.looked_at = 0
-        """Commits of other sides that were read."""
+        self._last: dict[str, str | None] = {}
+        self._older: dict[tuple[str, str], bool] = {}
+        self._speaks: bool | None = None
+
+    @property
+    def work(self) -> int:
+        """What was read, in reads of one object or difference."""
+        return self._reads.work
 
     def all(self, path: str, file: File | None) -> tuple[Voucher, ...]:
         """Everybody who stands behind that content (None: that it is gone)."""
         found = (*self.merger(path, file), *self.authors(path, file))
         return tuple(dict.fromkeys(found))
 
+    # -- who merged ------------------------------------------------------------------------------------------
+
     def merger(self, path: str, file: File | None) -> tuple[Voucher, ...]:
         """Who signed the step itself, where that speaks for this path."""
-        commit = self._step.commit
         if not self._step.is_line:
             return ()
-        if len(commit.parents) > 1 and is_of_main(commit, self._branch) and not self._made_up(path, file):
+        if len(self._parents) > 1 and not self._speaks_for_sides() and not self._made_up(path, file):
             return ()
-        return self._of(commit)
+        return self._of(self._step.commit)
 
-    def authors(self, path: str, file: File | None) -> tuple[Voucher, ...]:
-        """Who signed commits of other sides that brought exactly this content, and that nothing built on changed."""
-        commits = self._sides().latest(path).get(file, ())
-        return tuple(dict.fromkeys(voucher for commit in commits for voucher in self._of(commit)))
+    def _speaks_for_sides(self) -> bool:
+        """Whether who merged looked at what other sides brought, and not at work of their own beside main's."""
+        if self._speaks is None:
+            subject = self._step.commit.message.partition("\n")[0]
+            self._speaks = not merges_main(subject, self._branch) and (
+                names_another(subject, self._branch) or not self._rests_on_own()
+            )
+        return self._speaks
 
-    def passed_over(self, path: str, kept: str | None) -> dict[File | None, tuple[Voucher, ...]]:
-        """Contents that the last commits of other sides brought there, and that the step does not have.
-
-        `kept` is the id of what it has instead, as its base did. Where the base's own side changed the file beside
-        them, that was a choice between two changes, and nothing was passed over.
-        """
-        return {
-            file: tuple(dict.fromkeys(voucher for commit in commits for voucher in self._of(commit)))
-            for file, commits in self._sides().latest(path).items()
-            if (None if file is None else file.oid) != kept
-            and not any(self._has_own_word(path, kept, commit) for commit in commits)
-        }
-
-    def side_paths(self) -> frozenset[str]:
-        """Everything that commits of other sides changed."""
-        return frozenset(self._sides().brought)
-
-    def _has_own_word(self, path: str, kept: str | None, commit: Commit) -> bool:
-        beside = beyond(self._store, (self._step.base,), commit.oid) or ()
-        changes = (change for own in beside for change in _changes_of(self._store, own))
-        return any(p == path and (None if file is None else file.oid) == kept for p, file in changes)
+    def _rests_on_own(self) -> bool:
+        own = self._of(self._step.commit)
+        return bool(own) and not set(own).isdisjoint(self._of(self._reads.commit(self._parents[0])))
 
     def is_from_side(self, path: str, file: File | None) -> bool:
         """Whether a merge took this content from another side, and did not make it up."""
-        return len(self._step.commit.parents) > 1 and not self._made_up(path, file)
+        return 1 < len(self._parents) <= MOST_PARENTS and not self._made_up(path, file)
 
     def _made_up(self, path: str, file: File | None) -> bool:
         if self._own is None:
-            self._own = _changes_of(self._store, self._step.commit)
+            self._own = self._own_changes()
         return (path, file) in self._own
 
+    def _own_changes(self) -> set[tuple[str, File | None]]:
+        """Of a merge with too many parents, or too much in them, nothing is known to be made up."""
+        if len(self._parents) > MOST_PARENTS:
+            return set()
+        try:
+            return _changes_of(self._reads, self._step.commit)
+        except TooMuch:
+            return set()
+
+    # -- who wrote -------------------------------------------------------------------------------------------
+
+    def authors(self, path: str, file: File | None) -> tuple[Voucher, ...]:
+        """Who signed commits of other sides that brought exactly this content, and that nothing built on changed.
+
+        And that know what main did to the file last.
+        """
+        sides = self._sides()
+        speaking = [(commit, self._of(commit)) for commit in sides.latest(path, file)]
+        try:
+            found = [
+                v for commit, vouchers in speaking if vouchers and self._knows(commit, path) for v in vouchers
+            ]
+        except TooMuch:
+            return ()
+        return tuple(dict.fromkeys(found))
+
+    def writers(self, path: str) -> tuple[tuple[Voucher, ...], ...]:
+        """Who signed each commit of other sides that changed this path, whatever it made of it."""
+        return tuple(self._of(commit) for commit in self._sides().every(path))
+
+    def side_paths(self) -> Iterable[str]:
+        """Everything that commits of other sides changed."""
+        return self._sides().brought.keys()
+
+    def unreplaced(
+        self, path: str, is_entitled: Callable[[File | None, tuple[Voucher, ...]], bool]
+    ) -> tuple[File, ...]:
+        """What somebody entitled brought there on other sides, and nobody entitled changed again after it."""
+        sides = self._sides()
+        side = sides.side
+        theirs = [
+            (file, oid)
+            for file, oid in sides.brought.get(path, ())
+            if is_entitled(file, self._of(side.commits[oid]))
+        ]
+        return tuple(
+            file
+            for file, oid in theirs
+            if file is not None
+            and not side.below.has(side.below.of(o for what, o in theirs if what != file), oid)
+            and self._is_known(side.commits[oid], path)
+        )
+
+    def _is_known(self, commit: Commit, path: str) -> bool:
+        try:
+            return self._knows(commit, path)
+        except TooMuch:
+            return False
+
+    def _knows(self, commit: Commit, path: str) -> bool:
+        """Whether a commit of a side was built on main's last change of that path."""
+        if path not in self._last:
+            self._last[path] = self._reads.last_change(self._step.base, path)
+        last = self._last[path]
+        return last is None or any(
+            self._is_older(last, fork) for fork in self._sides().side.forks_of(commit.oid)
+        )
+
+    def _is_older(self, last: str, fork: str) -> bool:
+        if fork in (last, self._step.base):
+            return True
+        known = (last, fork)
+        if known not in self._older:
+            self._older[known] = self._reads.is_ancestor(last, fork)
+        return self._older[known]
+
     def _sides(self) -> Sides:
-        step = self._step
-        if step.is_line and len(step.commit.parents) < 2:
-            return NO_SIDES
         if self._brought is None:
-            starts = step.commit.parents[1:] if step.is_line else (step.commit.oid,)
-            self._brought = sides_of(self._store, beyond(self._store, starts, step.base) or ())
-            self.looked_at = len(self._brought.commits)
+            self._brought = self._looked_at()
         return self._brought
+
+    def _looked_at(self) -> Sides:
+        """Nothing where there is more than is looked at: then who merged speaks alone."""
+        step = self._step
+        starts = self._parents[1:] if step.is_line else (step.commit.oid,)
+        if not starts or len(self._parents) > MOST_PARENTS:
+            return NO_SIDES
+        try:
+            return sides_of(self._reads, side_of(self._reads, starts, step.base))
+        except TooMuch:
+            return NO_SIDES
+        except Fault as fault:
+            if fault.reason not in _TOO_MUCH:
+                raise
+            return NO_SIDES
+
+
+_TOO_MUCH = frozenset({"TooLarge", "TooManyFiles"})
+"""Faults that say the same of one commit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sides:
     """Commits of other sides, and who of them brought what, by path."""
 
-    commits: Mapping[str, Commit]
-    brought: Mapping[str, tuple[tuple[File | None, str], ...]]
+    side: Side = field(default_factory=Side)
+    brought: Mapping[str, tuple[tuple[File | None, str], ...]] = field(default_factory=dict)
 
-    def latest(self, path: str) -> dict[File | None, tuple[Commit, ...]]:
-        """Contents of a path that no commit built on the one that brought them changed again."""
-        every = self.brought.get(path, ())
-        below = {oid: self._below(oid) for _, oid in every} if len(every) > 1 else {}
-        found: dict[File | None, tuple[Commit, ...]] = {}
-        for file, oid in every:
-            if not any(oid in below[other] for what, other in every if what != file):
-                found[file] = (*found.get(file, ()), self.commits[oid])
-        return found
+    def every(self, path: str) -> tuple[Commit, ...]:
+        """Those that changed a path."""
+        return tuple(self.side.commits[oid] for _, oid in self.brought.get(path, ()))
 
-    def _below(self, oid: str) -> set[str]:
-        """The commits here that one was built on."""
-        todo, known = [*self.commits[oid].parents], set[str]()
-        while todo:
-            step = todo.pop()
-            if step in self.commits and step not in known:
-                known.add(step)
-                todo.extend(self.commits[step].parents)
-        return known
+    def latest(self, path: str, file: File | None) -> tuple[Commit, ...]:
+        """Those that brought this content, unless a commit built on them brought another."""
+        every, below = self.brought.get(path, ()), self.side.below
+        changed = below.of(oid for what, oid in every if what != file)
+        return tuple(
+            self.side.commits[oid] for what, oid in every if what == file and not below.has(changed, oid)
+        )
 
 
-NO_SIDES = Sides({}, {})
+NO_SIDES = Sides()
 
 
-def sides_of(store: Store, commits: Iterable[Commit]) -> Sides:
-    """What each of these commits brought. Costs a difference for each parent."""
-    found = {commit.oid: commit for commit in commits}
+def sides_of(reads: Reads, side: Side) -> Sides:
+    """What each of these commits brought. Costs a difference for each parent; raises TooMuch."""
     brought: dict[str, list[tuple[File | None, str]]] = {}
-    for commit in found.values():
-        for path, file in _changes_of(store, commit):
+    for commit in side.commits.values():
+        for path, file in _changes_of(reads, commit):
             if is_governed(path):
                 brought.setdefault(path, []).append((file, commit.oid))
-    return Sides(found, {path: tuple(every) for path, every in brought.items()})
+    return Sides(side, {path: tuple(every) for path, every in brought.items()})
 
 
-def beyond(store: Store, starts: Iterable[str], old: str) -> tuple[Commit, ...] | None:
-    """Every commit that one of `starts` was built on (or is) and `old` was not; None: more than are looked at."""
-    todo, found = list(starts), dict[str, Commit]()
-    known = set[str]()
-    while todo:
-        oid = todo.pop()
-        if oid in known:
-            continue
-        known.add(oid)
-        if store.is_ancestor(oid, old):
-            continue
-        if len(found) >= MOST_SIDE_COMMITS:
-            return None
-        found[oid] = store.commit(oid)
-        todo.extend(found[oid].parents)
-    return tuple(found.values())
-
-
-def _changes_of(store: Store, commit: Commit) -> set[tuple[str, File | None]]:
+def _changes_of(reads: Reads, commit: Commit) -> set[tuple[str, File | None]]:
     """What a commit itself brought: paths whose content is another than at each of its parents."""
     found: set[tuple[str, File | None]] | None = None
-    for parent in commit.parents or (None,):
-        changed = {(entry.path, file_of(entry.oid, entry.mode)) for entry in store.diff(parent, commit.oid)}
+    for parent in parents_of(commit) or (None,):
+        changed = {(entry.path, file_of(entry.oid, entry.mode)) for entry in reads.diff(parent, commit.oid)}
         found = changed if found is None else found & changed
     return found or set()
 

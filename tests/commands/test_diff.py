@@ -22,6 +22,7 @@ from reconciler.store.cache import DocumentCache
 from reconciler.store.git import GitStore
 from schemas.cluster import Cluster
 from schemas.reading import READER_VERSION
+from schemas.units import format_instant
 from tests.commands.rig import NOW, Answer, Control, egs, fleet, folder, minutes, repository, request
 from tests.support.kube import Plane, cpu_node, eventually, gpu_node
 from tests.support.repos import commit, git
@@ -128,7 +129,8 @@ class Ours:
     def diff(self, *args: object) -> Answer:
         """With the folder of kubeconfigs; nothing may have been written by it."""
         before = self.versions()
-        answer = egs("diff", "--repo", self.repo, "--kubeconfigs", self.keys, *args)
+        now = format_instant(self.now)
+        answer = egs("diff", "--repo", self.repo, "--kubeconfigs", self.keys, "--now", now, *args)
         assert self.versions() == before
         return answer
 
@@ -231,7 +233,17 @@ def test_one_cluster_that_does_not_answer_hides_no_other(ours: Ours) -> None:
     assert (rows["west"]["reached"], rows["west"]["reason"]) == (False, "ClusterUnreachable")
     assert answer.err.count("not looked at") == 1
     own = egs(
-        "diff", "--repo", ours.repo, "--cluster", "east", "--kubeconfig", ours.plane.kubeconfig, "-o", "json"
+        "diff",
+        "--repo",
+        ours.repo,
+        "--now",
+        format_instant(ours.now),
+        "--cluster",
+        "east",
+        "--kubeconfig",
+        ours.plane.kubeconfig,
+        "-o",
+        "json",
     )
     assert own.code == 1
     assert east(own)["differences"] == rows["east"]["differences"]

@@ -148,6 +148,33 @@ def test_the_log_follows_first_parents_newest_first(world: World):
     assert not store.is_ancestor(third, first)
 
 
+def test_where_two_branches_part(world: World):
+    store = world.store()
+    first = start(store, {"a": b"1"})
+    second = add(store, first, {"a": b"2"})
+    side = store.write(draft({"b": b"1"}, first, first))
+    lone = start(store, {"c": b"1"}, "lone")
+    assert store.merge_bases(second, side) == [first]
+    assert store.merge_bases(first, second) == [first]
+    assert store.merge_bases(second, lone) == []
+
+
+def test_the_last_change_of_a_path_is_found_even_when_it_was_taken_back(world: World):
+    store = world.store()
+    first = start(store, {"a/b": b"1", "a/*": b"1", "d": b"1"})
+    second = add(store, first, {"a/b": b"2"})
+    third = add(store, second, {"a/b": b"1", "d": None})
+    fourth = add(store, third, {"e": b"1"})
+    assert store.last_change(fourth, "a/b") == third
+    assert store.last_change(second, "a/b") == second
+    assert store.last_change(first, "a/b") == first
+    assert store.last_change(fourth, "d") == third
+    assert store.last_change(fourth, "a/*") == first  # a name, and no pattern
+    assert store.last_change(fourth, "never/was") is None
+    fifth = add(store, fourth, {"a/b": None, "a/b/c": b"1"})
+    assert store.last_change(add(store, fifth, {"a/b/c": b"2"}), "a/b") != fifth
+
+
 def test_the_second_of_two_pushes_onto_one_tip_conflicts(world: World):
     ours, theirs = world.store(), world.store()
     base = start(ours, {"a": b"1"})

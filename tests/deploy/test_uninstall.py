@@ -157,7 +157,7 @@ def test_while_requests_hold_nodes_it_is_refused_and_nothing_is_touched(world: W
     world.run("default", "vision", "gpu-1", "gpu-2")
     world.lend("default", "gpu-1")
     before = everything(world.kube.api)
-    with pytest.raises(UserError, match="vision/train hold nodes") as refused:
+    with pytest.raises(UserError, match="vision/train holds nodes") as refused:
         world.uninstall("default")
     assert refused.value.reason == "NodesHeld"
     assert everything(world.kube.api) == before

@@ -209,6 +209,16 @@ def test_asking_for_a_slice_is_for_everybody_once_a_controller_judges(server: Se
     commit(other, trust, "controller", message=status(1, 1))
     assert server.push(other, "HEAD:refs/heads/egs/status").returncode == 0
     assert server.push(tree, "HEAD:main").returncode == 0
+    for number, by in enumerate((None, "newcomer")):
+        stranger = server.clone(f"newcomer-{number}")
+        mine = {**head, "metadata": {"name": f"s{number}"}, "spec": {**spec, "namespaces": [f"s{number}"]}}
+        commit(stranger, {f"requests/s{number}.yaml": dump(mine)}, by)
+        done = server.push(stranger, "HEAD:main")
+        assert done.returncode == 0, done.stderr
+        theirs = {**head, "spec": {**spec, "namespaces": ["more"]}}
+        commit(stranger, {"requests/speech.yaml": dump(theirs)}, by)
+        assert refused(server.push(stranger, "HEAD:main"), "NobodyStandsBehindIt"), "nobody else's"
+    git(tree, "pull", "--quiet", "--rebase", "origin", "main")
     commit(tree, {"slices/speech/gprs/x.yaml": gpr("speech", "x")}, EVE)
     assert refused(server.push(tree, "HEAD:main"), "NotAMember"), "she owns it when an admin says so"
 
@@ -264,10 +274,10 @@ def test_the_status_branch_takes_a_controllers_commits_alone(server: Server) -> 
     assert refused(server.push(tree, ":refs/heads/egs/status"), "may not be deleted")
 
 
-def report(cluster_: str = "east", by: str = "agent:east/n1") -> dict[str, str]:
+def report(cluster_: str = "east", by: str = "agent:east/n1", node: str = "n1") -> dict[str, str]:
     at = datetime(2026, 11, 21, 8, tzinfo=UTC)
     data = as_text(
-        AgentReport(metadata=NodeMetadata(name="n1"), cluster=cluster_, node="n1", at=at, healthy=True)
+        AgentReport(metadata=NodeMetadata(name=node), cluster=cluster_, node=node, at=at, healthy=True)
     )
     return {"report.yaml": data.decode(), "report.yaml.sig": key(by).sign(HEALTH, data)}
 
@@ -279,6 +289,14 @@ def test_an_agent_pushes_its_own_signed_report(server: Server) -> None:
     assert server.push(tree, "HEAD:refs/heads/egs/agents/east/n1").returncode == 0
     assert refused(server.push(tree, "HEAD:refs/heads/egs/agents/east/n2"), "no signature of agent n2")
     assert refused(server.push(tree, "HEAD:refs/heads/egs/agents/west/n1"), "no cluster west")
+    commit(tree, report(node="n2"), None)
+    assert refused(server.push(tree, "HEAD:refs/heads/egs/agents/east/n1"), "another node")
+    commit(tree, report(cluster_="west"), None)
+    assert refused(server.push(tree, "HEAD:refs/heads/egs/agents/east/n1"), "another node")
+    write(tree, report())
+    git(tree, "update-index", "--chmod=+x", "report.yaml")
+    git(tree, "commit", "--quiet", "-m", "x")
+    assert refused(server.push(tree, "HEAD:refs/heads/egs/agents/east/n1"), "no signature of agent n1")
     commit(tree, report(by="agent:east/n2"), None)
     assert refused(server.push(tree, "HEAD:refs/heads/egs/agents/east/n1"), "no signature of agent n1")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.pulls import report
+from reconciler.pulls import checking, report, terminal
 from schemas.approval import NAMESPACE, Approval, statement
 from schemas.reading import read_document
 from schemas.yamltext import dump
@@ -105,6 +105,32 @@ def test_an_approval_with_the_admins_own_signature_may_be_brought_by_anybody(tmp
     assert pulls.check({path: signed}, by=EVE).judged.denials == ()
     forged = approval("a", "big", digest, notAfter="2026-12-02T00:00:00Z", signature=signature)
     assert [d.rule for d in pulls.check({path: forged}, by=EVE).judged.denials] == ["NotTheApprover"]
+
+
+def test_of_very_many_signed_approvals_the_first_are_checked_and_the_rest_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(checking, "MOST_SIGNATURES", 2)
+    asked: list[bytes] = []
+
+    class Counted:
+        def key_of(self, namespace: str, message: bytes, signature: str) -> None:
+            asked.append(message)
+
+    monkeypatch.setattr(checking, "SystemVerifier", Counted)
+    keys = [f"a/big{number}" for number in range(4)]
+    pulls = Pulls.on(*(request(key, 1) for key in keys))
+    files = {}
+    for key in keys:
+        name, digest = key.partition("/")[2], pulls.world.status(key).spec_digest
+        files[f"approvals/{key}/ada.yaml"] = approval("a", name, digest, signature="x")
+    check = pulls.check(files, by=EVE)
+    assert len(asked) == 2
+    unread = [p.file for p in check.problems if p.rule == "TooManyApprovals"]
+    assert unread == sorted(files)[2:]
+    assert [denial.path for denial in check.judged.denials] == sorted(files)[:2]
+    assert check.verdict == "refused"
+    assert "was not looked at" in terminal.text(check)
 
 
 def test_a_pull_request_gives_nobody_the_rights_that_it_uses(pulls: Pulls) -> None:

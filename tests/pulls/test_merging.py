@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import tempfile
+from contextlib import closing
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.pulls import merging
-from reconciler.pulls.merging import merge_base, merged
+from reconciler.pulls.merging import merged
+from reconciler.store.local import LocalStore
 from reconciler.store.memory import MemoryRemote, MemoryStore
 from reconciler.store.port import Draft
 from schemas.errors import UserError
+from tests.support import repos
 from tests.support.world import BO, START
 
 
@@ -86,17 +91,69 @@ def test_a_change_of_too_many_files_is_refused_unread(monkeypatch: pytest.Monkey
     assert caught.value.reason == "TooManyFiles"
 
 
-@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=2, max_size=20))
-def test_the_merge_base_is_an_ancestor_of_both_that_no_other_common_one_descends_from(
-    shape: list[tuple[int, int]],
+class Graph:
+    """Commits of a real repository with the parents and the dates that somebody chose for them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.repo = repos.bare(folder)
+        self.parents: dict[str, tuple[str, ...]] = {}
+
+    def commit(self, *parents: str, at: int = 0, **files: str) -> str:
+        blobs = {name: repos.write_object(self.repo, "blob", text.encode()) for name, text in files.items()}
+        entries = b"".join(repos.tree_entry("100644", n.encode(), oid) for n, oid in sorted(blobs.items()))
+        tree = repos.write_object(self.repo, "tree", entries)
+        who = f"Eve <eve@example.com> {1_767_225_600 + at} +0000"
+        lines = [f"tree {tree}", *(f"parent {p}" for p in parents), f"author {who}", f"committer {who}"]
+        text = "\n".join([*lines, "", f"no. {len(self.parents)}", ""])
+        oid = repos.write_object(self.repo, "commit", text.encode())
+        self.parents[oid] = parents
+        return oid
+
+    def below(self, oid: str) -> set[str]:
+        """A commit and all that it was built on."""
+        return {oid}.union(*(self.below(parent) for parent in self.parents[oid]))
+
+
+def test_no_date_of_a_commit_moves_where_a_branch_left_main(tmp_path: Path) -> None:
+    """Dated long ago, the commit by which the branch has main's newest would be passed over."""
+    there = Graph(tmp_path / "fleet.git")
+    early = there.commit(quota="1600")
+    late = there.commit(early, at=3600, quota="16", request="x")
+    main = there.commit(late, at=7200, quota="16", request="x", news="y")
+    has_late = there.commit(late, at=-400 * 86400, quota="16", request="x")
+    has_early = there.commit(early, at=7200, quota="1600")
+    head = there.commit(has_early, has_late, at=7200, quota="1600", new="tiny")
+    with closing(LocalStore(there.repo)) as store:
+        found = merged(store, main, head)
+    assert found.fork == late
+    assert sorted(found.changes) == ["new", "quota", "request"], "what git would make of it"
+
+
+def test_a_branch_that_left_main_in_several_places_is_refused(tmp_path: Path) -> None:
+    there = Graph(tmp_path / "fleet.git")
+    root = there.commit(a="0")
+    one, other = there.commit(root, at=1, a="1"), there.commit(root, at=2, a="2")
+    main, head = there.commit(one, other, a="1"), there.commit(other, one, a="2")
+    updated = there.commit(head, main, a="3")
+    with closing(LocalStore(there.repo)) as store:
+        with pytest.raises(UserError, match=r"left main in 2 places.*update the branch") as caught:
+            merged(store, main, head)
+        assert caught.value.reason == "SeveralMergeBases"
+        assert merged(store, main, updated).fork == main
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(-9, 9)), min_size=1, max_size=9))
+def test_merge_bases_are_the_common_commits_that_no_other_common_one_was_built_on(
+    shape: list[tuple[int, int, int]],
 ) -> None:
-    history = History()
-    line = [history.commit(None, root="1")]
-    for number, (one, _) in enumerate(shape):
-        line.append(history.commit(line[one % len(line)], **{f"f{number}": "1"}))
-    store = history.store
-    found = merge_base(store, line[-1], line[-2])
-    assert found is not None
-    common = [c for c in line if store.is_ancestor(c, line[-1]) and store.is_ancestor(c, line[-2])]
-    assert found in common
-    assert all(store.is_ancestor(other, found) for other in common)
+    with tempfile.TemporaryDirectory() as folder:
+        there = Graph(Path(folder) / "fleet.git")
+        line = [there.commit()]
+        for one, other, day in shape:
+            parents = dict.fromkeys((line[one % len(line)], line[other % len(line)]))
+            line.append(there.commit(*parents, at=day * 86400))
+        common = there.below(line[-1]) & there.below(line[-2])
+        lower = {below for oid in common for below in there.below(oid) - {oid}}
+        with closing(LocalStore(there.repo)) as store:
+            assert store.merge_bases(line[-1], line[-2]) == sorted(common - lower)

@@ -15,11 +15,12 @@ import pytest
 from reconciler.compose import controller, watcher
 from reconciler.loop import Cycle
 from reconciler.pulls.watching import PER_MINUTE, POLL, REFRESH
-from reconciler.settings import Settings
+from reconciler.settings import Settings, Trust
 from reconciler.trust.model import Level
 from schemas.errors import Fault
 from tests.support import forge as fake
 from tests.support import repos
+from tests.support.machinekeys import line, private_text
 from tests.support.world import START, cluster, gpr, gpr_path, project, slice_
 
 BASE = {
@@ -89,16 +90,36 @@ class Whole:
         return len(self.there.writes())
 
 
+def _keys(folder: Path, level: Level) -> Trust:
+    key = folder / "controller"
+    key.touch(mode=0o600)
+    key.write_bytes(private_text("controller"))
+    (folder / "trust").mkdir()
+    (folder / "trust" / "allowed_signers").write_text(line("controller") + "\n")
+    return Trust(level, folder / "trust", key)
+
+
 @pytest.fixture
 def whole(tmp_path: Path) -> Iterator[Callable[..., Whole]]:
     made: list[tuple[Whole, object]] = []
 
-    def make(kind: str = "github", files: dict[str, str] | None = None, level: Level = "none") -> Whole:
+    def make(
+        kind: str = "github",
+        files: dict[str, str] | None = None,
+        level: Level = "none",
+        *,
+        trusted: bool = False,
+    ) -> Whole:
+        """`trusted`: Bo is known by his account, and the controller by its key."""
         there = fake.Forge(repos.bare(tmp_path / "fleet.git", {**BASE, **(files or {})}), kind)
         context = fake.served(there, tmp_path)
         address = context.__enter__()
         settings = Settings(str(there.repo), tmp_path / "state", forge=address, pushes_per_minute=None)
         settings = replace(settings, trust=replace(settings.trust, level=level))
+        if trusted:
+            bo = {"email": "bo@example.com", "forge": {"login": "bo", "id": there.user("bo").id}}
+            there.push("main", {"slices/a/slice.yaml": slice_("a", members=[bo])}, "ada")
+            settings = replace(settings, trust=_keys(tmp_path, level))
         found = Whole(there, settings)
         made.append((found, context))
         return found
@@ -283,6 +304,47 @@ def test_what_waits_for_an_approval_says_so_after_the_merge(whole: Callable[...,
     it.run(MINUTE)
     it.look()
     assert it.status(merge, "egs/schedule") == ("pending", "b/big: waits for an admin's approval")
+
+
+def test_a_stranger_s_pull_request_of_the_same_commit_changes_nobody_s_status(
+    whole: Callable[..., Whole],
+) -> None:
+    """The status is the commit's, the comment is each pull request's own."""
+    it = whole(level="forge", trusted=True)
+    number = it.ask()
+    head = it.there.pulls[number].head
+    it.look()
+    assert it.status(head)[0] == "success"
+    repos.git(it.there.repo, "update-ref", "refs/heads/copy", head)
+    other = it.there.open("copy", "eve")
+    it.look()
+    assert it.status(head)[0] == "success"
+    assert "cannot be merged" in it.comment(other)
+    assert "Good to merge" in it.comment(number)
+    it.restart()
+    it.look()
+    assert it.status(head)[0] == "success"
+    it.there.pulls[number].state = "closed"
+    it.look()
+    assert it.status(head)[0] == "failure", "nobody entitled asks for it any more"
+
+
+def test_a_stranger_who_is_first_with_somebody_s_commit_keeps_nobody_from_theirs(
+    whole: Callable[..., Whole],
+) -> None:
+    it = whole(level="forge", trusted=True)
+    it.there.push("ask", {gpr_path("a/llama"): gpr("a", "llama")}, "bo")
+    repos.git(it.there.repo, "update-ref", "refs/heads/copy", it.there.pushes[-1].after)
+    first = it.there.open("copy", "eve")
+    head = it.there.pulls[first].head
+    it.look()
+    assert it.status(head)[0] == "failure"
+    it.there.open("ask", "bo")
+    it.look()
+    assert it.status(head)[0] == "success"
+    before = it.writes()
+    it.look()
+    assert it.writes() == before
 
 
 def test_no_secret_is_in_what_is_said_or_logged(

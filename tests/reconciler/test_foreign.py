@@ -13,12 +13,12 @@ from schemas.errors import UserError
 from schemas.status import Phase
 from tests.support.machinekeys import key, line
 from tests.support.signed import HIGHER, STATUS, SignedWorld
-from tests.support.world import at, cluster, gpr_path
+from tests.support.world import World, at, cluster, gpr_path
 
 
-def running() -> SignedWorld:
+def running(kind: type[World] = SignedWorld) -> World:
     """a/x holds the only node from 08:02 to 08:42; b/y waits for it."""
-    world = SignedWorld({"clusters/east.yaml": cluster(nodes=1)})
+    world = kind({"clusters/east.yaml": cluster(nodes=1)})
     world.run(world.now)
     world.file("a/x", duration="40m")
     world.run(at(5))
@@ -45,6 +45,7 @@ ATTACKS = {
     "with the signature of an honest commit": lambda world: world.push(forged(world), honest(world)),
     "an unrelated history": lambda world: world.push(forged(world), root=True),
     "everything deleted": lambda world: world.push(dict.fromkeys(paths(world))),
+    "too large to be read": lambda world: world.remote.too_large.add(world.push(forged(world))),
     "ten forgeries one after the other": lambda world: [
         world.push({"README.md": b"%d" % number}) for number in range(10)
     ],
@@ -131,6 +132,37 @@ def test_a_branch_that_is_removed_while_a_controller_runs_is_there_again():
     world.run(at(8))
     assert any("gone" in text for text in alarmed(world))
     goes_on(world)
+
+
+def test_a_branch_that_others_keep_away_stops_no_end():
+    """The status branch removed, and one below it pushed: nothing new is decided, what was committed goes on."""
+    world = running()
+    tip = world.remote.tips[STATUS]
+    world.remote.delete(STATUS)
+    world.remote.tips[f"{STATUS}/x"] = tip
+    world.run(at(41.9))
+    assert leaseholder(world) == "a/x"
+    world.run(at(50))
+    assert leaseholder(world) is None
+    world.remote.delete(f"{STATUS}/x")
+    world.run(at(55))
+    assert any(f"{STATUS}/x" in text for text in alarmed(world))
+    assert world.status("a/x").phase is Phase.COMPLETED
+    assert leaseholder(world) == "b/y"
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["while it runs", "while it restarts"])
+def test_where_nobody_signs_a_status_that_cannot_be_read_changes_nothing(restarted):
+    world = running(World)
+    world.remote.too_large.add(SignedWorld.push(world, forged_nothing()))
+    world.controller = world.start() if restarted else world.controller
+    world.run(at(8))
+    assert any("cannot be read" in text for text in alarmed(world))
+    goes_on(world)
+
+
+def forged_nothing() -> dict[str, bytes | None]:
+    return {"README.md": b"by hand"}
 
 
 def test_a_forged_term_takes_no_controller_in():

@@ -170,4 +170,4 @@ def test_a_folder_of_kubeconfigs_that_is_not_there_is_told_at_once(tmp_path: Pat
     status, _, err = done(repo, tmp_path, "once", "--kubeconfigs", str(tmp_path / "nowhere"))
     assert status == 2
     assert "nowhere" in err
-    assert "does not exist" in err
+    assert "is no folder" in err

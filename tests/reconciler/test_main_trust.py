@@ -147,6 +147,53 @@ def test_a_main_that_was_rewritten_counts_when_somebody_adopts_it(
     assert "rewritten" not in said
 
 
+@pytest.mark.parametrize("command", ["once", "adopt", "run"])
+def test_who_forgets_the_options_writes_over_no_signed_status(done, fleet, tmp_path, key, command):
+    """Unsigned and unverified it would act on all that is held."""
+    folder = trust(tmp_path / "trust", f"controller {key.public}\n")
+    options = ("--verify", "signature", "--key", str(key.private), "--trust", str(folder))
+    assert done("adopt", *options)[0] == 0
+    repos.commit(fleet, ONE)
+    before = repos.tip(fleet, "egs/status")
+    status, said = done(command, forgets=True)
+    assert (status, repos.tip(fleet, "egs/status")) == (1, before)
+    assert "the status of this repository is signed; give --key, --trust and --verify" in said
+    assert done("once", *options)[0] == 0
+
+
+def test_a_strangers_signature_on_the_status_stops_nobody_who_signs_nothing(done, fleet):
+    """Only what a controller wrote says that controllers sign here."""
+    assert done("once")[0] == 0
+    tip = repos.tip(fleet, "egs/status")
+    tree = repos.git(fleet, "rev-parse", f"{tip}^{{tree}}")
+    who = "Eve <eve@example.com> 1795000000 +0000"
+    head = f"tree {tree}\nparent {tip}\nauthor {who}\ncommitter {who}\ngpgsig -----BEGIN SSH SIGNATURE-----\n x\n"
+    oid = repos.write_object(fleet, "commit", f"{head}\nby hand\n".encode())
+    repos.git(fleet, "update-ref", "refs/heads/egs/status", oid)
+    assert done("once")[0] == 0
+
+
+def test_adopting_tells_what_comes_into_force_and_what_stays_held(done, fleet, tmp_path, key):
+    folder = trust(tmp_path / "trust", f"controller {key.public}\n")
+    options = ("--verify", "signature", "--key", str(key.private), "--trust", str(folder))
+    assert done("adopt", *options)[0] == 0
+    first = repos.tip(fleet)
+    repos.commit(fleet, ONE)
+    assert done("once", *options)[0] == 0
+    repos.git(fleet, "update-ref", "refs/heads/main", first)
+    repos.commit(fleet, {**ONE, **TWO}, message="Another")
+    status, said = done("adopt", *options)
+    assert status == 0, said
+    assert statuses(fleet) == ["two"], "what was held is held"
+    out = said[said.rindex("adopted 1 request\n") :]
+    assert f"main at {repos.tip(fleet)[:12]} counts instead of" in out
+    assert out.splitlines()[2:] == [
+        "  new slices/a/gprs/two.yaml",
+        "still held:",
+        "  slices/a/gprs/one.yaml (NobodyStandsBehindIt)",
+    ]
+
+
 def test_what_nobody_signed_is_held_where_signatures_are_asked_for(done, fleet, tmp_path, key):
     folder = trust(tmp_path / "trust", f"controller {key.public}\n")
     options = ("--verify", "signature", "--key", str(key.private), "--trust", str(folder))

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.receiving import Push, pushes, refusal_by_name
+from reconciler import receiving
+from reconciler.receiving import Push, Receiver, pushes, refusal_by_name
+from reconciler.store.local import LocalStore
+from reconciler.trust import gate
+from reconciler.trust.assessing import Sources
+from reconciler.trust.machines import Machines
+from reconciler.trust.verifying import SystemVerifier
+from tests.support.landing import Land
+from tests.support.world import gpr, gpr_path
 
 OLD, NEW, NONE = "a" * 40, "b" * 40, "0" * 40
 
@@ -26,6 +37,14 @@ def push(branch: str, old: str | None = OLD, new: str | None = NEW) -> Push:
         pytest.param("ada", "egs/status", False, id="a person, the status"),
         pytest.param("ada", "egs/agents/east/n1", False, id="a person, an agent's branch"),
         pytest.param("ada", "refs/egs/x", False, id="a person, a hidden ref of ours"),
+        pytest.param("", "refs/egs/x", False, id="nobody is known, a hidden ref of ours"),
+        pytest.param("", "egs", False, id="nobody is known: what leaves no room for egs/status"),
+        pytest.param("ada", "egs", False, id="a person, the same"),
+        pytest.param("controller", "egs", False, id="the controller, the same"),
+        pytest.param("", f"refs/replace/{OLD}", False, id="nobody is known, another commit in its place"),
+        pytest.param("ada", f"refs/replace/{OLD}", False, id="a person, the same of theirs"),
+        pytest.param("ada", "refs/notes/commits", True, id="a person, notes"),
+        pytest.param("ada", "egs-more", True, id="a person, a branch that begins like ours"),
         pytest.param("controller", "egs/status", True, id="the controller, the status"),
         pytest.param("controller", "main", False, id="the controller, main"),
         pytest.param("agent:east/n1", "egs/agents/east/n1", True, id="an agent, its branch"),
@@ -72,3 +91,23 @@ def test_what_git_tells() -> None:
 def test_anything_else_is_refused_as_a_whole(line: str) -> None:
     with pytest.raises(ValueError, match="no line of git's"):
         pushes([line])
+
+
+@pytest.mark.parametrize(
+    "last", [{gpr_path("a/x"): gpr("a", "x", move=9)}, {"NEWS": "good"}], ids=["bad", "good"]
+)
+def test_what_one_push_cannot_be_judged_with_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: dict[str, str]
+) -> None:
+    monkeypatch.setattr(receiving, "MOST_ROUNDS", 2)
+    monkeypatch.setattr(gate, "WORK", 5)
+    land = Land.begun(tmp_path)
+    old = tip = land.at
+    for number in range(20):
+        tip = land.commit({"NEWS": str(number)}, "bo", tip)
+    tip = land.commit(last, "bo", tip)
+    sources = Sources("signature", land.keyring, SystemVerifier())
+    with closing(LocalStore(land.repo)) as store:
+        receiver = Receiver(store, sources, Machines(land.keyring, "signature"), "", land.now)
+        (sentence,) = receiver.refusals([Push("refs/heads/main", old, tip)])
+        assert "smaller portions" in sentence

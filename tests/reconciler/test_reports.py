@@ -6,8 +6,9 @@ import pytest
 
 from reconciler.reports import MOST_ALARMS, SEARCHED, Reports
 from reconciler.store.memory import MemoryStore
+from reconciler.trust.machines import Machines
 from schemas.status import NodeMetadata
-from tests.support.machinekeys import key, line
+from tests.support.machinekeys import key, keyring, line
 from tests.support.signed import SignedWorld
 from tests.support.world import at, cluster, parsed
 
@@ -135,6 +136,66 @@ def test_a_key_that_is_taken_off_the_manifest_takes_its_reports_along():
     assert reader.read() == {}
     world.reported("h100-1", True, "next")
     assert reader.read() == {"h100-1": True}
+
+
+class Folder:
+    """A trust folder whose lines change while a controller runs."""
+
+    def __init__(self, world: SignedWorld) -> None:
+        self.keys = keyring(*world.lines)
+
+    def __call__(self):
+        return self.keys
+
+
+@pytest.mark.parametrize("how", ["taken out", "revoked"])
+def test_a_key_that_leaves_the_trust_folder_takes_its_reports_along(how):
+    world = SignedWorld({"clusters/east.yaml": cluster()})
+    others = (line("controller"), line("agent:east/h100-2", "n2"))
+    world.lines = (*others, line("agent:east/h100-1", "n1"))
+    folder, reader = Folder(world), Reader(world)
+    reader.reports = Reports(reader.store, Machines(folder, "none"))
+    world.reported("h100-1", False, "n1", reason="TooHot")
+    world.reported("h100-2", True, "n2")
+    assert reader.read() == {"h100-1": False, "h100-2": True}
+    folder.keys = keyring(*others) if how == "taken out" else keyring(*world.lines, revoked=("n1",))
+    assert reader.read() == {"h100-2": True}
+    folder.keys = keyring(*world.lines)
+    assert reader.read() == {"h100-1": False, "h100-2": True}
+
+
+@pytest.mark.parametrize("signed", [True, False], ids=["signed", "not signed"])
+def test_a_report_dated_in_the_future_hides_no_other(signed):
+    """By a clock that is wrong, or a stolen key."""
+    world = world_of() if signed else SignedWorld()
+    world.lines = (line("controller"),)
+    by = "n1" if signed else None
+    reader = Reader(world)
+    world.reported("h100-1", True, by)
+    assert reader.read() == {"h100-1": True}
+    world.now = at(10)
+    world.reported("h100-1", False, by, at=at(5000), reason="TooHot")
+    assert reader.read() == {"h100-1": True}, "what was before it counts"
+    if signed:
+        assert any("is to come" in alarm for alarm in reader.reports.alarms)
+        assert Reader(world).read() == {"h100-1": True}
+    world.now = at(4999)
+    assert reader.read() == {"h100-1": False}, "its time has come"
+    world.now = at(5001)
+    world.reported("h100-1", False, by, at=at(90000), reason="TooHot")
+    world.reported("h100-1", True, by)
+    assert reader.read() == {"h100-1": True}, "what comes after it counts"
+    assert reader.reports.alarms == ()
+
+
+def test_a_commit_that_cannot_be_read_hides_no_report_below_it():
+    world = world_of()
+    world.reported("h100-1", False, "n1", reason="TooHot")
+    world.commit({"report.yaml": None}, BRANCH)
+    world.remote.too_large.add(world.remote.tips[BRANCH])
+    reader = Reader(world)
+    assert reader.read() == {"h100-1": False}
+    assert len(reader.reports.alarms) == 1
 
 
 def test_the_search_below_a_forgery_ends():

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.store.believing import SEARCHED
+from reconciler.store.believing import SEARCHED, Belief
 from reconciler.store.memory import MemoryRemote, MemoryStore
 from reconciler.store.port import Draft, Outcome, Person
+from reconciler.store.reader import MAX_OBJECT
 from reconciler.store.trailers import Stamp, message, parse_stamp
 from reconciler.store.turns import WriterSettings
 from reconciler.store.writer import BranchWriter, Written
-from reconciler.trust.machines import signing
+from reconciler.trust.machines import Machines, signing
 from tests.support import machinekeys as keys
 from tests.support import repos
 
@@ -27,9 +28,9 @@ OURS = signing(keys.key("controller"))
 BELIEVES = keys.machines(keys.line("controller")).controllers()
 
 
-def writer(store, name="w-1", settings=None) -> BranchWriter:
-    settings = settings or WriterSettings(pushes_per_minute=None)
-    return BranchWriter(store, BRANCH, name, ROBOT, settings, believes=BELIEVES)
+def writer(store, name="w-1", believes=BELIEVES) -> BranchWriter:
+    settings = WriterSettings(pushes_per_minute=None)
+    return BranchWriter(store, BRANCH, name, ROBOT, settings, believes=believes)
 
 
 def leading(store, name="w-1") -> BranchWriter:
@@ -55,6 +56,14 @@ def put(store, text, *, sign=None, stamp=None, root=False, changes=None):
     return oid
 
 
+def put_huge(store):
+    """A commit with a message of more bytes than any reader takes."""
+    oid = put(store, "x" * (MAX_OBJECT[b"commit"] + 1))
+    if isinstance(store, MemoryStore):
+        store._remote.too_large.add(oid)
+    return oid
+
+
 HIGHER = Stamp("w-1", 99, 1, INTENT)
 STRANGER = signing(keys.key("eve"))
 ATTACKS = {
@@ -73,6 +82,11 @@ ATTACKS = {
     "a commit of ours without a stamp": lambda store: put(store, "Forged", sign=OURS),
     "a history of their own": lambda store: put(store, "Forged", stamp=HIGHER, sign=STRANGER, root=True),
     "everything deleted": lambda store: put(store, "Gone", changes={"a": None, "b": None}),
+    "a commit that is too large to be read": lambda store: put_huge(store),
+    "the same, and one that looks honest on top": lambda store: [
+        put_huge(store),
+        put(store, "Forged", stamp=HIGHER),
+    ],
 }
 
 
@@ -114,7 +128,7 @@ def test_a_push_by_a_stranger_while_nobody_is_there_is_undone_by_whoever_comes(s
     attack(stores())
     ours = stores(OURS)
     new = writer(ours, "w-2")
-    if ours.commit(ours.fetch([BRANCH])[BRANCH]).parents == ():
+    if ours.parent(ours.fetch([BRANCH])[BRANCH]) is None:
         assert new.belief.newest(ours.tips()[BRANCH]) is None, "nothing is left, and nothing is made up"
         return
     assert new.take_over(NOW).landed
@@ -243,6 +257,89 @@ def test_a_flood_of_forgeries_is_searched_so_far_and_no_further():
         put(eve, f"Forged {number}", changes={"a": b"%d" % number})
     ours = MemoryStore(remote, OURS)
     assert writer(ours, "w-2").belief.newest(ours.fetch([BRANCH])[BRANCH]) is None
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["while it runs", "while it restarts"])
+def test_where_nobody_signs_a_tip_that_cannot_be_read_is_a_stranger_s_all_the_same(stores, restarted):
+    ours = stores()
+    made = writer(ours, believes=None)
+    assert made.take_over(NOW).landed
+    assert made.write({"a": b"1", "b": b"2"}, INTENT, NOW, "First").landed
+    put_huge(stores())
+    if restarted:
+        ours = stores()
+        made = writer(ours, "w-2", believes=None)
+        ours.fetch([BRANCH])
+    else:
+        assert made.write({"a": b"3"}, INTENT, NOW, "Second") == Written(Outcome.CONFLICT)
+        assert not made.superseded
+    assert made.take_over(NOW).landed
+    assert (made.term, contents(ours)) == (2, {"a": b"1", "b": b"2"})
+    assert any("cannot be read" in alarm for alarm in made.alarms)
+    assert made.write({"a": b"3"}, INTENT, NOW, "Second").landed
+    assert contents(stores()) == {"a": b"3", "b": b"2"}
+
+
+def test_where_nobody_signs_a_tip_whose_files_cannot_be_listed_is_a_stranger_s(remote, open_store):
+    """A few kilobytes of folders that name each other make more paths than any memory holds."""
+    ours = open_store()
+    made = writer(ours, believes=None)
+    assert made.take_over(NOW).landed
+    assert made.write({"a": b"1"}, INTENT, NOW, "First").landed
+    mode, oid = "100644", repos.write_object(remote, "blob", b"x")
+    for _ in range(6):
+        entries = b"".join(repos.tree_entry(mode, b"f%d" % number, oid) for number in range(10))
+        mode, oid = "40000", repos.write_object(remote, "tree", entries)
+    tip = repos.tip(remote, BRANCH)
+    repos.git(
+        remote, "update-ref", f"refs/heads/{BRANCH}",
+        repos.git(remote, "commit-tree", oid, "-p", tip, "-m", "by hand"),
+    )  # fmt: skip
+    assert made.write({"a": b"2"}, INTENT, NOW, "Second") == Written(Outcome.CONFLICT)
+    assert made.take_over(NOW).landed
+    assert contents(ours) == {"a": b"1"}
+
+
+def test_a_commit_that_counted_counts_no_more_when_its_key_is_revoked():
+    """A thief of a controller's key wrote a high term; those who believed it follow the honest one again."""
+    remote = MemoryRemote()
+    folder = [keys.keyring(keys.line("controller"), keys.line("controller", "old"))]
+    believes = Machines(lambda: folder[0], "signature").controllers()
+    honest = leading(MemoryStore(remote, OURS))
+    honest.write({"a": b"1"}, INTENT, NOW, "First")
+    put(MemoryStore(remote), "Forged", stamp=HIGHER, sign=signing(keys.key("old")))
+    reader = MemoryStore(remote)
+    belief = Belief(reader, believes)
+    forged = reader.fetch([BRANCH])[BRANCH]
+    assert belief.newest(forged) == forged
+    folder[0] = keys.keyring(*(keys.line("controller"), keys.line("controller", "old")), revoked=("old",))
+    assert belief.newest(forged) == honest.tip
+
+
+def test_branches_below_a_branch_that_is_gone_keep_it_away_and_are_named(stores, request):
+    """Where somebody may delete a branch and push others: told in words, and over when they are gone."""
+    ours, made, _ = rolled(stores)
+    tip = made.tip
+
+    def at_the_server(name, oid):
+        if isinstance(ours, MemoryStore):
+            ours._remote.tips.pop(name, None)
+            ours._remote.tips |= {} if oid is None else {name: oid}
+        else:
+            option = ["-d", f"refs/heads/{name}"] if oid is None else [f"refs/heads/{name}", oid]
+            repos.git(request.getfixturevalue("remote"), "update-ref", *option)
+
+    at_the_server(BRANCH, None)
+    at_the_server(f"{BRANCH}/x/y", tip)
+    for _ in range(2):
+        assert made.write({"a": b"3"}, INTENT, NOW, "Fourth") != Written(Outcome.COMMITTED)
+        assert made.take_over(NOW) == Written(Outcome.REFUSED)
+    (alarm,) = [alarm for alarm in made.alarms if "stands in its way" in alarm]
+    assert f"{BRANCH}/x/y" in alarm
+    assert "delete" in alarm
+    at_the_server(f"{BRANCH}/x/y", None)
+    assert made.take_over(NOW).landed
+    assert contents(ours) == {"a": b"2"}
 
 
 STEPS = st.sampled_from(["write", "other writes", "take over", *ATTACKS, "set back", "remove"])

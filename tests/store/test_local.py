@@ -128,11 +128,11 @@ def test_where_two_histories_part(remote, local):
     other = repos.commit(remote, {"b": "1"}, "side")
     lone = repos.commit(remote, {"c": "1"}, "lone")
     store = local(remote)
-    assert store.merge_base(side, other) == first
-    assert store.merge_base(side, first) == first
-    assert store.merge_base(side, lone) is None
+    assert store.merge_bases(side, other) == [first]
+    assert store.merge_bases(side, first) == [first]
+    assert store.merge_bases(side, lone) == []
     with pytest.raises(Fault):
-        store.merge_base(side, "1" * 40)
+        store.merge_bases(side, "1" * 40)
 
 
 def test_nothing_is_written(remote, local):

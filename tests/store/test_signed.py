@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 from reconciler.store.git import GitStore
 from reconciler.store.mirror import Limits
 from reconciler.store.objects import parse_commit, split_signature, with_signature
-from reconciler.store.port import Draft, Outcome, Sign
+from reconciler.store.port import Draft, Outcome, Person, Sign
 from reconciler.trust.machines import signing
 from reconciler.trust.sshsig import read_private_key
 from tests.store.conftest import BO, NOW, push_one
@@ -154,3 +156,33 @@ def test_no_commit_is_too_strange(head, message):
         HEAD + b"\ngpgsig " + head + b"\n\n" + message,
     ):
         assert parse_commit("0" * 40, data).signature.isascii() or b"gpgsig " in data
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "email", "at"),
+    [
+        pytest.param(
+            "Bo Ek <bo@example.com> 1767225600 +0100", "Bo Ek", "bo@example.com", 1767225600, id="plain"
+        ),
+        pytest.param("Bo <bo@example.com>", "Bo", "bo@example.com", 0, id="no date"),
+        pytest.param("<bo@example.com> 5 +0000", "", "bo@example.com", 5, id="no name"),
+        pytest.param("A <b> <c@d> 5 +0000", "A <b>", "c@d", 5, id="a name with brackets"),
+        pytest.param("A <B <c@d> 5 +0000", "A", "B <c@d", 5, id="a bracket in the mail"),
+        pytest.param("A <c@d> soon", "A <c@d> soon", "", 0, id="no date of git's"),
+        pytest.param("nobody", "nobody", "", 0, id="no mail"),
+        pytest.param("> <", "> <", "", 0, id="brackets the other way"),
+    ],
+)
+def test_who_a_commit_names(line: str, name: str, email: str, at: int) -> None:
+    found = parse_commit("0" * 40, f"tree {'0' * 40}\nauthor {line}\ncommitter {line}\n\nx\n".encode())
+    assert (found.author, found.at) == (Person(name, email), datetime.fromtimestamp(at, UTC))
+
+
+@pytest.mark.parametrize("piece", ["<", "a <b> ", "> <", " "])
+def test_a_line_of_any_length_that_names_somebody_is_read_at_once(piece: str) -> None:
+    who = piece * (500_000 // len(piece))
+    data = f"tree {'0' * 40}\nauthor {who}\ncommitter x <x> 1 +0000\n\nx\n".encode()
+    before = time.process_time()
+    found = parse_commit("0" * 40, data)
+    assert time.process_time() - before < 1
+    assert len(found.author.name) < 5000

@@ -29,7 +29,11 @@ from tests.support.world import START, _document, cluster, gpr, gpr_path, projec
 
 Files = Mapping[str, repos.FileText]
 
-LINES = (line("ada@example.com", "ada"), line("service:door", "door"))
+LINES = (
+    line("ada@example.com", "ada"),
+    line("service:door", "door"),
+    line("service:api/all", "api"),
+)
 """allowed_signers of the operator."""
 
 
@@ -75,6 +79,11 @@ def base_files(accounts: Mapping[str, int] = ACCOUNTS) -> dict[str, str]:
                 "limit": {"gpus": 64, "nodes": 8},
                 "specDigest": "sha256:" + "0" * 64,
             },
+        ),
+        "approvals/b/one/ada.yaml": _document(
+            "Approval",
+            "ada",
+            {"slice": "b", "gpr": "one", "decision": "reject", "specDigest": "sha256:" + "0" * 64},
         ),
         "approvals/b/old/ada.yaml": _document(
             "Approval",

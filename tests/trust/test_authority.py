@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.trust.authority import Authority, authority_of
+from reconciler.trust.authority import Authority, authority_of, is_narrow
 from reconciler.trust.keyring import Keyring
 from reconciler.trust.model import Actor, Voucher
 from tests.support.landing import person
@@ -143,13 +143,58 @@ OLGA = {"members": [person("bo")], "owners": [person("olga")]}
             Actor("who@example.com"),
             id="whom a service names and nobody lists has no rights",
         ),
+        pytest.param(
+            authority(a=OLGA),
+            Voucher("signature", email="olga@example.com", is_narrow=True),
+            Actor("olga@example.com", member_of=frozenset({"a"}), is_narrowed=True),
+            id="whom a service for requests names is no owner",
+        ),
+        pytest.param(
+            authority(a=BO, b=BO),
+            Voucher("signature", email="ada@example.com", is_narrow=True),
+            Actor("ada@example.com", member_of=frozenset({"a", "b"}), is_narrowed=True),
+            id="whom a service for requests names is no admin, and files everywhere if they are",
+        ),
     ],
 )
 def test_evidence_shows(known: Authority, voucher: Voucher, want: Actor | None) -> None:
     assert known.actor(voucher, START) == want
 
 
+@pytest.mark.parametrize(
+    ("principals", "narrow"),
+    [
+        (("service:door",), True),
+        (("service:all",), True),
+        (("service:*",), True),
+        (("service:door", "someone/all@example.com"), True),
+        (("service:door", "agent:east/all"), True),
+        (("service:api/all",), False),
+        (("service:door", "service:api/all"), False),
+    ],
+)
+def test_which_services_speak_about_requests_alone(principals: tuple[str, ...], narrow: bool) -> None:
+    assert is_narrow(principals) is narrow
+
+
 def test_a_key_counts_at_the_instant_of_judging() -> None:
     known = authority(keyring(line("ada@example.com", "ada", 'valid-after="20261121"')))
     assert known.actor(by("ada"), START - timedelta(days=1)) is None
     assert known.actor(by("ada"), START) is not None
+
+
+def test_in_matters_of_a_slice_its_own_entry_names_somebody() -> None:
+    known = authority(
+        a={"members": [{"email": "ada@example.com", "keys": person("bo")["keys"]}]}, b=BO, c=OLGA
+    )
+    assert [known.address(by("bo"), START, name) for name in "abc"] == [
+        "ada@example.com",
+        "bo@example.com",
+        "bo@example.com",
+    ]
+    actor = known.actor(by("bo"), START, slice_="b")
+    assert actor is not None
+    assert (actor.email, actor.is_admin) == ("bo@example.com", False)
+    assert known.address(by("olga"), START, "a") is None
+    assert known.address(by("ada"), START, "a") == "ada@example.com"
+    assert known.address(by("eve"), START, "a") is None

@@ -8,9 +8,10 @@ import pytest
 
 from reconciler.trust import gate as gates
 from reconciler.trust import steps
+from reconciler.trust.adopting import MOST_LISTED, changes, listed
 from reconciler.trust.model import Admitted
 from tests.support.landing import Land, rules
-from tests.support.world import gpr, gpr_path
+from tests.support.world import World, at, gpr, gpr_path, project
 from tests.trust.test_policy_matrix import of_slice
 
 QUOTA = {"slices/a/slice.yaml": of_slice(quota={"gpus": 1600})}
@@ -64,6 +65,89 @@ def test_adopting_a_main_that_goes_on_lets_nothing_in(land: Land) -> None:
     base = land.at
     land.push(QUOTA, "eve")
     assert rules(land.admit(land.gate(adopt=True), None, base)) == {SLICE: NOBODY}
+
+
+def rewritten(land: Land, root: str) -> tuple[Admitted, str]:
+    """Main with two changes of nobody's that are held: as it was judged, and its commit, which goes then."""
+    base = land.at
+    land.push({SLICE: QUOTA[SLICE], OLD: None, NEW: gpr("a", "new")}, "eve")
+    admitted = judged(land, base)
+    assert rules(admitted) == {SLICE: NOBODY, OLD: NOBODY, NEW: NOBODY}
+    gone, land.at = land.at, root
+    return admitted, gone
+
+
+def test_adopting_keeps_what_was_held_and_is_there_still(land: Land) -> None:
+    """Nobody who rewrites main, or adopts that, means what a stranger had brought before (D8)."""
+    root = land.at
+    admitted, gone = rewritten(land, root)
+    mine = gpr("a", "new", duration="2h")
+    land.push({SLICE: QUOTA[SLICE], OLD: None, NEW: mine, gpr_path("b/fresh"): gpr("b", "fresh")}, "ada")
+    gate = land.gate(adopt=True)
+    after = land.admit(gate, admitted.record, gone)
+    assert (after.commit, after.alarm) == (land.at, "")
+    assert rules(after) == {SLICE: NOBODY, OLD: NOBODY}, "main has something else at NEW"
+    assert set(after.held) <= set(admitted.held), "as it was held before"
+    assert gate.adoption is not None
+    assert gate.adoption.held == after.held
+    assert gate.adoption.changes == (f"new {NEW}", f"new {gpr_path('b/fresh')}")
+    assert rules(land.admit(land.gate(), after.record, after.commit)) == {SLICE: NOBODY, OLD: NOBODY}
+
+
+def test_adopting_a_main_without_what_was_held_ends_the_holds(land: Land) -> None:
+    root = land.at
+    admitted, gone = rewritten(land, root)
+    land.push({"NEWS": "x\n"}, None)
+    gate = land.gate(adopt=True)
+    assert land.admit(gate, admitted.record, gone).held == ()
+    assert gate.adoption is not None
+    assert gate.adoption.changes == (), "what counted before counts again"
+
+
+def test_adopting_without_a_memory_of_what_counted_says_so(land: Land) -> None:
+    gate = land.gate(adopt=True)
+    land.admit(gate, None, "1" * 40)
+    assert gate.adoption is not None
+    assert gate.adoption.changes is None
+    assert "not there any more" in gate.adoption.sentence
+
+
+def test_what_comes_into_force_is_listed_and_a_flood_cut_short() -> None:
+    one, other = ("1" * 40, 0o100644), ("2" * 40, 0o100644)
+    assert changes({"a": one, "b": one, "c": one}, {"b": other, "c": one, "d": one}) == (
+        "gone a",
+        "changed b",
+        "new d",
+    )
+    assert len(listed([str(n) for n in range(MOST_LISTED)])) == MOST_LISTED
+    assert listed([str(n) for n in range(MOST_LISTED + 2)])[-1] == "and 2 more"
+
+
+def test_that_main_is_followed_again_is_told_once() -> None:
+    world = World({NEW: gpr("a", "new")})
+    world.run(at(1))
+    good = world.remote.tips["main"]
+    world.commit({OLD: gpr("a", "old")}, "other")
+    world.remote.tips["main"] = world.remote.tips["other"]
+    world.run(at(3))
+    assert world.told().count("RepositoryAlarm") == 1
+    assert "MainFollowedAgain" not in world.told()
+    world.remote.tips["main"] = good
+    world.run(at(6))
+    assert world.told().count("MainFollowedAgain") == 1
+
+
+def test_what_an_operator_adopted_is_told_once() -> None:
+    world = World({NEW: gpr("a", "new")})
+    world.run(at(1))
+    world.commit({"project.yaml": project(), OLD: gpr("a", "old")}, "other")
+    world.remote.tips["main"] = world.remote.tips["other"]
+    world.run(at(2))
+    world.controller = world.start()  # each of this world's processes adopts
+    world.run(at(4))
+    told = [e.message for c in world.log for e in c.events if e.reason == "MainFollowedAgain"]
+    assert len(told) == 1
+    assert "an operator took main" in told[0]
 
 
 def test_too_many_commits_at_once_freeze_main(land: Land, monkeypatch: pytest.MonkeyPatch) -> None:

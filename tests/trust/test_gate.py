@@ -124,12 +124,27 @@ def test_a_signed_commit_that_was_taken_back_does_not_speak_again(land: Land) ->
     again = land.commit({"NEWS": "1\n"}, None, raised)  # built where the quota was raised
     land.pushed(land.of_tree(land.tree(QUOTA, land.at), None, land.at, again))
     assert rules(judged(land, base)) == {SLICE: NOBODY}
-    land.pushed(land.of_tree(land.tree({"NEWS": "2\n"}, again), None, again, land.at))
-    (held,) = judged(land, base).held
-    assert (held.rule, held.authorised) == (
-        "LeftOutByMerge",
-        repos.git(land.repo, "rev-parse", f"{base}:{SLICE}"),
-    )
+
+
+def test_what_was_taken_back_does_not_come_back_by_turning_main_round(land: Land) -> None:
+    before = repos.git(land.repo, "show", f"{land.at}:{SLICE}") + "\n"
+    raised = land.push(QUOTA, "ada")
+    base = land.push({SLICE: before}, "ada")
+    own = land.commit({"NEWS": "1\n"}, "bo", raised)
+    land.pushed(land.of_tree(land.tree({"NEWS": "2\n"}, own), None, own, base))
+    assert rules(judged(land, base)) == {SLICE: NOBODY}
+
+
+def test_what_a_merge_leaves_out_does_not_count(land: Land) -> None:
+    """An unsigned merge takes nothing of a draft that the admin never brought to main."""
+    base = land.at
+    draft = land.commit({**QUOTA, NEW: gpr("a", "new")}, "ada", base)
+    land.pushed(land.of_tree(repos.git(land.repo, "rev-parse", f"{base}^{{tree}}"), None, base, draft))
+    gate = land.gate()
+    assert rules(land.admit(gate, None, base)) == {}
+    land.push({NEW: gpr("a", "new", nodes=2)}, "eve")
+    (held,) = land.admit(gate, None, base).held
+    assert (held.path, held.authorised) == (NEW, None)
 
 
 def test_what_its_signer_changed_again_on_the_same_side_does_not_speak(land: Land) -> None:
@@ -151,7 +166,7 @@ def test_a_controller_goes_on_from_what_is_written_of_another(land: Land) -> Non
 def test_a_merge_of_a_branch_with_too_many_commits_speaks_through_its_signer_alone(
     land: Land, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reconciler.trust.vouching.MOST_SIDE_COMMITS", 3)
+    monkeypatch.setattr("reconciler.trust.ancestry.MOST_SIDE_COMMITS", 3)
     base = land.at
     side = land.commit({NEW: gpr("a", "new")}, "bo", land.at)
     for number in range(4):

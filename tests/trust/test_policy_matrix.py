@@ -18,14 +18,16 @@ ADMIN, OWNER, MEMBER, OTHER = "ada", "olga", "bo", "cy"
 DIGEST = "sha256:" + "1" * 64
 
 
-def approval(name: str, gpr_name: str, signer: str | None = None, signed: str | None = None) -> str:
+def approval(
+    name: str, gpr_name: str, signer: str | None = None, signed: str | None = None, *, gpus: int = 8
+) -> str:
     """An approval for a/…; `signed` is what the signature is of, when it is not of this very file."""
     spec: dict[str, object] = {
         "slice": "a",
         "gpr": gpr_name,
         "decision": "approve",
         "specDigest": DIGEST,
-        "limit": {"gpus": 8, "nodes": 1},
+        "limit": {"gpus": gpus, "nodes": 1},
         "notAfter": "2026-12-01T00:00:00Z",
     }
     text = _document("Approval", name, spec)
@@ -99,6 +101,10 @@ CHANGES: dict[str, tuple[Files, set[str]]] = {
                 "ada", "y", "ada", approval("ada", "y").replace("gpus: 8", "gpus: 9")
             )
         },
+        {ADMIN},
+    ),
+    "a signed word in place of another": (
+        {"approvals/b/one/ada.yaml": approval("ada", "one", "ada")},
         {ADMIN},
     ),
     "a rejection is deleted": ({"approvals/b/old/ada.yaml": None}, {ADMIN}),
@@ -250,6 +256,17 @@ def allowed(land: Land, bring: Callable[[Land, Files, str], str], who: str) -> s
 
 FREE = {sentence for sentence, (_, who) in CHANGES.items() if "eve" in who}
 INSIDE = "an approval signed by its admin"
+ABOUT_REQUESTS = {
+    "a member files a request",
+    "a request is edited",
+    "a request is released early",
+    "a request is withdrawn",
+    "a request's file becomes unreadable",
+    "another slice's request is filed",
+    "another slice's request is cancelled",
+    "move stays, the rest is edited",
+    "an approval is given back",
+}
 
 
 @pytest.mark.parametrize("who", [ADMIN, OWNER, MEMBER, OTHER, "eve"])
@@ -270,8 +287,28 @@ def test_a_service_vouches_for_whom_it_names(land: Land, who: str) -> None:
     want = {sentence for sentence, (_, may) in CHANGES.items() if who in may}
     text = f"Change\n\nOn-Behalf-Of: {who} <{who}@example.com>"
     assert allowed(
-        land, lambda land, files, _: land.commit(files, "door", land.at, text=text), who
+        land, lambda land, files, _: land.commit(files, "api", land.at, text=text), who
     ) == want | {INSIDE}
+
+
+@pytest.mark.parametrize("who", [ADMIN, OWNER, MEMBER, OTHER, "eve"])
+def test_a_service_that_is_not_for_everything_speaks_about_requests_alone(land: Land, who: str) -> None:
+    want = {sentence for sentence in ABOUT_REQUESTS if who in CHANGES[sentence][1]}
+    text = f"Change\n\nOn-Behalf-Of: {who} <{who}@example.com>"
+    assert (
+        allowed(land, lambda land, files, _: land.commit(files, "door", land.at, text=text), who)
+        == want | {INSIDE} | FREE
+    )
+
+
+def test_what_such_a_service_may_not_say_is_told_with_what_to_do(land: Land) -> None:
+    gate, base = land.gate(), land.at
+    land.admit(gate)
+    text = "Change\n\nOn-Behalf-Of: ada <ada@example.com>"
+    land.pushed(land.commit({"clusters/east.yaml": cluster(nodes=1)}, "door", land.at, text=text))
+    (held,) = land.admit(gate).held
+    land.at = base
+    assert (held.rule, "`service:<name>/all`" in held.message) == ("NotAnAdmin", True)
 
 
 def test_the_changes_are_changes() -> None:

@@ -46,7 +46,7 @@ def replaced(bench: Bench) -> Acting:
     word = bench.word()
     bench.put(word)
     yield
-    bench.put(bench.word(limit={"gpus": 8, "nodes": 1}))
+    bench.put(bench.word(limit={"gpus": 8, "nodes": 1}), pusher="ada")
     yield
     bench.from_now()
     bench.put(word)
@@ -85,6 +85,22 @@ def revoked_later(bench: Bench) -> Acting:
     yield
 
 
+def rejected_and_overridden(bench: Bench) -> None:
+    """Ada rejects in a newer word; the older one comes back before anybody looked."""
+    older = bench.word()
+    bench.court.push({bench.file(): bench.word(decision="reject", limit=None)}, "ada")
+    bench.court.push({bench.file(): older}, "bo")
+
+
+def rejected_deleted_and_overridden(bench: Bench) -> None:
+    """The same in two commits: the rejection is deleted first."""
+    older = bench.word()
+    bench.court.push({bench.file(): older}, "bo")
+    bench.court.push({bench.file(): bench.word(decision="reject", limit=None)}, "ada")
+    bench.court.push({bench.file(): None}, "bo")
+    bench.court.push({bench.file(): older}, "bo")
+
+
 def after_a_rejection(bench: Bench) -> Acting:
     """An approval that comes after the rejection: that request never runs again."""
     bench.put(bench.word(decision="reject", limit=None))
@@ -116,13 +132,13 @@ def _again(bench: Bench) -> Acting:
 def new_word_after_the_old(bench: Bench) -> Acting:
     """What was used up does not count, what is signed anew does."""
     yield from used_up(bench)
-    bench.put(bench.word(notAfter="2026-12-21T00:00:00Z"))
+    bench.put(bench.word(notAfter="2026-12-21T00:00:00Z"), pusher="ada")
     yield
 
 
 def new_word_after_taking_back(bench: Bench) -> Acting:
     yield from taken_back(bench)
-    bench.put(bench.word(notAfter="2026-12-21T00:00:00Z"))
+    bench.put(bench.word(notAfter="2026-12-21T00:00:00Z"), pusher="ada")
     yield
 
 
@@ -191,6 +207,8 @@ FORGERIES = [
     Case("half of two, taken back and brought back", half_of_two, spec={"nodes": 21, "notBefore": LONG}),
     Case("by a key that is revoked later", revoked_later, spec={"notBefore": LONG}),
     Case("after a rejection", after_a_rejection, "rejected"),
+    Case("in place of a rejection that nobody saw", rejected_and_overridden, "rejected"),
+    Case("in place of a rejection, deleted before", rejected_deleted_and_overridden, "rejected"),
     Case("grace by a limit that is less", too_little_grace, "not extended", spec=RUNNING),
     Case("grace by a word for the request", grace_by_a_word_for_the_request, "not extended", spec=RUNNING),
     Case("grace by a member's key", grace_by_a_member, "not extended", spec=RUNNING),

@@ -240,14 +240,14 @@ def widened(bench: Bench) -> Acting:
     bench.put(bench.word(limit=LITTLE))
     yield
     assert bench.verdict == "waiting"
-    bench.put(bench.word(limit={"gpus": 16, "nodes": 2}))
+    bench.put(bench.word(limit={"gpus": 16, "nodes": 2}), pusher="ada")
 
 
 def renewed(bench: Bench) -> Acting:
     """It would have ended while the request waits."""
     bench.put(bench.word(notAfter="2026-11-21T08:35:00Z"))
     yield
-    bench.put(bench.word(notAfter="2026-11-22T08:35:00Z"))
+    bench.put(bench.word(notAfter="2026-11-22T08:35:00Z"), pusher="ada")
     yield
     yield
     bench.from_now()

@@ -1,0 +1,48 @@
+"""What the subject of a merge says that it merges, as git and forges word it. Pure.
+
+Whoever signed the merge wrote its subject, or let git write it: it tells what they looked at.
+
+Held by tests/trust/test_subjects.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_MERGE = "Merge "
+_END = re.compile(r" (?:of|into) ")
+_GROUP = re.compile(r"(remote-tracking )?branch(?:es)? ('[^']*'(?:(?:, | and )'[^']*')*)")
+_QUOTED = re.compile(r"'([^']*)'")
+_REQUEST = re.compile(
+    r"\b(?:pull|merge) request\b|\bMerged PR [0-9]+\b|\([#!][0-9]+\)$", re.IGNORECASE | re.ASCII
+)
+
+
+def _branches(subject: str) -> Iterator[tuple[bool, str]]:
+    """Branches that it names as merged, each with whether it is one of a remote's."""
+    if not subject.startswith(_MERGE):
+        return
+    for source in subject.removeprefix(_MERGE).split("; "):
+        for remote, names in _GROUP.findall(_END.split(source, maxsplit=1)[0]):
+            for name in _QUOTED.findall(names):
+                yield remote != "", name
+
+
+def _is_main(is_remote: bool, name: str, main: str) -> bool:
+    if not is_remote:
+        return name == main
+    _, _, branch = name.partition("/")
+    return branch in (main, "HEAD")
+
+
+def merges_main(subject: str, main: str) -> bool:
+    """Whether main is among what it merges, as `git pull` and forges word it."""
+    return any(_is_main(is_remote, name, main) for is_remote, name in _branches(subject))
+
+
+def names_another(subject: str, main: str) -> bool:
+    """Whether it names what it merges: a branch that is not main, or a pull or merge request."""
+    if _REQUEST.search(subject) is not None:
+        return True
+    return any(not _is_main(is_remote, name, main) for is_remote, name in _branches(subject))
