@@ -54,16 +54,18 @@ def _holds(facts: Facts | None) -> tuple[HeldChange, ...]:
     return () if facts is None or facts.trust is None else facts.trust.held
 
 
-def sentences(change: HeldChange) -> list[str]:
+def sentences(key: str, change: HeldChange) -> list[str]:
     """A hold in words: that it is one, of which commit, by which rule, what counts, and what to do."""
     since = f"since {format_instant(change.since)}: commit {change.commit[:12]}, rule {change.rule}"
     if change.authorised is None:
         first = f"Its file is held {since}; nothing of it counts, and it is not planned."
-        act = "It counts as soon as somebody who may file it brings it in again."
+        act = f"It counts as soon as somebody who may file it brings it in again, with `egs resubmit {key}`."
+    elif change.found is None:
+        first = f"Deleting its file is held {since}; the request itself goes on as it was accepted."
+        act = f"`egs resubmit {key}` or `git revert` brings the file back; who may delete it can then do so."
     else:
-        what = "Deleting its file" if change.found is None else "An edit of its file"
-        first = f"{what} is held {since}; the request itself goes on as it was accepted."
-        act = "The change counts as soon as somebody who may make it brings it in again; or restore the file."
+        first = f"An edit of its file is held {since}; the request itself goes on as it was accepted."
+        act = f"Who may make the edit brings it in again with `egs resubmit {key}`; `git revert` drops it."
     return [first, f"{change.message}.", act]
 
 
@@ -100,7 +102,8 @@ def _alarms(source: Source, facts: Facts) -> Iterator[Row]:
     main, status = _main(source), source.status()
     if not judged or main in (None, judged) or status is None:
         return
-    since = _answered_since(*status, facts.intent)
+    followed = events(source, Filter(reason=Told.FOLLOWED), 1)
+    since = max([_answered_since(*status, facts.intent), *(event["at"] for event in followed)])
     for event in events(source, Filter(reason=Told.ALARM), MOST_ALARMS):
         if event["at"] >= since and _is_of_main(event["message"]):
             text = f"main is not followed beyond {judged[:12]}: {event['message']} (told {event['at']})"

@@ -12,14 +12,12 @@ from reconciler.commands.schedule import full_plan
 from reconciler.commands.source import opened
 from reconciler.commands.state import State, clock, read_state, split
 from reconciler.evidence import NOT_AUTHORISED
+from scheduler.fit import approval_reasons
 from scheduler.snapshot import Plan
 from scheduler.why import why
 from schemas.status import HOLDING, GPRStatus, Phase, Slip
 from schemas.units import format_instant, instant
-from schemas.view import gpr_path
 
-NEEDS_APPROVAL = "NeedsApproval"
-"""The rule of the notice that says, with numbers, why an admin has to approve a file."""
 _SLIPS = 3
 """Moves of a start that are told, the latest; `egs describe gpr` has them all."""
 
@@ -29,7 +27,7 @@ def reasons(state: State, key: str) -> list[str]:
     split(key)
     status = state.facts.requests.get(key)
     filed, held = state.wanted.filed.get(key), holds.hold_of(state.committed, key)
-    said = [] if held is None else holds.sentences(held)
+    said = [] if held is None else holds.sentences(key, held)
     if status is None:
         refused = [] if filed is None else [f"Its file is refused: {filed.problem}."]
         if not said and not refused:
@@ -54,16 +52,21 @@ def _of_phase(state: State, key: str, status: GPRStatus) -> Iterator[str]:
 
 def _of_pending(state: State, key: str, status: GPRStatus) -> Iterator[str]:
     """The numbers, who may approve, and what is wrong with the words that are there."""
-    path = gpr_path(*split(key))
-    notice = next((p for p in state.problems if p.file == path and p.rule == NEEDS_APPROVAL), None)
     reason, _, doubts = (status.message or "the project's rules").partition("; ")
-    what = notice.message.removeprefix("an admin must approve: ") if notice is not None else reason
+    slice_ = state.wanted.slices.get(status.accepted_spec.slice)
+    needs = (
+        ()
+        if slice_ is None
+        else approval_reasons(status.accepted_spec, slice_, state.wanted.project, state.wanted.pools)
+    )
+    what = " and ".join(need.message for need in needs) or reason
     yield f"It waits for an admin: {what}."
     project = state.wanted.project
     who = ", ".join(admin.handle for admin in project.admins) or "nobody, for the project has no admin"
     but = "" if project.approval.own_requests else ", but nobody what they wrote themselves"
     yield f"Who may approve it{but}: {who}; `egs approve {key}` does."
-    yield from (f"{doubt}." for doubt in doubts.split("; ") if doubt)
+    if doubts:
+        yield f"{doubts}."
 
 
 def _of_queued(state: State, key: str, status: GPRStatus) -> Iterator[str]:

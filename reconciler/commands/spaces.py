@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from reconciler.commands import output
-from reconciler.commands.describing import EVENTS, page
 from reconciler.commands.bare import Bare
+from reconciler.commands.describing import EVENTS, page
 from reconciler.commands.errors import NotAllowed, NotFound
 from reconciler.commands.happenings import Filter, events
 from reconciler.commands.output import Form, parsed, wire

@@ -188,9 +188,9 @@ class Behind:
         """Who signed each commit of other sides that changed this path, whatever it made of it."""
         return tuple(self._of(commit) for commit in self._sides().every(path))
 
-    def side_paths(self) -> Iterable[str]:
+    def side_paths(self) -> frozenset[str]:
         """Everything that commits of other sides changed."""
-        return self._sides().brought.keys()
+        return frozenset(self._sides().brought)
 
     def unreplaced(
         self, path: str, is_entitled: Callable[[File | None, tuple[Voucher, ...]], bool]

@@ -122,3 +122,22 @@ def test_a_slice_asked_for_on_a_branch_says_where_it_waits(verified: Verified) -
     done = egs("describe", "request", "lab")
     assert (done.code, "which is not merged yet" in done.err) == (1, True)
     assert "there is no request" in egs("describe", "request", "lob").err
+
+
+def test_why_tells_of_words_that_do_not_count(verified: Verified) -> None:
+    """What the controller found wrong with an admin's word stands in the status; the reader hears it as well."""
+    limits = {"project.yaml": git(verified.repo, "show", "main:project.yaml")}
+    text = limits["project.yaml"].replace("spec:", "spec:\n  limits: {nodesPerRequest: 1}", 1)
+    tree = Path(verified.folder) / "tree"
+    git(verified.folder, "clone", "--quiet", str(verified.repo), str(tree))
+    (tree / "project.yaml").write_text(text)
+    sign = ("-c", "gpg.format=ssh", "-c", f"user.signingkey={verified.folder / 'ada'}")
+    git(tree, *sign, "commit", "--quiet", "-S", "-am", "Limit")
+    git(tree, "push", "--quiet", "origin", "HEAD:main")
+    assert verified.types("ada", *CREATE[:4], 2, *CREATE[5:]).code == 0
+    verified.run(minutes(2))
+    verified.types("ada", "approve", "a/mine")
+    verified.run(minutes(4))
+    said = why("a/mine")
+    assert "hold 1 without approval" in said
+    assert "\nthe word of ada does not count" in said

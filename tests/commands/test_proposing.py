@@ -136,7 +136,8 @@ def test_plain_git_gets_a_branch_and_the_next_step(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     assert done.err.splitlines() == [
         "egs: Create a/mine: pushed as branch requests/a-mine; it counts once it is merged into main",
-        "egs: next: somebody who may merges it: git fetch origin requests/a-mine && git merge --no-ff FETCH_HEAD && git push",
+        "egs: next: somebody who may merges it: git fetch origin requests/a-mine && git merge --no-ff FETCH_HEAD "
+        "&& git push",
     ]
     edited = egs("gpr", "create", "b/x", "--nodes", 1, "--duration", "1h", "--repo", repo, "--author", BO)
     assert (edited.code, "committed to main" in edited.err) == (0, True), (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -226,3 +227,49 @@ def test_a_project_with_several_clusters_asks_which(tmp_path: Path) -> None:
     assert done.code == 2
     assert "--cluster C: east, west" in done.err
     assert slice_("x")
+
+
+def _key(folder: Path, name: str) -> Path:
+    subprocess.run(
+        ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", folder / name], check=True
+    )
+    return folder / f"{name}.pub"
+
+
+def test_whoever_asks_is_shown_by_the_key_that_git_signs_with(tmp_path: Path) -> None:
+    """B9: and by no key where somebody else is to own it."""
+    repo, key = repository(tmp_path / "r.git", fleet()), _key(tmp_path, "cy")
+    git(repo, "config", "gpg.format", "ssh")
+    git(repo, "config", "user.signingkey", str(key.with_suffix("")))
+    assert _slice(repo, "request", "nlp", "--forge", "cy:12", "--push", author=CY).code == 0
+    lines = [line.strip(" -") for line in main_file(repo, NLP).splitlines()]
+    assert lines[7:12] == ["forge:", "login: cy", "id: 12", "keys:", key.read_text().strip()]
+    assert _slice(repo, "request", "lab", "--email", "bo@example.com", "--push", author=CY).code == 0
+    assert "keys" not in main_file(repo, "requests/lab.yaml")
+    given = _key(tmp_path, "bo")
+    assert _slice(repo, "request", "ops", "--key", given, "--push", author=CY).code == 0
+    assert given.read_text().strip() in main_file(repo, "requests/ops.yaml")
+
+
+def test_the_slices_own_file_keeps_what_shows_its_people(tmp_path: Path) -> None:
+    """A6: an admin makes the file; owner and member stay known by what the request said."""
+    repo, key, other = repository(tmp_path / "r.git", fleet()), _key(tmp_path, "cy"), _key(tmp_path, "ida")
+    asked = _slice(repo, "request", "nlp", "--key", key, "--member", "dee@example.com", "--push", author=CY)
+    assert asked.code == 0, asked.err
+    people = ("--owner", "cy@example.com", "--member", "cy@example.com", "--member", "dee@example.com")
+    assert _slice(repo, "create", "nlp", *people).code == 0
+    assert main_file(repo, OWN).count(key.read_text().strip()) == 2, "with the owners and with the members"
+    assert _slice(repo, "create", "lab", "--owner", "ida@example.com", "--key", other).code == 0
+    assert other.read_text().strip() in main_file(repo, "slices/lab/slice.yaml")
+    many = _slice(
+        repo, "create", "ops", "--member", "a@example.com", "--member", "b@example.com", "--key", key
+    )
+    assert (many.code, "the one owner" in many.err) == (2, True)
+
+
+def test_an_owner_who_is_added_owns_by_the_key_too(tmp_path: Path) -> None:
+    """Rights go by the entry that has the key."""
+    repo, key = repository(tmp_path / "r.git", fleet()), _key(tmp_path, "ida")
+    done = _slice(repo, "members", "add", "a", "ida@example.com", "--owner", "--key", key)
+    assert done.code == 0, done.err
+    assert main_file(repo, "slices/a/slice.yaml").count(key.read_text().strip().split()[1]) == 2

@@ -147,7 +147,7 @@ def test_a_main_that_was_rewritten_counts_when_somebody_adopts_it(
     assert "rewritten" not in said
 
 
-@pytest.mark.parametrize("command", ["once", "adopt", "run"])
+@pytest.mark.parametrize("command", ["once", "adopt"])
 def test_who_forgets_the_options_writes_over_no_signed_status(done, fleet, tmp_path, key, command):
     """Unsigned and unverified it would act on all that is held."""
     folder = trust(tmp_path / "trust", f"controller {key.public}\n")

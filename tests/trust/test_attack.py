@@ -237,22 +237,11 @@ def _undone(siege: Siege) -> None:
 @attack("he brings the admin's branch back that was squashed, and taken back since")
 def _replayed(siege: Siege) -> None:
     land = siege.land
-    before = {
-        path: repos.git(land.repo, "show", f"{land.at}:{path}") + "\n" for path in (*BIG_SLICE, *BIG_PROJECT)
-    }
+    before = {path: base_files()[path] for path in (*BIG_SLICE, *BIG_PROJECT)}
     branch = land.commit({**BIG_SLICE, **BIG_PROJECT}, "ada", land.at)
     land.push({**BIG_SLICE, **BIG_PROJECT}, "ada", text="Raised (#7)")
     land.push(before, "ada")
     land.pushed(land.of_tree(land.tree({**BIG_SLICE, **BIG_PROJECT}, land.at), None, land.at, branch))
-    siege.run(2)
-    land.push(HUGE, "bo")
-
-
-@attack("he leaves the admin's draft out of a merge")
-def _left_out(siege: Siege) -> None:
-    land = siege.land
-    draft = land.commit({**BIG_SLICE, **BIG_PROJECT}, "ada", land.at)
-    land.pushed(land.of_tree(land.tree({"NEWS": "1\n"}, land.at), None, land.at, draft))
     siege.run(2)
     land.push(HUGE, "bo")
 

@@ -40,7 +40,14 @@ def turned_round(land: Land, files: Files, by: str | None) -> None:
     land.pushed(land.of_tree(land.tree(files, land.at), by, beside, land.at))
 
 
-WAYS = [pushed, branched, made_up, turned_round]
+def left_out(land: Land, files: Files, by: str | None) -> None:
+    """By a merge whose first parent is main before its last commit."""
+    before = repos.git(land.repo, "rev-parse", f"{land.at}^")
+    land.pushed(land.of_tree(land.tree(files, land.at), by, before, land.at))
+
+
+ON_LINE = [pushed, branched, made_up]
+WAYS = [*ON_LINE, turned_round, left_out]
 
 
 class Seen:
@@ -66,8 +73,7 @@ class Seen:
 
 
 @pytest.mark.parametrize("looks", [True, False], ids=["looked at between", "in one look"])
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("newer", [NO, LESS], ids=["a rejection", "a lower limit"])
+@pytest.mark.parametrize(("way", "newer"), [*((way, NO) for way in WAYS), *((way, LESS) for way in ON_LINE)])
 @pytest.mark.parametrize("first", [{}, {PATH: OLDER}], ids=["never there", "there before"])
 def test_nobody_replaces_a_newer_word_by_an_older_one(
     tmp_path: Path, first: Files, newer: str, way: Push, looks: bool
@@ -95,6 +101,36 @@ def test_a_rejection_that_is_deleted_first_stays_all_the_same(
         way(seen.land, files, "bo")
     seen.look()
     assert seen.has(NO)
+
+
+def test_an_admins_own_merge_may_leave_a_rejection_out(tmp_path: Path) -> None:
+    seen = Seen(tmp_path, {"NEWS": "0\n", PATH: OLDER})
+    seen.land.push({PATH: NO}, "ada")
+    turned_round(seen.land, {PATH: OLDER}, "ada")
+    assert seen.look() == {}
+    assert seen.has(OLDER)
+
+
+def test_a_rejection_of_long_ago_does_not_come_back_by_a_merge(tmp_path: Path) -> None:
+    """It was squashed into main from a branch, and Ada thought otherwise since."""
+    seen = Seen(tmp_path, {"NEWS": "0\n"})
+    branch = seen.land.commit({PATH: NO}, "ada", seen.land.at)
+    seen.land.push({PATH: NO}, "ada")
+    seen.land.push({PATH: OLDER}, "ada")
+    seen.look()
+    tree = seen.land.tree({"NEWS": "1\n"}, seen.land.at)
+    seen.land.pushed(seen.land.of_tree(tree, "bo", seen.land.at, branch))
+    assert seen.look() == {}
+    assert seen.has(OLDER)
+
+
+def test_a_rejection_that_a_merge_left_out_is_told(tmp_path: Path) -> None:
+    seen = Seen(tmp_path, {"NEWS": "0\n", PATH: OLDER})
+    seen.land.push({PATH: NO}, "ada")
+    left_out(seen.land, {PATH: OLDER}, "bo")
+    assert seen.look() == {PATH: "LeftOutByMerge"}
+    seen.land.push({PATH: f"# after all\n{OLDER}"}, "ada")
+    assert seen.look() == {}
 
 
 @pytest.mark.parametrize("looks", [True, False], ids=["looked at between", "in one look"])

@@ -104,6 +104,20 @@ def test_adopting_a_main_without_what_was_held_ends_the_holds(land: Land) -> Non
     assert gate.adoption.changes == (), "what counted before counts again"
 
 
+def test_a_hold_whose_authorised_content_is_nowhere_ends_and_is_listed(land: Land) -> None:
+    """Nothing could stand in its place; an operator reads that it comes into force."""
+    root = land.at
+    admitted, gone = rewritten(land, root)
+    assert admitted.record is not None
+    lost = [change.model_copy(update={"authorised": "9" * 40}) for change in admitted.held]
+    land.push({SLICE: QUOTA[SLICE]}, "ada")
+    gate = land.gate(adopt=True)
+    after = land.admit(gate, admitted.record.model_copy(update={"held": tuple(lost)}), gone)
+    assert after.held == ()
+    assert gate.adoption is not None
+    assert f"changed {SLICE}" in (gate.adoption.changes or ())
+
+
 def test_adopting_without_a_memory_of_what_counted_says_so(land: Land) -> None:
     gate = land.gate(adopt=True)
     land.admit(gate, None, "1" * 40)

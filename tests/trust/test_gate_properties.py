@@ -28,20 +28,25 @@ WHAT = st.sampled_from(
     ]
 )
 STEPS = st.lists(
-    st.tuples(st.sampled_from(["push", "merge", "signed merge"]), PEOPLE, WHAT), min_size=1, max_size=7
+    st.tuples(st.sampled_from(["push", "merge", "signed merge", "merge that leaves out"]), PEOPLE, WHAT),
+    min_size=1,
+    max_size=7,
 )
 
 
 @settings(max_examples=12, deadline=None)
 @given(STEPS, st.data())
 def test_when_main_is_looked_at_changes_nothing(steps: list, data: st.DataObject) -> None:  # type: ignore[type-arg]
-    """In one go, commit by commit, or by controllers that begin anew in between: the same is held."""
+    """In one go, commit by commit, or by controllers that begin anew in between: the same is held.
+
+    And what a merge leaves out does not count.
+    """
     with tempfile.TemporaryDirectory() as folder:
         land = Land.begun(Path(folder))
         base = record = None
         base, at = land.at, [land.at]
         kept = land.gate()
-        land.admit(kept, None, base)
+        everybody = land.admit(kept, None, base)
         for way, who, files in steps:
             files = {p: t for p, t in files.items() if t is not None or _has(land, p)}
             if way == "push":
@@ -49,12 +54,15 @@ def test_when_main_is_looked_at_changes_nothing(steps: list, data: st.DataObject
             else:
                 side = land.commit(files, who, data.draw(st.sampled_from(at[-2:])))
                 land.pushed(
-                    land.merge(side, "ada" if way == "signed merge" else None)
+                    _left_out(land, side)
+                    if way == "merge that leaves out"
+                    else land.merge(side, "ada" if way == "signed merge" else None)
                     if _merges(land, side)
                     else land.at
                 )
             at.append(land.at)
-            everybody = land.admit(kept, None, base)
+            before, everybody = everybody, land.admit(kept, None, base)
+            assert way != "merge that leaves out" or rules(everybody) == rules(before)
             again = land.admit(land.gate(), record, base)
             assert rules(again) == rules(everybody)
             if data.draw(st.booleans()):
@@ -66,6 +74,13 @@ def _has(land: Land, path: str) -> bool:
     from tests.support import repos
 
     return repos.git(land.repo, "ls-tree", land.at, path) != ""
+
+
+def _left_out(land: Land, side: str) -> str:
+    """A merge, by nobody, that keeps main as it is."""
+    from tests.support import repos
+
+    return land.of_tree(repos.git(land.repo, "rev-parse", f"{land.at}^{{tree}}"), None, land.at, side)
 
 
 def _merges(land: Land, side: str) -> bool:
