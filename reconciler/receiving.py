@@ -35,9 +35,10 @@ from reconciler.store.cache import DocumentCache
 from reconciler.store.port import REGULAR_MODE, Store
 from reconciler.store.trailers import Stamp, parse_stamp
 from reconciler.trust.assessing import Sources
+from reconciler.trust.authority import SERVICE
 from reconciler.trust.gate import Gate
 from reconciler.trust.machines import Machines, Signed
-from reconciler.trust.model import Admitted
+from reconciler.trust.model import GIT, Admitted
 from schemas.base import Metadata
 from schemas.check import forbidden_edits
 from schemas.cluster import Cluster, ClusterSpec
@@ -69,6 +70,8 @@ _NAME = NAME_PATTERN.strip("^$")
 _AGENT = re.compile(rf"egs/agents/(?P<cluster>{_NAME})/(?P<agent>{LONG_NAME_PATTERN.strip('^$')})")
 _TRUST = re.compile(r"trust\.yaml|trust/[0-9]{3}\.yaml")
 _APPLIER = re.compile(rf"egs/clusters/(?P<cluster>{_NAME})")
+_PROPOSAL = re.compile(rf"egs/gpr/{_NAME}/{_NAME}/{_NAME}")
+"""A door's branches, for people to merge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,8 @@ def refusal_by_name(push: Push, pusher: str) -> str | None:
         return f"{quoted(push.ref)}: {quoted(pusher)} may push {own} and nothing else"
     if push.new is None and (push.branch == MAIN or push.branch.startswith("egs/")):
         return f"{quoted(push.ref)}: this branch may not be deleted; its server's administrator can"
-    if own is None and push.branch.startswith("egs/") and pusher:
+    is_service = pusher.startswith(SERVICE) and _PROPOSAL.fullmatch(push.branch) is not None
+    if own is None and push.branch.startswith("egs/") and pusher and not is_service:
         return f"{quoted(push.ref)}: only machines write branches below egs/"
     return None
 
@@ -152,6 +156,8 @@ class Receiver:
             return self._of_agent(push.branch, agent["cluster"], agent["agent"], push.new)
         if applier is not None:
             return self._of_applier(push, applier["cluster"])
+        if _PROPOSAL.fullmatch(push.branch):
+            return self._of_service(push.branch, push.new)
         if push.branch.startswith("egs/"):
             return [f"{quoted(push.ref)}: branches below egs/ are those of known machines"]
         return []
@@ -270,6 +276,23 @@ class Receiver:
         if spec is None:
             return [f"{push.branch}: there is no cluster {cluster}"]
         return self._of_machine(push.branch, push.old, push.new, self.machines.applier(cluster, spec))
+
+    def _of_service(self, branch: str, new: str) -> list[str]:
+        """A proposal that a service signed, or what main has: so a door takes one back."""
+        main, sources = self.store.tips().get(MAIN), self.sources
+        if sources.level == "none" or (main is not None and self.store.is_ancestor(new, main)):
+            return []
+        commit = self.store.commit(new)
+        verifier = sources.verifier
+        key = (
+            verifier.key_of(GIT, commit.payload, commit.signature) if verifier and commit.signature else None
+        )
+        principals = () if key is None else sources.keyring().principals(key, GIT, self.now)
+        if any(principal.startswith(SERVICE) for principal in principals):
+            return []
+        return [
+            f"{branch}: {new[:12]} bears no signature of a service; requests of people go to other branches"
+        ]
 
     def _of_agent(self, branch: str, cluster: str, agent: str, new: str) -> list[str]:
         spec = self._cluster(cluster)

@@ -39,7 +39,12 @@ FILES = {
     "slices/a/gprs/old.yaml": gpr("a", "old"),
 }
 NEW = {"slices/a/gprs/new.yaml": gpr("a", "new", 2)}
-SIGNERS = (*(line(who) for who in (ADA, BO, EVE)), line("controller"), line("agent:east/n1"))
+SIGNERS = (
+    *(line(who) for who in (ADA, BO, EVE)),
+    line("controller"),
+    line("agent:east/n1"),
+    line("service:door"),
+)
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="git signs with ssh-keygen")
 
@@ -319,6 +324,21 @@ def test_people_whom_the_server_knows_write_no_machines_branch(server: Server) -
     commit(tree, {"README.md": "x"}, "controller", message=status(1, 1))
     assert refused(server.push(tree, "HEAD:refs/heads/egs/status", login="ada"), "only machines")
     assert server.push(tree, "HEAD:refs/heads/egs/status", login="controller").returncode == 0
+
+
+@pytest.mark.parametrize("login", ["", "service:door"])
+def test_a_door_pushes_the_proposals_that_it_signed(server: Server, login: str) -> None:
+    if login:
+        (server.repo / "asks-login").touch()
+    tree, branch = server.clone("door"), "HEAD:refs/heads/egs/gpr/east/a/new"
+    commit(tree, NEW, BO)
+    assert refused(server.push(tree, branch, login=login), "no signature of a service")
+    git(tree, "reset", "--quiet", "--hard", "HEAD~1")
+    commit(tree, NEW, "service:door", message="File a/new\n\nOn-Behalf-Of: Bo <bo@example.com>")
+    assert server.push(tree, branch, login=login).returncode == 0
+    assert refused(server.push(tree, "HEAD:refs/heads/egs/gpr/x", login=login), "egs/")
+    git(tree, "reset", "--quiet", "--hard", "HEAD~1")
+    assert server.push(tree, f"+{branch}", login=login).returncode == 0, "taken back: what main has"
 
 
 def test_a_broken_setting_refuses_and_says_what_to_do(server: Server) -> None:
