@@ -35,6 +35,10 @@ Author = Annotated[
     ),
 ]
 Request = Annotated[str, typer.Argument(metavar="SLICE/GPR", help="The request.", show_default=False)]
+Fields = Annotated[
+    list[str],
+    typer.Argument(metavar="FIELD=VALUE...", help="Fields of spec; nothing behind = takes one out."),
+]
 AsPull = Annotated[
     bool | None,
     typer.Option(

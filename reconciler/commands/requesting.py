@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from reconciler.commands import wishes
-from reconciler.commands.options import AsPull, Author, DryRun, Now, Output, Repo, Request, StraightOn
+from reconciler.commands.options import AsPull, Author, DryRun, Fields, Now, Output, Repo, Request, StraightOn
 from reconciler.commands.output import Form
 
 
@@ -78,10 +78,7 @@ def create(  # noqa: PLR0913 - each is an option of the command
 
 def edit(
     request: Request,
-    fields: Annotated[
-        list[str],
-        typer.Argument(metavar="FIELD=VALUE...", help="Fields of spec; nothing behind = takes one out."),
-    ],
+    fields: Fields,
     pull_request: AsPull = None,
     repo: Repo = None,
     author: Author = None,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from reconciler.commands.options import AsksFirst, AsPull, Author, DryRun, Output, Repo
+from reconciler.commands.options import AsksFirst, AsPull, Author, DryRun, Fields, Output, Repo
 from reconciler.commands.output import Form
 
 Name = Annotated[str, typer.Argument(metavar="SLICE", help="Its name.", show_default=False)]
@@ -179,10 +179,7 @@ def create(  # noqa: PLR0913 - each is an option of the command
 
 def edit(
     name: Name,
-    fields: Annotated[
-        list[str],
-        typer.Argument(metavar="FIELD=VALUE...", help="Fields of spec; nothing behind = takes one out."),
-    ],
+    fields: Fields,
     pull_request: AsPull = None,
     repo: Repo = None,
     author: Author = None,

@@ -1,4 +1,4 @@
-"""What GitHub and Gitea tell alike of a pull request's commits, files and contents.
+"""What GitHub and Gitea have alike: addresses, comments, and what they tell of commits, files and contents.
 
 Held by tests/forges/test_recorded.py and tests/contract/test_forge_contract.py.
 """
@@ -7,9 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from reconciler.forges.http import Api, quoted_path
+from reconciler.forges.http import Api, quoted, quoted_path
 from reconciler.forges.port import Account, Committer
+from reconciler.forges.posting import Comments, Where
 from reconciler.forges.reading import Row
+from schemas.errors import UserError
+
+
+def path_of(repository: str) -> str:
+    """Where the API has the repository OWNER/NAME. Raises UserError `BadForge`."""
+    owner, slash, name = repository.partition("/")
+    if not (owner and slash and name) or "/" in name:
+        raise UserError("--forge-repository: give OWNER/NAME", "BadForge")
+    return f"/repos/{quoted(owner)}/{quoted(name)}"
+
+
+def comments_of(api: Api, repository: str, is_own: Callable[[Row], bool]) -> Comments:
+    """The comments of its pull requests, which are issues there; `repository` as `path_of` gives it."""
+    issues = f"{repository}/issues"
+    where = Where(
+        lambda number: f"{issues}/{number}/comments",
+        lambda _, comment: f"{issues}/comments/{comment}",
+        "PATCH",
+        is_own,
+    )
+    return Comments(api, where)
 
 
 def committers_in(rows: Sequence[Row], account: Callable[[Row | None], Account]) -> list[Committer]:

@@ -13,13 +13,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from reconciler.forges.alike import blob_of, committers_in, paths_in
+from reconciler.forges.alike import blob_of, comments_of, committers_in, path_of, paths_in
 from reconciler.forges.http import Api, quoted
 from reconciler.forges.port import Account, CommitState, Committer, Pull, Review
-from reconciler.forges.posting import Comments, Posted, Said, Where, commented, described
+from reconciler.forges.posting import Posted, Said, commented, described
 from reconciler.forges.protecting import gitea_lacks
 from reconciler.forges.reading import Json, Row
-from schemas.errors import Fault, UserError
+from schemas.errors import Fault
 
 _BETWEEN = re.compile(r"/compare/([0-9a-f]{40,64}\.\.\.[0-9a-f]{40,64})$")
 MOST_FEED = 6
@@ -36,20 +36,10 @@ class Gitea:
     """`port.Forge` for the repository OWNER/NAME."""
 
     def __init__(self, api: Api, repository: str) -> None:
-        owner, slash, name = repository.partition("/")
-        if not (owner and slash and name) or "/" in name:
-            raise UserError("--forge-repository: give OWNER/NAME", "BadForge")
         self._api = api
-        self._repository = f"/repos/{quoted(owner)}/{quoted(name)}"
+        self._repository = path_of(repository)
         self._posted = Posted()
-        issues = f"{self._repository}/issues"
-        where = Where(
-            lambda number: f"{issues}/{number}/comments",
-            lambda _, comment: f"{issues}/comments/{comment}",
-            "PATCH",
-            self._is_own,
-        )
-        self._comments = Comments(api, where)
+        self._comments = comments_of(api, self._repository, self._is_own)
         self._own: int | None = None
 
     @property

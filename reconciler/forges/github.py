@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from reconciler.forges.alike import blob_of, committers_in, paths_in
+from reconciler.forges.alike import blob_of, comments_of, committers_in, path_of, paths_in
 from reconciler.forges.http import Api, quoted
 from reconciler.forges.port import Account, CommitState, Committer, Pull, Review
-from reconciler.forges.posting import Comments, Posted, Said, Where, commented, described
+from reconciler.forges.posting import Posted, Said, commented, described
 from reconciler.forges.reading import Row
-from schemas.errors import Fault, UserError
+from schemas.errors import Fault
 
 GHOST = Account(0, "ghost", is_person=False)
 """In place of accounts that are gone."""
@@ -34,21 +34,11 @@ class GitHub:
     """`port.Forge` for the repository OWNER/NAME."""
 
     def __init__(self, api: Api, repository: str) -> None:
-        owner, slash, name = repository.partition("/")
-        if not (owner and slash and name) or "/" in name:
-            raise UserError("--forge-repository: give OWNER/NAME", "BadForge")
         self._api = api
-        self._owner = owner
-        self._repository = f"/repos/{quoted(owner)}/{quoted(name)}"
+        self._repository = path_of(repository)
+        self._owner = repository.partition("/")[0]
         self._posted = Posted()
-        issues = f"{self._repository}/issues"
-        where = Where(
-            lambda number: f"{issues}/{number}/comments",
-            lambda _, comment: f"{issues}/comments/{comment}",
-            "PATCH",
-            self._is_own,
-        )
-        self._comments = Comments(api, where)
+        self._comments = comments_of(api, self._repository, self._is_own)
         self._own: int | None = None
 
     @property
