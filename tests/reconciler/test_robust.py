@@ -297,6 +297,8 @@ def test_a_follower_reads_only_what_a_commit_changed():
     world.run(at(11))
     store = MemoryStore(world.remote)
     store.fetch([STATUS])
+    reader._belief._store = MemoryStore(world.remote)  # which lists a stranger's tip once, to see that it can
+    reader._belief._store.fetch([STATUS])
     reader._store, diffs = store, []
     diff, store.diff = store.diff, lambda old, new: diffs.append(old) or diff(old, new)
     facts = reader.read(at(11)).facts

@@ -16,6 +16,7 @@ from reconciler.forges.port import Forge
 from reconciler.store.cache import DocumentCache
 from reconciler.store.local import LocalStore
 from reconciler.trust.assessing import Sources
+from reconciler.trust.authorised import InForce
 from reconciler.trust.gate import Gate
 from reconciler.trust.keyring import Keyring
 from reconciler.trust.model import GIT, Admitted, Level
@@ -183,12 +184,14 @@ class Land:
         """What the operator's folder says now."""
         return keyring(*self.lines, revoked=self.revoked) if self.lines else Keyring()
 
-    def gate(self, level: Level = "signature", *, adopt: bool = False) -> Gate:
-        """A gate with nothing in its memory."""
+    def gate(
+        self, level: Level = "signature", *, adopt: bool = False, in_force: InForce = lambda _: None
+    ) -> Gate:
+        """A gate with nothing in its memory; `in_force` are documents that the status branch keeps."""
         self._store = self._store or LocalStore(self.repo)
         cache = DocumentCache(None, READER_VERSION)
         sources = Sources(level, self.keyring, SystemVerifier(), self.forge)
-        return Gate(self._store, cache, sources, adopt=adopt)
+        return Gate(self._store, cache, sources, in_force, adopt=adopt)
 
     def admit(self, gate: Gate, record: TrustRecord | None = None, intent: str = "") -> Admitted:
         """Main judged to its end."""
