@@ -60,5 +60,8 @@ def _line(key: str, status: GPRStatus) -> str:
     end = status.end_time or status.estimated_end_time
     held = status.assignment
     where = f"{held.cluster}/{held.pool}" if held else f"{status.estimated_cluster}/{status.estimated_pool}"
-    times = " ".join("-" if at is None else format_instant(at) for at in (status.filed_at, start, end))
-    return f"{key} {status.phase} {status.spec_digest} {status.accepted_spec.priority} {where} {times}"
+    spec = status.accepted_spec
+    instants = (status.filed_at, start, end, spec.not_before)
+    times = " ".join("-" if at is None else format_instant(at) for at in instants)
+    asked = f"{status.spec_digest} {spec.priority} {spec.move} {spec.start} {status.remaining}"
+    return f"{key} {status.phase} {asked} {where} {times}"
