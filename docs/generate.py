@@ -20,7 +20,7 @@ from reconciler import door as reconciler_door
 from reconciler import settings as reconciler_settings
 from reconciler.trust.policy import TABLE
 from scheduler.lifecycle import diagram
-from schemas import approval, cluster, gpr, judged, project, slice, status, workspace
+from schemas import approval, cluster, gpr, inventory, judged, project, slice, status, usage, workspace
 from schemas.base import Model
 from schemas.jsonschemas import AsWritten
 from schemas.rules import RULES
@@ -34,10 +34,10 @@ MODELS: dict[str, type[Model]] = {
     "Approval": approval.ApprovalSpec,
     "GPRStatus": status.GPRStatus,
     "NodeRecord": status.NodeRecord,
-    "Inventory": status.Inventory,
-    "PoolNodes": status.PoolNodes,
-    "Schedule": status.Schedule,
-    "Usage": status.UsageRecord,
+    "Inventory": inventory.Inventory,
+    "PoolNodes": inventory.PoolNodes,
+    "Schedule": inventory.Schedule,
+    "Usage": usage.UsageRecord,
     "Controller": status.ControllerRecord,
     "Trust": judged.TrustRecord,
     "SpentApprovals": judged.SpentRecord,

@@ -17,19 +17,12 @@ from scheduler.snapshot import Pool, PoolKey
 from schemas.approval import Approval
 from schemas.cluster import ClusterSpec
 from schemas.gpr import RequestSpec
+from schemas.inventory import UnmanagedNode
 from schemas.judged import HeldChange, SpentApproval, TrustRecord
 from schemas.project import ProjectSpec
 from schemas.slice import SliceSpec
-from schemas.status import (
-    AgentReport,
-    Cause,
-    GPRStatus,
-    NodeRecord,
-    Provenance,
-    UnmanagedNode,
-    UsageRecord,
-    WorkspaceRecord,
-)
+from schemas.status import AgentReport, Cause, GPRStatus, NodeRecord, Provenance, WorkspaceRecord
+from schemas.usage import UsageRecord
 from schemas.workspace import WorkspaceRequestSpec
 
 NodeKey = tuple[str, str]

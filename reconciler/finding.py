@@ -14,7 +14,7 @@ from reconciler.facts import Wanted
 from reconciler.world import manifest_pools
 from scheduler.snapshot import PoolKey
 from schemas.cluster import ClusterSpec
-from schemas.status import UnmanagedNode
+from schemas.inventory import UnmanagedNode
 
 Found = Mapping[PoolKey, tuple[str, ...]]
 MOST_UNMANAGED = 1000

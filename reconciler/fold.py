@@ -27,16 +27,8 @@ from reconciler.spares import Spares
 from reconciler.spending import spent_after
 from reconciler.workspaces import workspace_turn
 from reconciler.world import asked_anew, at, build_snapshot, let_past, moved, stray_nodes
-from schemas.status import (
-    TERMINAL,
-    WAITING,
-    Cause,
-    GPRStatus,
-    NodeMetadata,
-    NodeRecord,
-    NodeState,
-    UnmanagedNode,
-)
+from schemas.inventory import UnmanagedNode
+from schemas.status import TERMINAL, WAITING, Cause, GPRStatus, NodeMetadata, NodeRecord, NodeState
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from datetime import datetime
 
 from reconciler.facts import Facts
 from schemas.base import Metadata
-from schemas.status import Cost, GPRStatus, MonthUsage, UsageRecord
+from schemas.status import Cost, GPRStatus
+from schemas.usage import MonthUsage, UsageRecord
 
 KEPT_MONTHS = 120
 

@@ -19,6 +19,15 @@ from reconciler.holding import held_problems
 from reconciler.readme import readme
 from schemas.base import API_VERSION, Document, Metadata
 from schemas.errors import UserError
+from schemas.inventory import (
+    Inventory,
+    InventoryNode,
+    InventoryPool,
+    PoolNodes,
+    Reservation,
+    Schedule,
+    UnmanagedNode,
+)
 from schemas.judged import SpentApproval, SpentRecord, TrustRecord
 from schemas.problems import Problem
 from schemas.status import (
@@ -28,22 +37,15 @@ from schemas.status import (
     ControllerRecord,
     GPRRecord,
     GPRStatus,
-    Inventory,
-    InventoryNode,
-    InventoryPool,
     NodeRecord,
     NodeState,
     Phase,
-    PoolNodes,
-    Reservation,
-    Schedule,
-    UnmanagedNode,
-    UsageRecord,
     WorkspacePhase,
     WorkspaceRecord,
 )
 from schemas.strictyaml import FORBIDDEN, load
 from schemas.units import format_instant
+from schemas.usage import UsageRecord
 from schemas.yamltext import dump
 
 MAX_ROWS = 5000

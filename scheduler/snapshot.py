@@ -27,6 +27,15 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class Withheld:
+    """So many nodes of a pool, whichever, that serve no request on [begin, end)."""
+
+    begin: int
+    end: int
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Pool:
     """Equal nodes. `windows` names the nodes that have a calendar of their own; the others are interchangeable.
 
@@ -48,6 +57,8 @@ class Pool:
     open: bool = True  # False: the cluster cannot be reached, running leases stand and nothing new starts
     discovered: bool = False  # its nodes come and go, so that too few of them now rule nothing out
     windows: Mapping[str, tuple[Window, ...]] = field(default_factory=dict)
+    withheld: tuple[Withheld, ...] = ()
+    """Nodes that no request is planned on, whichever they are: a project's reserve, less what it serves now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +84,19 @@ class Request:
     duration: int
     pools: tuple[PoolKey, ...]
     priority: int = 101
+    boost: int = 0  # what ageing adds to its priority, within its band
     move: int = 0  # an admin's word on its place among requests of its priority: higher first
+    share: int = 0  # steps of fairness, read when it took its place: less comes first
+    service: int = 0  # GPU-seconds where shorter service comes first; 0 where time of filing decides
     filed_at: int = 0
     not_before: int = 0
     promise: Promise | None = None
     movable: bool = (
         True  # False: may not start before its promise (start: promised, or ready with no pod waiting)
     )
+    fallback: Mapping[PoolKey, int] = field(default_factory=dict)
+    """Those of its pools that are used only where all others, and those of earlier instants here, give no start by
+    this instant: clusters marked burst, and pools that are not the preferred ones."""
     may_displace: bool = True
     """False: it had no start when the last plan was committed, and asks for the same since. It then takes only
     room that no promise holds, so that room that appears (for which there is no cause of a slip) delays nobody."""

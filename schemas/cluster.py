@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from schemas.base import Document, Model, PublicKey
+from schemas.elastic import Burst, Elastic
 from schemas.units import Duration, Instant, Lasting, LongName, Name
 
 MAX_NODES = 100_000
@@ -59,6 +60,9 @@ class Pool(Model):
     instance_type: Annotated[
         str | None, Field(max_length=63, description="The provider's machine type, when requests name one.")
     ] = None
+    elastic: Annotated[
+        Elastic | None, Field(description="It grows and shrinks; absent: its nodes are simply there.")
+    ] = None
     rdma: Annotated[bool, Field(description="These nodes share an RDMA network.")] = False
     secondary_network: Annotated[bool, Field(description="These nodes have a second pod network.")] = False
     price_per_gpu_hour: Annotated[Price | None, Field(description="Instead of the cluster's price.")] = None
@@ -102,6 +106,10 @@ class Maintenance(Model):
     end: Annotated[Instant, Field(description="First instant with them again; after `begin`.")]
     pools: Annotated[tuple[Name, ...], Field(description="Whole pools.")] = ()
     nodes: Annotated[tuple[LongName, ...], Field(description="Single nodes.")] = ()
+    every: Annotated[
+        Lasting | None, Field(description="It comes again after this long; absent: it comes once.")
+    ] = None
+    until: Annotated[Instant | None, Field(description="No window begins from here on; with `every`.")] = None
     reason: Annotated[str, Field(max_length=200, description="For people.")] = ""
 
 
@@ -305,6 +313,18 @@ class ClusterSpec(Model):
         tuple[Maintenance, ...], Field(max_length=500, description="Windows without some nodes.")
     ] = ()
     health: Annotated[Health, Field(description="When a GPU counts as bad.")] = Health()
+    topology: Annotated[
+        tuple[LongName, ...],
+        Field(
+            max_length=8,
+            description="Node labels that name where a node stands, the largest domain first: a request is kept "
+            "in as few as can be.",
+            examples=[["topology.example.com/block", "topology.example.com/rack"]],
+        ),
+    ] = ()
+    burst: Annotated[
+        Burst | None, Field(description="Used only when the wait elsewhere is too long; absent: always.")
+    ] = None
 
     shapes: Annotated[
         tuple[ProductShape, ...],

@@ -19,13 +19,15 @@ ALWAYS_FREE = (
     "not_before",
     "start",
     "move",
+    "stopped",
+    "max_wait",
 )
 """Fields that may change at any time. Of a provisioned request, notBefore and start then have no effect."""
 
 MORE_IS_MORE = ("nodes", "gpus_per_node", "memory_per_gpu", "duration", "priority")
 """Fields of which more is asking for more, and less is free while the request waits."""
 
-SOMETHING_ELSE = ("slice", "gpu_shapes", "clusters", "instance_type", "network", "sharing")
+SOMETHING_ELSE = ("slice", "gpu_shapes", "clusters", "instance_type", "network", "sharing", "prefer")
 """Fields whose every change asks for something else."""
 
 

@@ -11,20 +11,12 @@ from pathlib import Path
 
 from schemas.base import Document
 from schemas.generated import command, differing, refresh
+from schemas.inventory import Inventory, PoolNodes, Schedule
 from schemas.jsonschemas import schema_of
 from schemas.judged import SpentRecord, TrustRecord
 from schemas.reading import PATHS
-from schemas.status import (
-    AgentReport,
-    ControllerRecord,
-    GPRRecord,
-    Inventory,
-    NodeRecord,
-    PoolNodes,
-    Schedule,
-    UsageRecord,
-    WorkspaceRecord,
-)
+from schemas.status import AgentReport, ControllerRecord, GPRRecord, NodeRecord, WorkspaceRecord
+from schemas.usage import UsageRecord
 
 FOLDER = Path(__file__).parent / "json"
 USER_KINDS: tuple[type[Document], ...] = tuple(rule.model for rule in PATHS)

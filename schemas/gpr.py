@@ -29,11 +29,16 @@ OUTSIDE_DIGEST = (
     "model",
     "priority",
     "move",
+    "stopped",
 )
 """Fields an approval does not bind; a priority above the slice's ceiling is bound all the same."""
 
+_CAME_LATER = (("prefer", "earliest"), ("maxWait", None))
+"""Fields that older digests do not know, where they say nothing: what was approved before stays approved."""
+
 Count = Annotated[int, Field(ge=1, le=100_000)]
 StartMode = Literal["asap", "ready", "promised"]
+Prefer = Literal["earliest", "price", "memory"]
 
 
 class Network(Model):
@@ -97,6 +102,17 @@ class Wish(Model):
         Field(description="Queue again for the rest of its time when its nodes fail. Default true."),
     ] = None
     idle_timeout: Annotated[Lasting | None, Field(description="Release after this long without use.")] = None
+    prefer: Annotated[
+        Prefer | None,
+        Field(
+            description="Of the pools that fit: earliest (default) start | the lowest price | the least memory "
+            "that is enough."
+        ),
+    ] = None
+    max_wait: Annotated[
+        Lasting | None,
+        Field(description="With prefer price or memory: other pools count when the wait would be longer."),
+    ] = None
     network: Annotated[Network | None, Field(description="Networks the nodes must have.")] = None
     model: Annotated[ModelInfo | None, Field(description="What will run, for people.")] = None
 
@@ -136,6 +152,12 @@ class GPRSpec(Wish):
             description="An admin's word on its place among requests of its priority: higher first.",
         ),
     ] = 0
+    stopped: Annotated[
+        bool,
+        Field(
+            description="true gives the nodes back and keeps the time that is left; false queues again for it."
+        ),
+    ] = False
     template: Annotated[Name | None, Field(description="Template that fills in what is absent here.")] = None
 
     @model_validator(mode="after")
@@ -183,13 +205,16 @@ class RequestSpec(Model):
     early_release: Annotated[bool, Field(description="End it now.")] = False
     extend: Annotated[Duration, Field(description="Total grace asked for.")] = timedelta()
     move: Annotated[int, Field(description="Place among requests of its priority: higher first.")] = 0
+    prefer: Annotated[Prefer, Field(description="Which of the pools that fit.")] = "earliest"
+    max_wait: Annotated[Duration | None, Field(description="Longest wait for the preferred pools.")] = None
+    stopped: Annotated[bool, Field(description="Gives its nodes back and keeps its time.")] = False
 
     def digest(self, max_priority: int) -> str:
         """What an approval binds: `sha256:` over the canonical JSON of the spec without `OUTSIDE_DIGEST`."""
         bound: dict[str, Any] = {
             key: value
             for key, value in self.model_dump(mode="json", by_alias=True).items()
-            if key not in OUTSIDE_DIGEST
+            if key not in OUTSIDE_DIGEST and (key, value) not in _CAME_LATER
         }
         if self.priority > max_priority:
             bound["priority"] = self.priority

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from schemas.base import Document, Model, Person
 from schemas.cluster import Shape
+from schemas.scheduling import Scheduling
 from schemas.units import Duration, Lasting
 
 
@@ -92,6 +93,9 @@ class ProjectSpec(Model):
     currency: Annotated[
         str, Field(pattern=r"^[A-Z]{3}$", description="Of all prices here.", examples=["USD"])
     ] = "USD"
+    scheduling: Annotated[
+        Scheduling, Field(description="How waiting requests are ordered, and what planning may do for them.")
+    ] = Scheduling()
     confirmed_deletions: Annotated[
         tuple[str, ...],
         Field(

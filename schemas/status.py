@@ -144,6 +144,31 @@ class Mark(Model):
     at: Annotated[Instant, Field(description="When it was told.")]
 
 
+class Place(Model):
+    """What the rank reads once, when the request takes its place in the queue."""
+
+    share: Annotated[int, Field(description="Steps of fairness: what its slice used over its weight.")] = 0
+    first_come: Annotated[
+        Instant | None,
+        Field(description="The start that first come, first served in its band would have given it then."),
+    ] = None
+
+
+class Eviction(Model):
+    """Its nodes are to leave before its strict end, and why."""
+
+    reason: Annotated[Literal["Preempted", "Idle", "Stopped"], Field(description="Why they leave.")]
+    at: Annotated[Instant, Field(description="When they leave; its people are told before.")]
+    by: Annotated[str, Field(description="slice/name of the request it makes room for, if it does.")] = ""
+
+
+class Charge(Model):
+    """GPU-hours that count against limits per period, charged in full when the request is filed."""
+
+    month: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}$", description="Calendar month (UTC).")]
+    gpu_hours: Annotated[float, Field(description="What is charged; the unused part is given back.")]
+
+
 class GPRStatus(Model):
     """All that is known about one request."""
 
@@ -179,6 +204,15 @@ class GPRStatus(Model):
     marks: Annotated[tuple[Mark, ...], Field(description="Shares of its lease already told.")] = ()
     remaining: Annotated[Duration | None, Field(description="What is left of a requeued duration.")] = None
     extended_by: Annotated[Duration, Field(description="Grace granted beyond its duration.")] = timedelta()
+    place: Annotated[Place | None, Field(description="What its rank reads beside its own fields.")] = None
+    displaced_count: Annotated[
+        int, Field(description="How often another request took its promised room.")
+    ] = 0
+    eviction: Annotated[
+        Eviction | None, Field(description="Absent: it keeps its nodes until its strict end.")
+    ] = None
+    idle_since: Annotated[Instant | None, Field(description="Since when none of its GPUs is used.")] = None
+    charge: Annotated[Charge | None, Field(description="What it is charged; absent: nothing.")] = None
     accepted_spec: Annotated[
         RequestSpec, Field(description="The request as last accepted, template expanded.")
     ]
@@ -231,6 +265,10 @@ class AgentReport(Document):
     faults: Annotated[
         tuple[Instant, ...], Field(description="When faults began within the last day, oldest first.")
     ] = ()
+    idle_since: Annotated[
+        Instant | None,
+        Field(description="Since when no GPU of the node is used; absent: one is, or nobody knows."),
+    ] = None
 
 
 class NodeState(StrEnum):
@@ -262,94 +300,6 @@ class NodeRecord(Document):
         Instant | None, Field(description="When a failed check is no longer held against it.")
     ] = None
     gpus: Annotated[tuple[GpuReport, ...], Field(description="Its GPUs as last reported.")] = ()
-
-
-class InventoryPool(Model):
-    """Counts of one pool."""
-
-    name: Annotated[str, Field(description="Name of the pool.")]
-    gpu_shape: Annotated[str, Field(description="GPU product.")]
-    gpus_per_node: Annotated[int, Field(description="GPUs of one node.")]
-    memory_per_gpu: Annotated[int, Field(description="Nominal memory of one GPU, GB.")]
-    nodes: Annotated[int, Field(description="Nodes it should have.")]
-    ready: Annotated[int, Field(description="Nodes that are Ready.")]
-    leased: Annotated[int, Field(description="Nodes that requests hold.")]
-
-
-class InventoryNode(Model):
-    """One node that is leased or out."""
-
-    name: Annotated[str, Field(description="Name of the node.")]
-    pool: Annotated[str, Field(description="Its pool.")]
-    state: Annotated[NodeState, Field(description="What it is to the planner.")]
-    lease: Annotated[str | None, Field(description="slice/name of the request that holds it.")] = None
-
-
-class UnmanagedNode(Model):
-    """A GPU node that no pool has: shown, never touched."""
-
-    name: Annotated[str, Field(description="Name of the node.")]
-    product: Annotated[str, Field(description="GPU product, as the cluster labels it.")]
-    gpus: Annotated[int, Field(description="Its GPUs.")]
-
-
-class PoolNodes(Document):
-    """`clusters/<cluster>/pools/<pool>/<part>.yaml`: the nodes that a pool with a selector has."""
-
-    kind: Annotated[Literal["PoolNodes"], Field(description="Kind of document.")] = "PoolNodes"
-    nodes: Annotated[
-        tuple[str, ...], Field(description="Names of its nodes, or a part of them, sorted.")
-    ] = ()
-
-
-class Inventory(Document):
-    """`clusters/<cluster>/inventory.yaml`."""
-
-    kind: Annotated[Literal["Inventory"], Field(description="Kind of document.")] = "Inventory"
-    mode: Annotated[str, Field(description="The cluster's mode.")]
-    reachable: Annotated[bool, Field(description="Whether the cluster answers.")]
-    since: Annotated[Instant, Field(description="When `reachable` last changed.")]
-    pools: Annotated[tuple[InventoryPool, ...], Field(description="Counts by pool.")] = ()
-    nodes: Annotated[tuple[InventoryNode, ...], Field(description="Only nodes leased or not Ready.")] = ()
-    unmanaged: Annotated[
-        tuple[UnmanagedNode, ...], Field(description="GPU nodes outside every pool, the first 1000.")
-    ] = ()
-
-
-class Reservation(Model):
-    """A stretch of time on nodes: named ones for a lease, a number of them for a promise."""
-
-    request: Annotated[str, Field(description="slice/name.")]
-    phase: Annotated[Phase, Field(description="Phase of the request.")]
-    pool: Annotated[str, Field(description="Pool of the nodes.")]
-    nodes: Annotated[tuple[str, ...] | None, Field(description="Names; absent for a promise.")] = None
-    count: Annotated[int, Field(description="How many nodes.")]
-    begin: Annotated[Instant, Field(description="First instant, preparation included.")]
-    end: Annotated[Instant, Field(description="First instant after, drain included.")]
-
-
-class Schedule(Document):
-    """`clusters/<cluster>/schedule.yaml`: who has which nodes when, as committed."""
-
-    kind: Annotated[Literal["Schedule"], Field(description="Kind of document.")] = "Schedule"
-    reservations: Annotated[tuple[Reservation, ...], Field(description="In the order of their begin.")] = ()
-
-
-class MonthUsage(Model):
-    """What a slice used in one calendar month (UTC), counted when a lease ends."""
-
-    month: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}$", description="Like 2026-11.")]
-    gpu_hours: Annotated[float, Field(description="GPU-hours of leases that ended in it.")]
-    amount: Annotated[float, Field(description="What they cost.")]
-    leases: Annotated[int, Field(description="How many they were.")]
-
-
-class UsageRecord(Document):
-    """`usage/<slice>.yaml`: the ledger, newest month last."""
-
-    kind: Annotated[Literal["Usage"], Field(description="Kind of document.")] = "Usage"
-    currency: Annotated[str, Field(description="Of every amount here.")]
-    months: Annotated[tuple[MonthUsage, ...], Field(description="Newest last.")] = ()
 
 
 class ClusterState(Model):
