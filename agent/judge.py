@@ -114,6 +114,7 @@ class Verdict:
     node_reasons: tuple[str, ...]
     faults: tuple[datetime, ...]
     fault_trend: bool  # so many faults within a day that people should look at the node
+    idle_since: datetime | None = None  # since when no GPU is used; None: one is, or nobody knows
 
     @property
     def healthy(self) -> bool:

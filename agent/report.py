@@ -82,6 +82,7 @@ def report_of(verdict: Verdict, who: Identity, at: datetime) -> AgentReport:
         message=None if verdict.healthy else "\n".join(_lines(verdict)),
         gpus=tuple(_gpu_report(g) for g in verdict.gpus),
         faults=tuple(at.replace(microsecond=0) for at in verdict.faults),
+        idle_since=None if verdict.idle_since is None else verdict.idle_since.replace(microsecond=0),
     )
 
 

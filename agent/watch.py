@@ -10,14 +10,18 @@ import logging
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from agent.idleness import Quiet, quiet_after
 from agent.judge import Memory, Verdict, after_reboot, judge, remembered
-from agent.port import Reader
+from agent.port import GpuReading, Reader
 from agent.report import Identity, Reporter, report_of
 from agent.xids import FATAL, class_of
 from reconciler.store.port import Outcome, Store
 from schemas.cluster import Cluster, ClusterSpec, Health
 from schemas.errors import Fault
+from schemas.project import Project
 from schemas.reading import read_document
+from schemas.scheduling import IdleReclaim
+from schemas.view import PROJECT
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +32,7 @@ class Orders:
 
     health: Health = field(default_factory=Health)
     gpus: int | None = None  # None: the manifest does not know this node
+    idle_below: int = IdleReclaim().below  # percent; the project's
 
 
 def orders_of(spec: ClusterSpec, node: str) -> Orders:
@@ -67,7 +72,7 @@ class Manifest:
         if not isinstance(document, Cluster):
             log.warning("manifest not usable, the last valid one stays path=%s", path)
             return None
-        orders = orders_of(document.spec, self._who.node)
+        orders = replace(orders_of(document.spec, self._who.node), idle_below=self._idle_below(tip))
         if orders.gpus is None:
             log.warning(
                 "node unknown path=%s node=%s; the agent's operator should look at --node",
@@ -76,6 +81,16 @@ class Manifest:
             )
         return orders
 
+    def _idle_below(self, tip: str | None) -> int:
+        """The project's threshold; as it was where project.yaml cannot be read."""
+        try:
+            data = None if tip is None else self._store.read_path(tip, PROJECT)
+        except Fault as error:
+            log.warning("threshold not fetched path=%s error=%s", PROJECT, error)
+            return self._orders.idle_below
+        project = None if data is None else read_document(PROJECT, data)
+        return project.spec.scheduling.idle.below if isinstance(project, Project) else self._orders.idle_below
+
 
 class Watch:
     """The agent of one node; everything it needs is given."""
@@ -83,6 +98,7 @@ class Watch:
     def __init__(self, reader: Reader, reporter: Reporter, manifest: Manifest, who: Identity) -> None:
         self._reader, self._reporter, self._manifest, self._who = reader, reporter, manifest, who
         self._memory: Memory | None = None  # None: the last report was not read yet
+        self._quiet: Quiet | None = None  # a restart begins it anew: who was away does not know
         self._told = False
         self._trend = False
 
@@ -104,6 +120,7 @@ class Watch:
         for reading in readings:
             self._tell_xids(reading.uuid, tuple(x.xid for x in reading.xids))
         self._memory, verdict = judge(memory, readings, orders.health, now)
+        verdict = replace(verdict, idle_since=self._idle_since(readings, orders, now))
         self._tell_trend(verdict)
         self._report(verdict, now)
         return verdict
@@ -111,6 +128,11 @@ class Watch:
     def release(self) -> None:
         """Let go of the driver, so that a GPU can be reset."""
         self._reader.release()
+
+    def _idle_since(self, readings: tuple[GpuReading, ...], orders: Orders, now: datetime) -> datetime | None:
+        whole = len(readings) >= (orders.gpus or 0)
+        self._quiet = quiet_after(self._quiet, readings, orders.idle_below, now) if whole else None
+        return self._quiet.since if self._quiet is not None and self._quiet.idle else None
 
     def _recalled(self) -> Memory:
         if self._memory is None:

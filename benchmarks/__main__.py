@@ -13,6 +13,7 @@ PARTS = (
     "store",
     "growth",
     "check_pr",
+    "cycle",
     *(("kubernetes",) if os.environ.get("EGS_TEST_KUBE") else ()),
 )
 """The last one needs a control plane, and is left out where none is named."""

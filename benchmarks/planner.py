@@ -1,8 +1,13 @@
 """How long planning takes: `python -m benchmarks.planner [--quick | --large]`.
 
-Worlds are random but always the same: whole nodes, 1 to 24 hours, all nodes busy at the start, one slice per
-request. Three figures for each: from nothing; with every start promised and nothing new; and with one more
-request of the highest rank, which makes the most others give way.
+Worlds are random but always the same: whole nodes, 1 to 24 hours to the second, all nodes busy at the start, one slice
+per request, every request may use every pool. For each: from nothing, as objects in memory to all estimates, the
+first time and again (rows of requests that are known are not read twice), and of that the compiled part alone; with
+every start promised and nothing new; with one more request of the lowest, of a middle and of the highest rank, which
+makes the most others give way; and what a question for all pools costs on that plan, at its 99th percentile.
+
+The compiled engine is loaded first, as a controller has it; how long that takes is said beside. Plain is the same
+world from nothing without it.
 """
 
 from __future__ import annotations
@@ -16,38 +21,52 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
-from scheduler.plan import plan
+from scheduler.kernel import engine, warm
+from scheduler.kernel.rows import forget_rows
+from scheduler.plan import plan, planned_plainly
 from scheduler.promises import with_promises
-from scheduler.snapshot import Lease, Pool, PoolKey, Request, Snapshot
+from scheduler.quote import Quoter
+from scheduler.snapshot import Lease, Plan, Pool, PoolKey, Request, Snapshot
 
 HOUR = 3600
-CASES = ((1_000, 1_000, 1), (10_000, 1_000, 1))
-"""Requests, nodes, pools; every request may use every pool."""
-LARGE = ((100_000, 10_000, 1), (100_000, 10_000, 20))
-"""Half a minute for twenty pools, and more with promises; only when asked for, and then from nothing."""
+CASES = (
+    (1_000, 1_000, 1),
+    (10_000, 1_000, 1),
+    (10_000, 10_000, 20),
+    (100_000, 10_000, 1),
+    (100_000, 10_000, 20),
+)
+"""Requests, nodes, pools."""
+LARGE = ((1_000_000, 100_000, 20),)
+"""Some gigabytes of requests; only when asked for."""
+PLAINLY = 10_000
+"""Requests up to which the plain engine is timed beside the compiled one."""
+QUESTIONS = 300
+COLUMNS = ("nothing", "again", "kernel", "standing", "+lowest", "+middle", "+highest", "quote p99", "plain")
 
 
 def main() -> None:
-    """Prints machine and medians."""
+    """Prints machine and medians, in seconds."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.planner", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="only the smallest case, once")
-    parser.add_argument(
-        "--large", action="store_true", help="also 100,000 requests, on one pool and on twenty"
-    )
+    parser.add_argument("--large", action="store_true", help="also a million requests on 100,000 nodes")
     given = parser.parse_args()
+    begin = time.perf_counter()
+    warm()
+    ready = time.perf_counter() - begin
     out = sys.stdout
+    machine = f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}"
+    out.write(f"{machine}; seconds, medians; the compiled engine was ready after {ready:.1f} s\n")
     out.write(
-        f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}; seconds, median\n"
-    )
-    out.write(
-        f"{'requests':>9} {'nodes':>7} {'pools':>6} {'from nothing':>13} {'all promised':>13} {'one more':>9}\n"
+        f"{'requests':>9} {'nodes':>7} {'pools':>6}" + "".join(f"{name:>10}" for name in COLUMNS) + "\n"
     )
     for case in CASES[:1] if given.quick else (*CASES, *(LARGE if given.large else ())):
         requests, nodes, pools = case
-        snapshot, rounds = world(requests, nodes, pools), 1 if given.quick or case in LARGE else 5
-        figures = _from_nothing(snapshot) if case in LARGE else _row(snapshot, rounds)
-        out.write(f"{requests:>9,} {nodes:>7,} {pools:>6} {figures}\n")
+        figures = _row(world(requests, nodes, pools), 1 if given.quick or case in LARGE else 5)
+        cells = "".join(f"{'-':>10}" if figure is None else f"{figure:>10.4f}" for figure in figures)
+        out.write(f"{requests:>9,} {nodes:>7,} {pools:>6}{cells}\n")
         out.flush()
 
 
@@ -87,17 +106,53 @@ def _request(chance: random.Random, i: int, keys: Sequence[PoolKey]) -> Request:
     )
 
 
-def _from_nothing(snapshot: Snapshot) -> str:
-    return f"{_median(lambda: plan(snapshot), 1):>13.3f} {'-':>13} {'-':>9}"
+def _row(snapshot: Snapshot, rounds: int) -> list[float | None]:
+    nothing = _median(lambda: _afresh(snapshot), rounds)
+    again = _median(lambda: plan(snapshot), rounds)
+    planned = plan(snapshot)
+    promised = with_promises(snapshot, planned)
+    standing = _median(lambda: plan(promised), rounds)
+    worlds = [_with_one_more(promised, priority) for priority in (0, 150, 301)]
+    more = [_median(partial(plan, changed), rounds) for changed in worlds]
+    plainly = None
+    if len(snapshot.requests) <= PLAINLY:
+        plainly = _median(lambda: planned_plainly(snapshot), 1)
+    return [nothing, again, _kernel(snapshot), standing, *more, _question(snapshot, planned), plainly]
 
 
-def _row(snapshot: Snapshot, rounds: int) -> str:
-    nothing = _median(lambda: plan(snapshot), rounds)
-    promised = with_promises(snapshot, plan(snapshot))
-    urgent = Request("urgent/r", "urgent", 16, 2 * HOUR, tuple(snapshot.pools), priority=300, filed_at=-1)
-    more = replace(promised, requests={**promised.requests, urgent.key: urgent})
-    again = _median(lambda: plan(promised), rounds)
-    return f"{nothing:>13.3f} {again:>13.3f} {_median(lambda: plan(more), 1):>9.3f}"
+def _afresh(snapshot: Snapshot) -> Plan:
+    """Nothing of these requests is remembered."""
+    forget_rows()
+    return plan(snapshot)
+
+
+def _with_one_more(promised: Snapshot, priority: int) -> Snapshot:
+    one = Request(
+        "urgent/r", "urgent", 16, 2 * HOUR, tuple(promised.pools), priority=priority, filed_at=1 << 30
+    )
+    return replace(promised, requests={**promised.requests, one.key: one})
+
+
+def _kernel(snapshot: Snapshot) -> float:
+    """The compiled part of planning from nothing."""
+    prepared = engine.prepare(snapshot)
+    begin = time.perf_counter()
+    engine.place_all(prepared)
+    return time.perf_counter() - begin
+
+
+def _question(snapshot: Snapshot, planned: Plan) -> float:
+    """The 99th percentile of what an answer for all pools takes, for requests of all ranks and sizes."""
+    quoter, chance = Quoter(snapshot, planned), random.Random(1)
+    taken = []
+    for i in range(QUESTIONS):
+        asked = replace(
+            _request(chance, i, list(snapshot.pools)), key="asked/r", slice="asked", filed_at=1 << 30
+        )
+        begin = time.perf_counter()
+        quoter.quote(asked)
+        taken.append(time.perf_counter() - begin)
+    return sorted(taken)[int(0.99 * QUESTIONS)]
 
 
 def _median(work: Callable[[], object], rounds: int) -> float:

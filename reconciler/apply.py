@@ -313,6 +313,8 @@ def _carry_out(
             return driver.isolate(action.node, action.text, stamp, now)
         case Do.RESTORE:
             return driver.restore(action.node, stamp, now)
+        case Do.SCALE:
+            return driver.scale(action.node, action.count, action.leaving, stamp, now)
     assert lease is not None
     calls: dict[Do, Callable[[], Answer | tuple[CheckResult, ...]]] = {
         Do.CHECK: lambda: driver.check(action.node, action.stage, lease, stamp, now),

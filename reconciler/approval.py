@@ -24,6 +24,8 @@ from schemas.fit import free_priority
 from schemas.gpr import RequestSpec
 from schemas.status import WAITING, ApprovalState, Cause, GPRStatus, Phase
 
+OUTSIDE = "OverLimit"
+"""The condition of a request that waits outside of the queue; see `reconciler.charging`."""
 MOST_DOUBTS = 3
 """Sentences on words that do not count, in one message."""
 
@@ -36,15 +38,15 @@ class Consent:
     limit: ApprovalLimit
 
 
-def approval_turn(key: str, status: GPRStatus, scene: Scene) -> Turn:
-    """Moves a waiting request between PendingApproval, Queued and Rejected."""
+def approval_turn(key: str, status: GPRStatus, scene: Scene, more: tuple[str, ...] = ()) -> Turn:
+    """Moves a waiting request between PendingApproval, Queued and Rejected; `more` reasons to ask than its own."""
     if status.phase not in WAITING or status.accepted_spec.slice not in scene.wanted.slices:
         return Turn(status)
     words = standing_words(key, status, scene)
     rejection = next((word for word in words if word.decision == "reject"), None)
     if rejection is not None:
         return _rejected(key, status, rejection, scene.now)
-    reasons = needed_reasons(status, scene)
+    reasons = (*needed_reasons(status, scene), *more)
     if not reasons:
         return _queued(key, status, (), None, scene.now)
     status = _bound_anew(status, scene)
@@ -118,15 +120,17 @@ def needed_reasons(status: GPRStatus, scene: Scene) -> tuple[str, ...]:
     """Why an admin must approve this request, as `schemas.fit` lists it; () if nothing."""
     spec, wanted = status.accepted_spec, scene.wanted
     needs = approval_reasons(spec, wanted.slices[spec.slice], wanted.project, wanted.pools)
-    return tuple(need.reason for need in needs)
+    return tuple(dict.fromkeys(need.reason for need in needs))
 
 
-def hard_violations(status: GPRStatus, scene: Scene) -> tuple[str, ...]:
-    """Sentences on the slice's hard limits this request breaks since a policy changed."""
-    slice_ = scene.wanted.slices.get(status.accepted_spec.slice)
+def hard_violations(status: GPRStatus, wanted: Wanted) -> tuple[str, ...]:
+    """Sentences on the hard limits that keep a waiting request out of the queue."""
+    slice_ = wanted.slices.get(status.accepted_spec.slice)
     if slice_ is None:
         return ("its slice is gone",)
-    return tuple(violation.message for violation in limit_violations(status.accepted_spec, slice_))
+    broken = limit_violations(status.accepted_spec, slice_, wanted.pools)
+    outside = (c.message for c in status.conditions if c.type == OUTSIDE)
+    return (*(violation.message for violation in broken), *outside)
 
 
 # -- what becomes of the request -------------------------------------------------------------------------------------

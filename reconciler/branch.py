@@ -8,67 +8,43 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime
 
 from reconciler.clusters.port import Stamp
-from reconciler.desired import ACCEPTED
 from reconciler.events import Event
 from reconciler.facts import Facts
+from reconciler.records import changed
+from reconciler.remembering import Remembered
 from reconciler.settings import Settings
 from reconciler.status import (
     EVENTS_KEPT,
     EVENTS_PER_FILE,
-    OWN_BYTES,
     UNREADABLE,
     Files,
-    Record,
     event_file,
     event_path,
     event_rows,
     events_from,
-    facts_of,
-    record_from,
     request_file,
+    request_key,
     request_path,
 )
 from reconciler.store.believing import Believes
-from reconciler.store.port import REGULAR_MODE, Entry, Outcome, Person, Store
+from reconciler.store.cache import DocumentCache
+from reconciler.store.port import Entry, Outcome, Person, Store
 from reconciler.store.trailers import parse_stamp
 from reconciler.store.turns import WriterSettings
-from reconciler.store.writer import TAKE_OVER, BranchWriter, Postponed, Result, Written
-from schemas.errors import Fault
+from reconciler.store.writer import BranchWriter, Postponed, Result, Written
+from reconciler.trees import LOOKED_BACK, Loaded, Tree, Trees
+from schemas.base import Metadata
+from schemas.status import GPRRecord
 
 log = logging.getLogger(__name__)
 
-LOOKED_BACK = 20
-"""Commits that are searched for the last decision: more take-overs in a row are no absence but a crash loop."""
-HISTORY = 50
-"""Commits that are searched for the last readable version of a request's file."""
-MOST_ALARMS = 20
-"""Unreadable files that are told one by one."""
 EVENT_FILE = re.compile(r"events/(\d{4}-\d\d-\d\d)/\d\d-(0|[1-9]\d{0,8})\.yaml")
 """Other names below events/ are not ours."""
 AUTHOR = Person("EGS controller", "controller@egs.dev")
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """A status commit, read back."""
-
-    facts: Facts
-    accepted: Mapping[str, bytes]
-    alarms: tuple[str, ...] = ()  # sentences about files that could not be read
-
-
-@dataclass(frozen=True, slots=True)
-class _Tree:
-    """The files of facts at one tip, each read once."""
-
-    tip: str
-    records: Mapping[str, Record]
-    accepted: Mapping[str, bytes]
-    unread: frozenset[str]
 
 
 class StatusBranch:
@@ -79,16 +55,27 @@ class StatusBranch:
     """
 
     def __init__(
-        self, store: Store, settings: Settings, writer: str, believes: Believes | None = None
+        self,
+        store: Store,
+        settings: Settings,
+        writer: str,
+        believes: Believes | None = None,
+        cache: DocumentCache | None = None,
     ) -> None:
-        """`believes` tells commits of controllers by their signatures; None: every commit counts."""
+        """`believes` tells commits of controllers by their signatures; None: every commit counts.
+
+        `cache` outlives the process, so that the next one reads less.
+        """
         self._store = store
+        self._remembered = Remembered(store, cache)
+        self._oids: dict[str, str] = {}  # blobs of records, by path
         self._branch = settings.status_branch
         budget = WriterSettings(pushes_per_minute=settings.pushes_per_minute)
         self._writer = BranchWriter(store, self._branch, writer, AUTHOR, budget, believes=believes)
         self._belief = self._writer.belief
+        self._trees = Trees(store, self._branch, self._belief, self._remembered)
         self._tip: str | None = None  # the commit that `facts` are of
-        self._read: tuple[_Tree, Loaded] | None = None  # the tip that was read last
+        self._read: tuple[Tree, Loaded] | None = None  # the tip that was read last
         self._unread: frozenset[str] = frozenset()  # request files that wait to be written anew
         self._files: Files = {}
         self._event_path = ""
@@ -153,69 +140,9 @@ class StatusBranch:
         if tip is None:
             return Loaded(Facts(now), {})
         if self._read is None or self._read[0].tip != tip:
-            tree = self._tree(tip, None if self._read is None else self._read[0])
-            self._read = (tree, self._loaded(tree))
+            tree = self._trees.at(tip, None if self._read is None else self._read[0])
+            self._read = (tree, self._trees.loaded(tree))
         return self._read[1]
-
-    def _tree(self, tip: str, last: _Tree | None) -> _Tree:
-        """The files of facts at `tip`, those that are as in `last` not read again."""
-        try:
-            entries = self._store.diff(last.tip if last else None, tip)
-        except Fault:
-            if last is None:
-                raise
-            return self._tree(tip, None)  # the old tip is gone: histories are replaced now and then
-        changed = {e.path: e for e in entries if _is_fact(e.path)}
-        before = last or _Tree(tip, {}, {}, frozenset())
-        records = {p: r for p, r in before.records.items() if p not in changed}
-        accepted = {p: d for p, d in before.accepted.items() if ACCEPTED + p not in changed}
-        present = {p: e for p, e in changed.items() if e.oid is not None}
-        data = self._contents(present)
-        unread = {p for p in before.unread if p not in changed} | (present.keys() - data.keys())
-        for path, content in data.items():
-            if path.startswith(ACCEPTED):
-                accepted[path.removeprefix(ACCEPTED)] = content
-            elif (record := _record(path, content)) is not None:
-                records[path] = record
-            else:
-                unread.add(path)
-        for path in sorted(p for p in unread & changed.keys() if p.startswith(("slices/", "approvals/"))):
-            if (earlier := self._earlier(tip, path)) is not None:
-                records[path] = earlier
-        return _Tree(tip, records, accepted, frozenset(unread))
-
-    def _contents(self, entries: Mapping[str, Entry]) -> dict[str, bytes]:
-        """What is a plain file and no larger than ours are."""
-        plain = {p: e.oid for p, e in entries.items() if e.oid is not None and e.mode == REGULAR_MODE}
-        sizes = self._store.sizes(set(plain.values()))
-        blobs = self._store.read({oid for oid, size in sizes.items() if size <= OWN_BYTES})
-        return {path: blobs[oid] for path, oid in plain.items() if oid in blobs}
-
-    def _earlier(self, tip: str, path: str) -> Record | None:
-        """The last readable version of a file that somebody broke."""
-        for commit in filter(self._belief.counts, self._belief.history(tip, HISTORY)[1:]):
-            data = self._store.read_path(commit.oid, path)
-            if data is not None and (record := _record(path, data)) is not None:
-                return record
-        return None
-
-    def _loaded(self, tree: _Tree) -> Loaded:
-        stamp = parse_stamp(self._store.commit(tree.tip).trailers)
-        intent = (stamp.intent if stamp is not None else None) or ""
-        alarms = [
-            f"branch {self._branch}: {path} cannot be read; {_instead(path, tree)}"
-            for path in sorted(tree.unread)
-        ]
-        more = len(alarms) - MOST_ALARMS
-        if more > 0:
-            alarms = [*alarms[:MOST_ALARMS], f"branch {self._branch}: {more} more files cannot be read"]
-        facts = facts_of(tree.records, self._decided_at(tree.tip), intent)
-        return Loaded(facts, tree.accepted, tuple(alarms))
-
-    def _decided_at(self, tip: str) -> datetime:
-        """When the tip's facts were decided; taking over decides nothing, so that an absence stays visible."""
-        commits = [c for c in self._belief.history(tip, LOOKED_BACK) if self._belief.counts(c)]
-        return next((c.at for c in commits if not c.message.startswith(TAKE_OVER)), commits[-1].at)
 
     def take_over(self, now: datetime) -> Loaded | None:
         """Take the next term and the facts that go with it; None when somebody else was faster."""
@@ -238,15 +165,18 @@ class StatusBranch:
         """Read anew what the tip says, which is ours."""
         tip = self._writer.tip
         assert tip is not None
-        tree, at = self._tree(tip, None), self._store.commit(tip).at
-        loaded = self._loaded(tree)
+        last = None if self._read is None else self._read[0]
+        tree, at = self._trees.at(tip, last), self._store.commit(tip).at
+        loaded = self._trees.loaded(tree)
         entries = {e.path: e for e in self._store.diff(None, tip)}
         self._files = {p: b"" for p in entries if not p.startswith(("slices/", "events/"))}
         self._event_days = {found[1] for p in entries if (found := EVENT_FILE.fullmatch(p))}
         alarms = (*loaded.alarms, *self._resume_events(entries, at))
         self._unread = frozenset(p for p in tree.unread if p.startswith("slices/"))
         self.facts, self._tip, self._read = loaded.facts, tip, None
-        return Loaded(loaded.facts, loaded.accepted, alarms)
+        self._oids = dict(tree.oids)
+        self._remembered.retain(self._oids.values())
+        return replace(loaded, alarms=alarms)
 
     def _resume_events(self, entries: Mapping[str, Entry], now: datetime) -> tuple[str, ...]:
         """Go on in the newest file of events, or beside it when it cannot be read; that is an alarm."""
@@ -257,7 +187,7 @@ class StatusBranch:
             return ()
         last = max(parts, key=_part)
         try:
-            self._event_rows = events_from(self._contents({last: entries[last]})[last])
+            self._event_rows = events_from(self._trees.contents({last: entries[last]})[last])
             self._event_path = last
         except (KeyError, *UNREADABLE):
             self._event_path = event_path(now, _part(last) + 1)
@@ -286,6 +216,7 @@ class StatusBranch:
         changes |= event_changes
         result = self._writer.write(changes, facts.intent or None, facts.at, summary, urgent=urgent)
         if result.landed:
+            self._remember(facts)
             self.facts, self._tip = facts, self._writer.tip
             self._files, self._unread = files, frozenset()
             if events:
@@ -296,6 +227,23 @@ class StatusBranch:
             log.warning("status not committed outcome=%s; planned again in the next cycle", result)
         return result
 
+    def note(self, notes: Mapping[str, str]) -> None:
+        """Keep for the next process life what is known of the files of requests that are over, by `slice/name`."""
+        oids = {**({} if self._read is None else self._read[0].oids), **self._oids}
+        paths = {request_path(key): note for key, note in notes.items()}
+        self._remembered.note({oids[path]: note for path, note in paths.items() if path in oids})
+
+    def _remember(self, facts: Facts) -> None:
+        """What was written, so that the next process life need not read it."""
+        assert self.facts is not None
+        fresh: dict[str, GPRRecord] = {}
+        for key in changed(self.facts.requests, facts.requests):
+            status, oid = facts.requests.get(key), self._writer.blob(request_path(key))
+            if status is not None and oid is not None:
+                self._oids[request_path(key)] = oid
+                fresh[oid] = GPRRecord(metadata=Metadata(name=key.partition("/")[2]), status=status)
+        self._remembered.keep(fresh)
+
     def _changes(self, facts: Facts, files: Files) -> dict[str, bytes | None]:
         assert self.facts is not None
         changes: dict[str, bytes | None] = {
@@ -303,11 +251,13 @@ class StatusBranch:
         }
         changes |= dict.fromkeys(self._files.keys() - files.keys())
         changes |= dict.fromkeys(self._unread)  # written anew below where their requests are known
-        old = {k: s for k, s in self.facts.requests.items() if request_path(k) not in self._unread}
-        for key, status in facts.requests.items():
-            if old.get(key) is not status and old.get(key) != status:
+        old, unread = self.facts.requests, {request_key(path) for path in self._unread}
+        for key in sorted(changed(old, facts.requests) | unread):
+            status = facts.requests.get(key)
+            if status is None:
+                changes |= {request_path(key): None} if key in old else {}
+            elif key in unread or old.get(key) != status:
                 changes[request_path(key)] = request_file(key, status)
-        changes |= {request_path(key): None for key in old.keys() - facts.requests.keys()}
         return changes
 
     def _with_events(
@@ -336,29 +286,5 @@ class StatusBranch:
         return [e.path for e in self._store.diff(None, tip) if e.path.startswith(f"events/{day}/")]
 
 
-FACT = re.compile(
-    r"controller\.yaml|trust\.yaml|trust/\d{3}\.yaml|slices/[^/]+/gprs/[^/]+|nodes/[^/]+/[^/]+|usage/[^/]+|requests/[^/]+|approvals/[^/]+|accepted/.+"
-    r"|clusters/[^/]+/(inventory\.yaml|pools/[^/]+/[^/]+)"
-)
-
-
-def _is_fact(path: str) -> bool:
-    return FACT.fullmatch(path) is not None
-
-
 def _part(path: str) -> int:
     return int(path.removesuffix(".yaml").rpartition("-")[2])
-
-
-def _record(path: str, data: bytes) -> Record | None:
-    try:
-        return record_from(path, data)
-    except UNREADABLE:
-        return None
-
-
-def _instead(path: str, tree: _Tree) -> str:
-    """What counts in place of a file that cannot be read."""
-    if path in tree.records:
-        return "its last readable version counts, and is written anew"
-    return "it counts as absent; protect the branch"

@@ -147,7 +147,7 @@ class Bulletin:
 def _said(report: Report) -> tuple[object, ...]:
     """What is news when it differs; workloads, the instant, and what was served are not."""
     view = report.view
-    seen = None if view is None else (view.nodes, view.slices, view.unmanaged, _waiting(view))
+    seen = None if view is None else (view.nodes, view.slices, view.unmanaged, view.sizes, _waiting(view))
     return seen, report.differences, report.terms, report.checks, _awaited(report)
 
 
@@ -165,7 +165,7 @@ def _awaited(report: Report) -> tuple[object, ...]:
         for key, found in report.checks.items()
         if isinstance(found, tuple) and not all(result.passed for result in found)
     }
-    return held, failed, report.refusals, bool(report.trouble)
+    return held, failed, report.refusals, bool(report.trouble), None if view is None else view.sizes
 
 
 def _hands(node: NodeView) -> tuple[object, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from reconciler.branch import EVENT_FILE, Loaded, StatusBranch
+from reconciler.branch import EVENT_FILE, StatusBranch
 from reconciler.clusters.port import Stamp
 from reconciler.desired import Desired
 from reconciler.events import Event, Told
@@ -23,6 +23,7 @@ from reconciler.store.believing import Believes
 from reconciler.store.cache import DocumentCache
 from reconciler.store.port import REGULAR_MODE, Store
 from reconciler.store.trailers import parse_stamp
+from reconciler.trees import Loaded
 from schemas.errors import Fault, UserError
 from schemas.judged import TrustRecord
 from schemas.units import parse_instant

@@ -16,6 +16,7 @@ from reconciler.clusters.pull import PullCluster, ReportBranches
 from reconciler.forges.port import Forge
 from reconciler.loop import Reconciler
 from reconciler.pulls.watching import Watcher
+from reconciler.remembering import RECORDS_VERSION
 from reconciler.reviews import OneByOne, Reviews
 from reconciler.settings import Settings
 from reconciler.store.believing import Belief
@@ -104,6 +105,7 @@ def controller(
         settings.repo, settings.state / "mirror.git", credentials=settings.credentials, sign=signing(key)
     )
     cache = DocumentCache(settings.state / "documents.sqlite", READER_VERSION)
+    records = DocumentCache(settings.state / "records.sqlite", RECORDS_VERSION)
     reports = ReportBranches(store, machines)
     clusters = OpenClusters(ground_of(settings, wake), reports)
     writer = f"controller-{uuid4().hex[:12]}"
@@ -119,6 +121,7 @@ def controller(
         machines=machines,
         sources=sources_of(settings, _forge(settings, IN_LOOP)),
         wording=wording_of(settings, store, _reviews(settings, wake)),
+        records=records,
     )
 
 

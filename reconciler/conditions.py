@@ -52,6 +52,7 @@ def without_promise(status: GPRStatus) -> GPRStatus:
             "estimated_cluster": None,
             "estimated_pool": None,
             "bound_nodes": (),
+            "forecast": None,
             "assignment": None,
             "replaced_nodes": (),
             "held_from": None,
@@ -67,6 +68,22 @@ def clean_by(status: GPRStatus, drain: timedelta) -> datetime | None:
         return None
     late = max((c.at for c in status.conditions if c.type == ENDED_LATE), default=status.end_time)
     return max(status.end_time, late) + drain
+
+
+def leaves_at(status: GPRStatus) -> datetime | None:
+    """When its nodes leave: at the strict end, or at the instant before it that was decided; None: not known yet."""
+    if status.eviction is None or status.end_time is None:
+        return status.end_time
+    return min(status.end_time, status.eviction.at)
+
+
+def counted_end(status: GPRStatus) -> datetime | None:
+    """When planning counts its nodes as free: room that was made for somebody is theirs from then on.
+
+    Nodes that nobody uses may be used again until they leave, so nobody is promised them before.
+    """
+    made_room = status.eviction is not None and status.eviction.reason != "Idle"
+    return leaves_at(status) if made_room else status.end_time
 
 
 def lease_duration(status: GPRStatus) -> timedelta:

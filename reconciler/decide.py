@@ -13,9 +13,15 @@ from datetime import datetime
 from reconciler.approval import hard_violations
 from reconciler.conditions import with_slip, without_promise
 from reconciler.events import Event, Told
+from reconciler.evicting import with_room_made
 from reconciler.extension import extended
 from reconciler.facts import Facts, Scene, Seen, Wanted
 from reconciler.fold import Folded
+from reconciler.forecasting import with_forecasts
+from reconciler.leaving import STOPPED, stopped_text
+from reconciler.placing import with_first_come
+from reconciler.records import Records, records
+from reconciler.scaling import known_causes, rescaled
 from reconciler.settings import Settings
 from reconciler.spares import Spares
 from reconciler.spending import spent_after
@@ -39,7 +45,7 @@ DAMPED_SHARE = 0.05
 TRIAL_WORK = 200_000
 """Requests that may be planned again in one cycle to prove causes: about twenty seconds at the very worst."""
 FEWEST_TRIALS = 8
-URGENT = frozenset({Told.DELAYED, Told.REQUEUED, Told.PROVISIONED})
+URGENT = frozenset({Told.DELAYED, Told.REQUEUED, Told.PROVISIONED, Told.POOL_GROWS, Told.PREEMPTED})
 """Who has to wait longer than promised, or has nodes now, is told at once, whatever the push budget says."""
 PLAN_REASONS = frozenset({*Reason, "ClusterObserved"})
 """Reasons that planning gives, and takes back."""
@@ -62,23 +68,30 @@ def decide(
     """Plan, name every slip's cause, publish promises, and start what is due."""
     world = build_snapshot(wanted, folded.facts, seen, folded.anew)
     facts, world, events = extended(folded.facts, wanted, world)
-    planned = plan(world)
+    made = with_room_made(facts, wanted, world)
+    facts, world = made.facts, made.world
+    planned = plan(world) if made.plan is None else made.plan
     later = _slips(before, world, planned, folded)
-    requests = dict(facts.requests)
-    told = [*folded.events, *events]
+    requests = records(facts.requests)
+    told = [*folded.events, *events, *made.events]
+    taken = {displaced.key for displaced in planned.displaced if displaced.by}
     for slip in later:
-        requests[slip.key] = _slipped(requests[slip.key], slip, facts.at)
+        requests[slip.key] = _slipped(requests[slip.key], slip, facts.at, is_taken=slip.key in taken)
         told.append(_delayed(slip, facts.at))
-    scene = Scene(facts.at, settings, wanted, seen, facts.nodes)
-    requests = _unplaced(requests, world, planned, scene)
+    scene = Scene(facts.at, settings, wanted, seen, facts.nodes, faults=facts.faults)
+    _say_why_unplaced(requests, world, planned, scene)
+    requests = with_first_come(requests, folded.anew, world, wanted.project.scheduling)
     due = due_starts(world, planned, settings)
     if due or later or worth_publishing(world, planned):
-        requests = _published(requests, world, planned)
-    requests, lost = _accounted(folded.facts.requests, requests, facts.at)
+        _publish(requests, world, planned)
+        with_forecasts(folded.facts, requests, world, planned)
+    lost = _accounted(folded.facts.requests, requests, facts.at)
     requests, started = _with_starts(requests, due, (world, planned), scene)
     told += [*lost, *started]
     spent = spent_after(folded.facts, requests, wanted, facts.at)
     final = replace(facts, requests=requests, spent=spent)
+    final, scaled = rescaled(final, world, planned, wanted)
+    told += scaled
     urgent = bool(started) or any(event.reason in URGENT for event in told)
     return Decision(final, tuple(told), urgent, planned, world)
 
@@ -86,7 +99,7 @@ def decide(
 def _slips(before: Snapshot | None, world: Snapshot, planned: Plan, folded: Folded) -> tuple[Moved, ...]:
     if before is None:
         return ()
-    known: dict[tuple[ChangeKind, str], Known] = {}
+    known: dict[tuple[ChangeKind, str], Known] = dict(known_causes(before, world, folded.late_pools))
     for key, (cause, by) in folded.causes.items():
         known[ChangeKind.REQUEST, key] = known[ChangeKind.LEASE, key] = Known(cause, by)
     for (cluster, node), cause in folded.failed_nodes.items():
@@ -97,9 +110,12 @@ def _slips(before: Snapshot | None, world: Snapshot, planned: Plan, folded: Fold
     return slips(before, world, changes_between(before, world, known), planned, trials)
 
 
-def _slipped(status: GPRStatus, slip: Moved, at: datetime) -> GPRStatus:
+def _slipped(status: GPRStatus, slip: Moved, at: datetime, *, is_taken: bool) -> GPRStatus:
+    """The status with its slip; `is_taken` counts it among those that another request's need of the room made."""
     to = None if slip.now is None else instant(slip.now)
-    return with_slip(status, to, _cause(slip), _blamed(slip), at)
+    count = status.displaced_count + is_taken
+    slipped = with_slip(status, to, _cause(slip), _blamed(slip), at)
+    return slipped.model_copy(update={"displaced_count": count}) if is_taken else slipped
 
 
 def _cause(slip: Moved) -> Cause:
@@ -119,26 +135,28 @@ def _delayed(slip: Moved, at: datetime) -> Event:
     return Event(at, Told.DELAYED, f"{slip.key} moved from {was} to {to}: {cause}", slip.key)
 
 
-def _unplaced(
-    requests: dict[str, GPRStatus], world: Snapshot, planned: Plan, scene: Scene
-) -> dict[str, GPRStatus]:
+def _say_why_unplaced(requests: Records, world: Snapshot, planned: Plan, scene: Scene) -> None:
     """Waiting requests without a start say why."""
-    result = {}
-    for key, status in requests.items():
-        if status.phase is Phase.QUEUED:
-            refusal = planned.refusals.get(key)
-            if key not in world.requests:
-                refusal = _outside(key, status, scene)
-            elif refusal is not None and refusal.reason == Reason.FITS_NOWHERE:
-                refusal = _nowhere(key, status, scene)
-            status = _with_refusal(status, refusal, planned.placements.get(key), world)
-        result[key] = status
-    return result
+    shown = any(pool.observed for pool in world.pools.values())
+    for key, status in list(requests.live.items()):
+        if status.phase is not Phase.QUEUED:
+            continue
+        refusal = planned.refusals.get(key)
+        if key not in world.requests:
+            refusal = _outside(key, status, scene)
+        elif refusal is not None and refusal.reason == Reason.FITS_NOWHERE:
+            refusal = _nowhere(key, status, scene)
+        place = planned.placements.get(key) if shown else None
+        said = _with_refusal(status, refusal, place, world)
+        if said is not status:
+            requests[key] = said
 
 
 def _outside(key: str, status: GPRStatus, scene: Scene) -> Refusal:
     """Why a waiting request is not even planned."""
-    return Refusal(key, Reason.LIMIT_EXCEEDED, "; ".join(hard_violations(status, scene)))
+    if status.accepted_spec.stopped:
+        return Refusal(key, STOPPED, stopped_text(key, status))
+    return Refusal(key, Reason.LIMIT_EXCEEDED, "; ".join(hard_violations(status, scene.wanted)))
 
 
 def _nowhere(key: str, status: GPRStatus, scene: Scene) -> Refusal:
@@ -179,12 +197,16 @@ def _is_worth(promise: Promise | None, place: Placement, now: int) -> bool:
     return promised - place.start >= max(DAMPED_S, DAMPED_SHARE * (promised - now))
 
 
-def _published(requests: Mapping[str, GPRStatus], world: Snapshot, planned: Plan) -> dict[str, GPRStatus]:
-    return {key: _with_place(s, planned.placements.get(key), world) for key, s in requests.items()}
+def _publish(requests: Records, world: Snapshot, planned: Plan) -> None:
+    for key, place in planned.placements.items():
+        status = requests[key]
+        told = _with_place(status, place, world)
+        if told is not status:
+            requests[key] = told
 
 
-def _with_place(status: GPRStatus, place: Placement | None, world: Snapshot) -> GPRStatus:
-    if place is None or world.pools[place.pool].observed:
+def _with_place(status: GPRStatus, place: Placement, world: Snapshot) -> GPRStatus:
+    if world.pools[place.pool].observed:
         return status
     start, end = instant(place.start), instant(place.end)
     if (
@@ -217,17 +239,17 @@ def _only_shown(status: GPRStatus, place: Placement) -> GPRStatus:
     return without_promise(status).model_copy(update={"reason": "ClusterObserved", "message": message})
 
 
-def _accounted(
-    before: Mapping[str, GPRStatus], after: dict[str, GPRStatus], at: datetime
-) -> tuple[dict[str, GPRStatus], list[Event]]:
+def _accounted(before: Mapping[str, GPRStatus], requests: Records, at: datetime) -> list[Event]:
     """A promise never goes without a slip: who is no longer planned at all lost his to a policy."""
-    result, told = dict(after), []
-    for key, status in after.items():
+    told = []
+    for key, status in list(requests.live.items()):
         old = before.get(key)
         if old is None or status.phase is not Phase.QUEUED:
             continue
         if status.slips and status.slips[-1].at == at:
-            result[key] = _with_last_slip_to(status)
+            requests[key] = _with_last_slip_to(status)
+            continue
+        if old is status:
             continue
         was, now = old.estimated_start_time, status.estimated_start_time
         if was is None or (now is not None and now <= was):
@@ -235,11 +257,11 @@ def _accounted(
         by = status.accepted_spec.slice if status.reason == Reason.LIMIT_EXCEEDED else old.estimated_cluster
         cause, by = (Cause.POLICY_CHANGED, by) if now is None else (Cause.CONTROLLER_ABSENT, "controller")
         slipped = with_slip(old, now, cause, by or "", at)
-        result[key] = status.model_copy(
+        requests[key] = status.model_copy(
             update={"slips": slipped.slips, "delayed_count": slipped.delayed_count}
         )
         told.append(Event(at, Told.DELAYED, f"{key} lost its start: {cause} ({by})", key))
-    return result, told
+    return told
 
 
 def _with_last_slip_to(status: GPRStatus) -> GPRStatus:
@@ -263,14 +285,14 @@ def due_starts(world: Snapshot, planned: Plan, settings: Settings) -> tuple[Plac
 
 
 def _with_starts(
-    requests: dict[str, GPRStatus],
+    requests: Records,
     due: tuple[Placement, ...],
     known: tuple[Snapshot, Plan],
     scene: Scene,
-) -> tuple[dict[str, GPRStatus], list[Event]]:
+) -> tuple[Records, list[Event]]:
     """The due requests with nodes of their own; one whose nodes are not free yet keeps its promise and waits."""
     world, _ = known
-    spares = Spares(world.pools, world.leases, scene.now)
+    spares = Spares(world.pools, world.leases, scene.now, scene.traits)
     told = []
     for place in due:
         status = requests[place.key]
@@ -299,6 +321,7 @@ def _provisioning(status: GPRStatus, place: Placement, nodes: tuple[str, ...], n
             "estimated_cluster": cluster,
             "estimated_pool": pool,
             "bound_nodes": (),
+            "forecast": None,
             "assignment": Assignment(cluster=cluster, pool=pool, nodes=nodes),
             "held_from": now,
             "checks": (),

@@ -11,14 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 from reconciler.facts import Facts, Filed, Wanted, Workspace
+from reconciler.filings import Filings, UnreadFile
 from reconciler.finding import with_found
 from reconciler.overlay import Overlay, overlaid
+from reconciler.pools import manifest_pools
+from reconciler.quiet import Unread, is_quiet, key_of
+from reconciler.records import live
 from reconciler.store.cache import DocumentCache
 from reconciler.store.port import REGULAR_MODE, Contents, Entry
-from reconciler.world import manifest_pools
 from schemas.approval import Approval
 from schemas.base import Document
 from schemas.cluster import Cluster
@@ -26,12 +30,13 @@ from schemas.collector import collector_paused
 from schemas.errors import UserError
 from schemas.gpr import GPR, GPRTemplate, resolve
 from schemas.judged import TrustRecord
+from schemas.limits import in_project
 from schemas.problems import Problem
 from schemas.project import Project
 from schemas.reading import from_json, read_document, read_with_text, rule_of
 from schemas.repository import Outcome, Repository
 from schemas.slice import Slice
-from schemas.status import TERMINAL, Provenance
+from schemas.status import Provenance
 from schemas.strictyaml import MAX_BYTES, Positions, locate
 from schemas.workspace import WorkspaceRequest
 
@@ -67,12 +72,16 @@ class Desired:
         self._trust: TrustRecord | None = None
         self._provenance: Mapping[str, Provenance] = {}
         self._force: dict[str, InForce] = {}
-        self._filed: dict[str, Filed] = {}
+        self._filed = Filings({})
+        self._unread = Unread()
+        self._left: frozenset[str] = frozenset()  # left unread, and not filed yet
+        self._notes: Mapping[str, str] = {}
         self._errors: dict[str, Problem] = {}
         self._templates: dict[str, InForce] = {}
         self._at: str | None = None  # the commit that the repository is of
         self._changed: set[str] = set()  # what the repository has and is not in force yet
         self._wanted: Wanted | None = None
+        self._last: Wanted | None = None  # as the documents that are in force now had it before
         self.commit: str | None = None
         self.problems: tuple[Problem, ...] = ()
         """Everything wrong with main as it is."""
@@ -83,7 +92,28 @@ class Desired:
             document = read_document(path, data)
             if isinstance(document, Document):
                 self._force[path] = InForce(document, data)
-        self._wanted = None
+        self._wanted = self._last = None
+
+    def twin(self) -> Desired:
+        """Another one that has read what this one has, and of which nothing is in force yet."""
+        other = Desired(self._store, self._cache)
+        other._repository = self._repository.copy()
+        other._entries, other._unread, other._overlay = self._entries, self._unread, self._overlay
+        other._at, other._filed = self._at, self._filed
+        other._changed = {*self._repository.documents, *self._repository.refused} - self._unread.paths
+        return other
+
+    def leave_unread(self, notes: Mapping[str, str]) -> None:
+        """What an earlier process life kept of files (see `reconciler.quiet`), by path; before the first `update`."""
+        self._notes = notes if self._at is None else {}
+
+    def note_of(self, key: str) -> str | None:
+        """What to keep of the file of a request that is over and needs no look again; None: it needs one."""
+        path = _gpr_path(*key.split("/"))
+        entry, around = self._entries.get(path), self._unread.around
+        if entry is None or around is None or path in self._provenance or path in self._overlay.held:
+            return None
+        return around.note(entry) if is_quiet(path, self._repository) else None
 
     def update(
         self,
@@ -106,12 +136,15 @@ class Desired:
             raise UserError(text, "TooManyFiles")
         holds = () if trust is None else trust.held
         entries, overlay = overlaid(found, holds, self._overlay, self._entries)
+        tree = {**self._entries, **{entry.path: entry for entry in entries}}
+        tree = {path: entry for path, entry in tree.items() if entry.oid is not None}
+        unread = self._unread.after(entries, tree, self._notes, {*overlay.held, *provenance})
         with collector_paused():
-            outcomes = self._read(entries)
+            outcomes = self._read(unread.to_read)
+            self._repository.leave_unread(unread.left)
             self._repository.update(outcomes)
-        for entry in entries:
-            self._entries.pop(entry.path, None)
-        self._entries |= {entry.path: entry for entry in entries if entry.oid is not None}
+        self._entries, self._unread, self._notes = tree, unread, {}
+        self._left = (self._left | unread.left) & unread.paths
         if self._at is None:
             # Once a process life is enough to keep the file as large as the repository, not as its history.
             self._cache.retain(entry.oid for entry in self._entries.values() if entry.oid is not None)
@@ -122,7 +155,12 @@ class Desired:
         self._put_in_force(self._changed, errors)
         self._file_anew(errors)
         self.problems, self.commit, self._trust = problems, commit, trust
-        self._changed, self._wanted = set(), None
+        self._changed, self._left, self._wanted = set(), frozenset(), None
+
+    @property
+    def store(self) -> Contents:
+        """Where documents are read."""
+        return self._store
 
     @property
     def repository(self) -> Repository:
@@ -149,9 +187,19 @@ class Desired:
         """The documents in force; raises UserError NoProject while there never was a valid project.yaml."""
         self._drop_unused(facts)
         if self._wanted is None:
-            self._wanted = self._resolved()
-        self._wanted = with_found(self._wanted, facts.found)
+            self._wanted = self._resolved() if self._last is None else self._refiled(self._last)
+        self._wanted = self._last = with_found(self._wanted, facts.found)
         return self._wanted
+
+    def _refiled(self, last: Wanted) -> Wanted:
+        """The same documents, and other requests: what was worked out from the others holds on."""
+        return replace(
+            last,
+            commit=self.commit or "",
+            filed=self._filed,
+            trust=self._trust,
+            workspaces=self._workspaces(),
+        )
 
     def _resolved(self) -> Wanted:
         project = self._force.get(PROJECT)
@@ -159,6 +207,7 @@ class Desired:
             raise UserError("main has no valid project.yaml yet; `egs init` writes one", "NoProject")
         clusters = {d.metadata.name: d.spec for d in self._all(Cluster)}
         made = {d.metadata.name: d.as_slice().spec for d in self._all(WorkspaceRequest)}
+        slices = made | {d.metadata.name: d.spec for d in self._all(Slice)}
         approvals: dict[str, tuple[Approval, ...]] = {}
         for word in self._all(Approval):
             key = f"{word.spec.slice}/{word.spec.gpr}"
@@ -167,7 +216,7 @@ class Desired:
             commit=self.commit or "",
             project=project.document.spec,
             clusters=clusters,
-            slices=made | {d.metadata.name: d.spec for d in self._all(Slice)},
+            slices={name: in_project(spec, project.document.spec) for name, spec in slices.items()},
             filed=self._filed,
             approvals=approvals,
             pools=manifest_pools(clusters),
@@ -254,18 +303,21 @@ class Desired:
         oids = {path: oid for path in changed if (oid := self._oid(path)) is not None}
         data = self._store.read(set(oids.values()))
         self._force |= {path: InForce(changed[path], data[oid]) for path, oid in oids.items()}
-        for path, kept in list(self._force.items()):
-            if isinstance(kept.document, Approval) and path not in sound:
-                del self._force[path]
+        gone = [p for p, k in self._force.items() if isinstance(k.document, Approval) and p not in sound]
+        for path in gone:
+            del self._force[path]
+        if oids or gone:
+            self._last = None
 
     def _drop_unused(self, facts: Facts) -> None:
         """What main deleted goes as soon as no request needs it."""
-        gone = self._force.keys() - self._repository.documents.keys() - self._repository.refused.keys()
+        documents, refused = self._repository.documents, self._repository.refused
+        gone = [path for path in self._force if path not in documents and path not in refused]
         if not gone:
             return
-        live = [s for s in facts.requests.values() if s.phase not in TERMINAL]
-        slices = {s.accepted_spec.slice for s in live}
-        clusters = {s.assignment.cluster for s in live if s.assignment is not None}
+        there = live(facts.requests).values()
+        slices = {s.accepted_spec.slice for s in there}
+        clusters = {s.assignment.cluster for s in there if s.assignment is not None}
         for path in gone:
             document = self._force[path].document
             needed = (
@@ -275,7 +327,7 @@ class Desired:
             )
             if not needed:
                 del self._force[path]
-                self._wanted = None
+                self._wanted = self._last = None
 
     def _file_anew(self, errors: dict[str, Problem]) -> None:
         """Resolve the requests whose file, template or error is another; all others stay as they were filed."""
@@ -284,7 +336,7 @@ class Desired:
         if others := _differing(self._templates, templates):
             gprs = self._repository.gprs.items()
             stale |= {_gpr_path(*key) for key, gpr in gprs if _template_path(gpr) in others}
-        filed = dict(self._filed)
+        filed = dict(self._filed.raw)
         for path in sorted(stale):
             match path.split("/"):
                 case ["slices", slice_, "gprs", file]:
@@ -293,7 +345,10 @@ class Desired:
                     if (found := self._file_at(path, errors.get(path))) is not None:
                         behind, held = self._provenance.get(path), self._overlay.held.get(path)
                         filed[key] = replace(found, provenance=behind, held=held)
-        self._filed, self._errors, self._templates = filed, errors, templates
+        for path in self._left:
+            oid = self._entries[path].oid
+            filed[key_of(path)] = UnreadFile(oid or "", partial(self._file_unread, self._entries[path]))
+        self._filed, self._errors, self._templates = Filings(filed), errors, templates
 
     def _file_at(self, path: str, error: Problem | None) -> Filed | None:
         """None when no request lies there."""
@@ -303,6 +358,12 @@ class Desired:
         if error is None or path not in self._repository.refused:
             return None
         return Filed(None, _sentence(error))
+
+    def _file_unread(self, entry: Entry) -> Filed:
+        """What a file that was left unread says; nothing is wrong with it."""
+        outcome = self._read([entry])[entry.path]
+        assert isinstance(outcome, GPR), "what was kept of it is of this very content"
+        return self._file(outcome, None)
 
     def _file(self, document: GPR, error: Problem | None) -> Filed:
         if error is not None and error.rule not in QUEUES_ANYWAY:

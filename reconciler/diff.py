@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from enum import IntEnum
 
 from reconciler.clusters.port import ClusterView, LeaseRef, NodeView, SliceTerms, Stage
-from reconciler.conditions import lease_duration
+from reconciler.conditions import counted_end, lease_duration
 from reconciler.facts import Facts, Seen, Wanted
 from reconciler.handover import checked_nodes, passed_nodes
 from reconciler.terms import assigned, terms_in
@@ -22,6 +22,8 @@ from schemas.status import GPRStatus, NodeState, Phase
 
 MIG = "mig:"
 """What `spec.sharing` begins with where nodes are cut."""
+LET_GO = "LetGo"
+"""Why a node of an elastic pool is shut before it goes."""
 MOVED = "its end moved"
 """Why a node that is the request's already is added again."""
 
@@ -38,6 +40,7 @@ class Do(IntEnum):
     CHECK = 7
     ADD = 8
     REMOVE_SLICE = 9
+    SCALE = 10
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -53,6 +56,8 @@ class Action:
     slice: str = ""
     terms: SliceTerms | None = None
     text: str = ""
+    count: int = 0  # nodes that the pool named in `node` is to have
+    leaving: tuple[str, ...] = ()  # those of its nodes that go first
 
 
 def actions(
@@ -72,6 +77,7 @@ def actions(
             done += _fleet_actions(cluster, spec, seen)
             done += _slice_actions(cluster, wanted, facts, seen)
             done += _health_actions(cluster, facts, seen.views[cluster])
+            done += _scale_actions(cluster, spec, facts, seen.views[cluster])
         else:
             done = [*_finishing(done, facts)]
         found += done
@@ -80,11 +86,15 @@ def actions(
 
 def _finishing(done: list[Action], facts: Facts) -> Iterator[Action]:
     """In a cluster that is only observed what is ours is finished; nothing begins, nothing else is touched."""
-    known = {status.uid for status in facts.requests.values()}
     for action in done:
         ends = action.do in {Do.EVICT, Do.REMOVE} or (action.do is Do.CHECK and action.stage == "post")
-        if ends and action.lease is not None and action.lease.uid in known:
+        if ends and action.lease is not None and _is_ours(action.lease, facts):
             yield action
+
+
+def _is_ours(lease: LeaseRef, facts: Facts) -> bool:
+    status = facts.requests.get(lease.request)
+    return status is not None and status.uid == lease.uid
 
 
 def _lease_actions(
@@ -105,7 +115,7 @@ def lease_ref(key: str, status: GPRStatus) -> LeaseRef | None:
     start = status.start_time or status.estimated_start_time
     if start is None:
         return None
-    end = status.end_time or start + lease_duration(status)
+    end = counted_end(status) or start + lease_duration(status)
     spec = status.accepted_spec
     mig = spec.sharing.removeprefix(MIG) if spec.sharing.startswith(MIG) else ""
     return LeaseRef(uid=status.uid, request=key, slice=spec.slice, end=end, mig=mig)
@@ -114,7 +124,7 @@ def lease_ref(key: str, status: GPRStatus) -> LeaseRef | None:
 def is_running(status: GPRStatus, now: datetime) -> bool:
     """True while the committed lease gives the slice its nodes."""
     start = status.start_time or status.estimated_start_time
-    end = status.end_time or status.estimated_end_time
+    end = counted_end(status) or status.estimated_end_time
     if start is None or end is None:
         return False
     return status.phase in {Phase.PROVISIONING, Phase.PROVISIONED} and start <= now < end
@@ -228,10 +238,22 @@ def _health_actions(cluster: str, facts: Facts, view: ClusterView) -> Iterator[A
     for node in view.nodes.values():
         record = facts.nodes.get((cluster, node.name))
         out = record is not None and record.state in {NodeState.UNHEALTHY, NodeState.QUARANTINED}
+        scale = facts.scales.get((cluster, node.pool))
+        if scale is not None and node.name in scale.leaving:
+            if not node.isolated:
+                yield Action(Do.ISOLATE, cluster, node.name, text=LET_GO)
+            continue
         if out and record is not None and not node.isolated:
             yield Action(Do.ISOLATE, cluster, node.name, text=record.reason or "")
         if not out and node.isolated and (record is None or record.state is not NodeState.LOST):
             yield Action(Do.RESTORE, cluster, node.name)
+
+
+def _scale_actions(cluster: str, spec: ClusterSpec, facts: Facts, view: ClusterView) -> Iterator[Action]:
+    for pool in spec.pools:
+        scale = facts.scales.get((cluster, pool.name)) if pool.elastic is not None else None
+        if scale is not None and view.sizes.get(pool.name) != scale.wanted:
+            yield Action(Do.SCALE, cluster, pool.name, count=scale.wanted, leaving=scale.leaving)
 
 
 def drifted(planned: tuple[Action, ...], before: Mapping[str, ClusterView]) -> tuple[Action, ...]:

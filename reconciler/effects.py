@@ -9,6 +9,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from reconciler.facts import Facts, Wanted
+from reconciler.filings import read_filings
+from reconciler.records import live
 from scheduler.causes import BUDGET
 from scheduler.compare import Comparison, Effect, compared
 from scheduler.snapshot import Snapshot
@@ -38,7 +40,7 @@ def effects(base: Side, head: Side, budget: int = BUDGET) -> Comparison:
     for key in sorted(out - barred(base) - found.keys()):
         if key not in base.facts.requests:
             found[key] = Effect(key, "refused", None, None)
-    for key, status in head.facts.requests.items():
+    for key, status in live(head.facts.requests).items():
         if status.phase is Phase.PENDING_APPROVAL and key not in base.facts.requests:
             found[key] = Effect(key, "new", None, None)
     # Gone from the plan is not gone: a file that is refused now, or waits for an admin, still lies there.
@@ -54,9 +56,10 @@ def effects(base: Side, head: Side, budget: int = BUDGET) -> Comparison:
 def barred(side: Side) -> frozenset[str]:
     """Requests that nobody plans: their files are refused and they are on no record, or they break hard limits."""
     requests = side.facts.requests
-    unread = {key for key, filed in side.wanted.filed.items() if filed.spec is None and key not in requests}
+    files = read_filings(side.wanted.filed)
+    unread = {key for key, filed in files if filed.spec is None and key not in requests}
     outside = {
-        key for key, s in requests.items() if s.phase is Phase.QUEUED and key not in side.snapshot.requests
+        key for key, s in live(requests).items() if s.phase is Phase.QUEUED and key not in side.snapshot.requests
     }
     return frozenset(unread | outside)
 

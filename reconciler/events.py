@@ -29,6 +29,13 @@ class Told(StrEnum):
     EXTENDED = "GPRExtended"
     EXTENSION_REFUSED = "GPRExtensionRefused"
     EARLY_RELEASED = "GPREarlyReleased"
+    PREEMPTED = "GPRPreempted"
+    PREEMPTION_OFF = "GPRPreemptionCalledOff"
+    IDLE = "GPRIdle"
+    IDLE_OVER = "GPRIdleOver"
+    IDLE_RECLAIMED = "GPRIdleReclaimed"
+    STOPPED = "GPRStopped"
+    RESUMED = "GPRResumed"
     EXITING = "GPRExiting"
     COMPLETED = "GPRCompleted"
     REQUEUED = "GPRRequeued"
@@ -40,6 +47,9 @@ class Told(StrEnum):
     NODE_SUSPECT = "NodeSuspect"
     NODE_BACK = "NodeBack"
     POST_CHECK_FAILED = "NodePostcheckFailed"
+    POOL_GROWS = "PoolGrows"
+    POOL_SHRINKS = "PoolShrinks"
+    NODES_LATE = "NodesLate"
     CLUSTER_UNREACHABLE = "ClusterUnreachable"
     CLUSTER_REACHABLE = "ClusterReachable"
     LATENCY_HIGH = "GPRLatencyHigh"
@@ -87,8 +97,8 @@ class Event:
 
 
 _WARNINGS = frozenset({
-    Told.EDIT_REFUSED, Told.DELAYED, Told.CHECK_FAILED, Told.EXTENSION_REFUSED, Told.REQUEUED, Told.FAILED,
+    Told.EDIT_REFUSED, Told.DELAYED, Told.PREEMPTED, Told.IDLE, Told.IDLE_RECLAIMED, Told.CHECK_FAILED, Told.EXTENSION_REFUSED, Told.REQUEUED, Told.FAILED,
     Told.FILE_MISSING, Told.NODE_NOT_REPLACED, Told.NODE_OUT, Told.NODE_SUSPECT, Told.POST_CHECK_FAILED,
-    Told.CLUSTER_UNREACHABLE, Told.MANIFEST_REFUSED, Told.DRIFT, Told.ACTION_REFUSED, Told.DELETIONS_HELD, Told.ALARM,
+    Told.NODES_LATE, Told.CLUSTER_UNREACHABLE, Told.MANIFEST_REFUSED, Told.DRIFT, Told.ACTION_REFUSED, Told.DELETIONS_HELD, Told.ALARM,
     Told.DRIFT_SEEN, Told.LATENCY_HIGH, Told.WORKSPACE_INVALID, Told.NOT_AUTHORISED,
 })  # fmt: skip

@@ -11,6 +11,8 @@ from datetime import datetime, timedelta
 from reconciler.conditions import has_condition, with_condition, without_condition
 from reconciler.events import Event, Told
 from reconciler.facts import Facts, Turn, Wanted
+from reconciler.records import records
+from reconciler.reserving import reserved
 from reconciler.trust.model import Word
 from scheduler.plan import plan
 from scheduler.snapshot import Lease, Snapshot
@@ -21,12 +23,11 @@ from schemas.units import format_duration
 
 def extended(facts: Facts, wanted: Wanted, snapshot: Snapshot) -> tuple[Facts, Snapshot, tuple[Event, ...]]:
     """Facts and world with every extension granted that hurts nobody; the refused ones say whom they would."""
-    requests = dict(facts.requests)
+    requests = records(facts.requests)
     events: list[Event] = []
-    for key in sorted(requests):
+    asking = sorted(key for key, status in requests.live.items() if asks_for_more_time(status))
+    for key in asking:
         status = requests[key]
-        if not asks_for_more_time(status):
-            continue
         turn, snapshot = _turn(key, status, (facts, wanted), snapshot)
         assert turn.status is not None
         requests[key] = turn.status
@@ -51,8 +52,8 @@ def _turn(
             f"approves it with `egs approve {key} --rule extension`"
         )
         return _refused(key, status, message, facts), snapshot
-    longer = _with_longer_lease(key, asked - status.extended_by, snapshot)
-    hurt = _first_in_the_way(longer.leases[key], longer) or _first_hurt(snapshot, longer)
+    longer = reserved(_with_longer_lease(key, asked - status.extended_by, snapshot), wanted, facts)
+    hurt = first_in_the_way(longer.leases[key], longer) or first_hurt(snapshot, longer)
     if hurt is not None:
         message = f"it would make {hurt} start later than promised"
         return _refused(key, status, message, facts), snapshot
@@ -128,7 +129,7 @@ def _with_longer_lease(key: str, by: timedelta, snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, leases={**snapshot.leases, key: longer})
 
 
-def _first_in_the_way(lease: Lease, snapshot: Snapshot) -> str | None:
+def first_in_the_way(lease: Lease, snapshot: Snapshot) -> str | None:
     """The first request decided already whose nodes, or whose slice, this lease would still hold at its start."""
 
     def clashes(other: Lease) -> bool:
@@ -140,7 +141,7 @@ def _first_in_the_way(lease: Lease, snapshot: Snapshot) -> str | None:
     return next((k for k, o in sorted(snapshot.leases.items()) if k != lease.key and clashes(o)), None)
 
 
-def _first_hurt(before: Snapshot, after: Snapshot) -> str | None:
+def first_hurt(before: Snapshot, after: Snapshot) -> str | None:
     """The first request in rank order whose promise would not hold any more only because of this."""
     as_is, would_be = plan(before), plan(after)
     for key in would_be.order:

@@ -14,10 +14,12 @@ from reconciler.events import Event
 from reconciler.settings import Settings
 from reconciler.trust.model import Word
 from scheduler.snapshot import Pool, PoolKey
+from scheduler.topology import Traits
 from schemas.approval import Approval
 from schemas.cluster import ClusterSpec
 from schemas.gpr import RequestSpec
-from schemas.inventory import UnmanagedNode
+from schemas.insights import EndedRecord, Insights
+from schemas.inventory import PoolScale, UnmanagedNode
 from schemas.judged import HeldChange, SpentApproval, TrustRecord
 from schemas.project import ProjectSpec
 from schemas.slice import SliceSpec
@@ -55,6 +57,10 @@ class Facts:
     trust: TrustRecord | None = None  # how far main was judged; None: nothing is verified
     spent: Mapping[str, tuple[SpentApproval, ...]] = field(default_factory=dict)  # by slice
     workspaces: Mapping[str, WorkspaceRecord] = field(default_factory=dict)  # by name
+    scales: Mapping[PoolKey, PoolScale] = field(default_factory=dict)  # of elastic pools
+    faults: Mapping[NodeKey, tuple[datetime, ...]] = field(default_factory=dict)  # when nodes failed lately
+    insights: Insights | None = None  # what requests that are over have shown; None: none is over
+    ended: Mapping[str, EndedRecord] = field(default_factory=dict)  # such requests one by one, by day
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +105,8 @@ class Wanted:
     """Sentences on what looks like such a decision and does not count, by slice/gpr."""
     trust: TrustRecord | None = None  # how far main was judged; None: nothing is verified
     project_name: str = "default"  # as statements of approval name it
+    worked_out: dict[str, tuple[object, ...]] = field(default_factory=dict, compare=False, repr=False)
+    """A memory for `reconciler.world`: by request, what it made of it, and what that was made from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +152,22 @@ class Scene:
     seen: Seen
     nodes: Mapping[NodeKey, NodeRecord]
     clusters: Mapping[str, Reachability] = field(default_factory=dict)
+    faults: Mapping[NodeKey, tuple[datetime, ...]] = field(default_factory=dict)  # see `reconciler.faults`
 
     def is_out(self, cluster: str, node: str) -> bool:
         """True when that node serves nobody new; see `reconciler.health`."""
         record = self.nodes.get((cluster, node))
         return record is not None and record.state not in IN_SERVICE
+
+    def traits(self, cluster: str) -> dict[str, Traits]:
+        """What tells the nodes of a cluster apart: where they stand, as it shows them, and how often they failed."""
+        view = self.seen.views.get(cluster)
+        nodes = {} if view is None else view.nodes
+        found = {name: Traits(node.domains) for name, node in nodes.items() if node.domains}
+        for (where, name), times in self.faults.items():
+            if where == cluster:
+                found[name] = Traits(found[name].domains if name in found else (), len(times))
+        return found
 
     def is_gone(self, cluster: str, node: str) -> bool:
         """True when the cluster answers and does not know that node any more."""

@@ -13,6 +13,7 @@ from reconciler.conditions import has_condition, with_condition, without_conditi
 from reconciler.events import Event, Told
 from reconciler.evidence import with_evidence
 from reconciler.facts import Filed, Scene, Turn
+from reconciler.leaving import IDLE, PREEMPTED, STOPPED, resumed, stopped, stopped_text
 from scheduler.lifecycle import Event as Move
 from scheduler.lifecycle import advance
 from schemas.edits import ALWAYS_FREE, FIELD_NAMES, asks_more_or_other, changed_terms
@@ -59,6 +60,9 @@ def _first_seen(key: str, filed: Filed | None, scene: Scene) -> Turn:
     told = Event(scene.now, Told.FILED, f"{key} was filed", key)
     if filed.spec.early_release:
         return _cancelled(key, status, "EarlyRelease", "its file asks for release", scene)
+    if filed.spec.stopped:
+        held = {"reason": STOPPED, "message": stopped_text(key, status)}
+        return Turn(status.model_copy(update=held), (told,))
     return Turn(status, (told,), (Cause.HIGHER_RANK_ARRIVED, key))
 
 
@@ -94,12 +98,15 @@ def _waiting(key: str, status: GPRStatus, spec: RequestSpec, scene: Scene) -> Tu
     if status.reason == "ClusterObserved":  # what is shown was worked out for the request as it was
         edited = edited.model_copy(update={"reason": None, "message": None})
     if reset:
-        edited = edited.model_copy(update={"filed_at": scene.now, "remaining": None})
+        edited = edited.model_copy(update={"filed_at": scene.now, "remaining": None, "charge": None})
     if not reset and spec.move != status.accepted_spec.move:
         text = f"{key} was moved by an admin among the requests of its priority"
         return Turn(edited, (Event(scene.now, Told.MOVED, text, key),), (Cause.ADMIN_MOVED, key))
     how = "asks for more or something else and queues anew" if reset else "keeps its place"
     told = Event(scene.now, Told.EDITED, f"{key} was edited and {how}", key)
+    if spec.stopped != status.accepted_spec.stopped:
+        turn = (stopped if spec.stopped else resumed)(key, edited, scene)
+        return replace(turn, events=((told, *turn.events) if reset else turn.events))
     return Turn(edited, (told,), (Cause.REQUEST_CHANGED, key))
 
 
@@ -120,16 +127,18 @@ def _held(key: str, status: GPRStatus, spec: RequestSpec, scene: Scene) -> Turn:
         status = _noted(status, "EditRefused", "Held", message, scene.now)
     else:
         status = without_condition(status, "EditRefused")
-    if not spec.early_release:
-        return Turn(status, told)
-    return _released(key, status, told, scene)
+    if spec.early_release:
+        return _released(key, status, told, scene)
+    turn = stopped(key, status, scene) if spec.stopped else Turn(status)
+    return replace(turn, events=(*told, *turn.events))
 
 
 def _released(key: str, status: GPRStatus, told: tuple[Event, ...], scene: Scene) -> Turn:
     """Ends a lease now; the room it leaves makes others earlier, never later."""
-    ended = status.model_copy(
+    ended = without_condition(status, PREEMPTED, IDLE).model_copy(
         update={
             "phase": advance(status.phase, Move.RELEASE),
+            "eviction": None,
             "end_time": scene.now if status.end_time is None else min(status.end_time, scene.now),
             "reason": "EarlyRelease",
             "message": "released early at its owner's request",

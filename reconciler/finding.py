@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from reconciler.clusters.port import ClusterView
 from reconciler.facts import Wanted
-from reconciler.world import manifest_pools
+from reconciler.pools import manifest_pools
 from scheduler.snapshot import PoolKey
 from schemas.cluster import ClusterSpec
 from schemas.inventory import UnmanagedNode
@@ -52,8 +52,11 @@ def found_in(wanted: Wanted, views: Mapping[str, ClusterView]) -> dict[PoolKey, 
             continue
         named = {node for pool in spec.pools for node in pool.node_names()}
         members: dict[str, list[str]] = {}
+        grows = {pool.name for pool in spec.pools if pool.elastic is not None}
         for node in view.nodes.values():
-            if node.name not in named:  # what one pool names, no other finds
+            known = node.pool not in grows or node.name in wanted.found.get((name, node.pool), ())
+            # What one pool names, no other finds; a node that has just been made counts once it can serve.
+            if node.name not in named and (known or (node.ready and not node.unfit)):
                 members.setdefault(node.pool, []).append(node.name)
         for pool in spec.pools:
             if pool.discovered:

@@ -12,23 +12,33 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from reconciler import holding
-from reconciler.approval import approval_turn
+from reconciler.charging import bounded_slices, bounded_turns, unbounded_turn
 from reconciler.clusters.port import Busy
 from reconciler.events import Event, Told
 from reconciler.facts import Facts, Filed, NodeKey, Reachability, Scene, Seen, Turn, Wanted
+from reconciler.faults import with_faults
 from reconciler.filing import file_turn
+from reconciler.filings import with_filed
 from reconciler.finding import unmanaged_in
 from reconciler.handover import handover_turn
 from reconciler.health import health_events, judge_nodes
+from reconciler.hours import with_spent
+from reconciler.idling import idle_turn
+from reconciler.insights import with_ended
 from reconciler.ledger import with_finished
+from reconciler.placing import asked_anew, let_past, moved, placed
+from reconciler.records import Records, live, records
 from reconciler.running import overdue_nodes, releasing_turn, running_turn
+from reconciler.scaling import came
 from reconciler.settings import Settings
+from reconciler.settling import Settled, without_news
 from reconciler.spares import Spares
 from reconciler.spending import spent_after
 from reconciler.workspaces import workspace_turn
-from reconciler.world import asked_anew, at, build_snapshot, let_past, moved, stray_nodes
+from reconciler.world import at, pools_and_leases, stray_nodes
+from scheduler.snapshot import PoolKey
 from schemas.inventory import UnmanagedNode
-from schemas.status import TERMINAL, WAITING, Cause, GPRStatus, NodeMetadata, NodeRecord, NodeState
+from schemas.status import WAITING, Cause, GPRStatus, NodeMetadata, NodeRecord, NodeState
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,30 +50,42 @@ class Folded:
     causes: Mapping[str, tuple[Cause, str]]
     failed_nodes: Mapping[NodeKey, Cause] = field(default_factory=dict)
     anew: frozenset[str] = frozenset()  # who takes a place in the queue now
+    late_pools: frozenset[PoolKey] = frozenset()  # whose nodes were asked for and did not come in time
 
 
-def fold(facts: Facts, wanted: Wanted, seen: Seen, settings: Settings, now: datetime) -> Folded:
-    """The facts as they are now, before planning."""
-    gather = _Gather(dict(facts.requests))
+def fold(
+    facts: Facts,
+    wanted: Wanted,
+    seen: Seen,
+    settings: Settings,
+    now: datetime,
+    settled: Settled | None = None,
+) -> Folded:
+    """The facts as they are now, before planning.
+
+    `settled` remembers of the folds before who needs no turn; None: everybody has one, which gives the same.
+    """
+    gather = _Gather(records(facts.requests))
     gather.events += holding.told(facts.trust, wanted.trust, now)
     facts = replace(facts, trust=wanted.trust)
     clusters = _reachability(facts, wanted, seen, now, gather)
     wanted, held = _with_held_deletions(facts, wanted, now, gather)
     scene = Scene(now, settings, wanted, seen, facts.nodes, clusters)
-    for key in sorted({*facts.requests, *wanted.filed}):
-        gather.turn(key, file_turn(key, wanted.filed.get(key), gather.requests.get(key), scene))
-        status = gather.requests.get(key)
-        if status is not None:
-            gather.turn(key, approval_turn(key, status, scene))
+    _file_turns(scene, facts, gather, Settled() if settled is None else settled)
     nodes, failed = _judged(facts, gather.requests, scene)
     gather.events += health_events(facts.nodes, nodes, now)
-    scene = replace(scene, nodes=nodes)
+    faults = with_faults(facts.faults, (facts.nodes, nodes), wanted.clusters, now)
+    scene = replace(scene, nodes=nodes, faults=faults)
+    grown = came(facts, wanted, seen, now)
+    gather.events += grown.events
     current = replace(
         facts,
         at=now,
         intent=wanted.commit,
         requests=gather.requests,
         nodes=nodes,
+        faults=faults,
+        scales=grown.scales,
         clusters=clusters,
         held_deletions=held,
         found=wanted.found,
@@ -72,24 +94,28 @@ def fold(facts: Facts, wanted: Wanted, seen: Seen, settings: Settings, now: date
     _lease_turns(scene, current, gather)
     spaces, told = workspace_turn(facts, wanted, now)
     gather.events += told
-    usage = with_finished(facts, gather.requests, wanted.project.currency, now)
+    usage = with_finished(facts, gather.requests, wanted.project, now)
+    usage = with_spent(facts, gather.requests, usage, wanted)
     spent = spent_after(facts, gather.requests, wanted, now)
-    current = replace(current, usage=usage, workspaces=spaces, spent=spent)
-    causes = _of_moves(facts, current) | gather.causes
-    return Folded(current, tuple(gather.events), causes, failed, asked_anew(facts, current))
+    insights, ended = with_ended(facts, gather.requests, wanted, now)
+    current = replace(current, usage=usage, workspaces=spaces, spent=spent, insights=insights, ended=ended)
+    current = placed(facts, current, wanted)
+    causes = _of_moves(facts, current, wanted) | gather.causes
+    anew = asked_anew(facts, current, wanted)
+    return Folded(current, tuple(gather.events), causes, failed, anew, grown.late)
 
 
-def _of_moves(before: Facts, after: Facts) -> dict[str, tuple[Cause, str]]:
+def _of_moves(before: Facts, after: Facts, wanted: Wanted) -> dict[str, tuple[Cause, str]]:
     """Who is ahead of somebody because an admin moved a request: that is why they may make others later."""
     by = min(moved(before, after), default="")
-    return dict.fromkeys(sorted(let_past(before, after)), (Cause.ADMIN_MOVED, by))
+    return dict.fromkeys(sorted(let_past(before, after, wanted)), (Cause.ADMIN_MOVED, by))
 
 
 @dataclass(slots=True)
 class _Gather:
     """Collects the turns of one cycle."""
 
-    requests: dict[str, GPRStatus]
+    requests: Records
     events: list[Event] = field(default_factory=list)
     causes: dict[str, tuple[Cause, str]] = field(default_factory=dict)
 
@@ -103,15 +129,32 @@ class _Gather:
             self.causes[key] = turn.cause
 
 
+def _file_turns(scene: Scene, facts: Facts, gather: _Gather, settled: Settled) -> None:
+    """What main says of each request, and the words about it; where slices are bounded, who of them is let in."""
+    due, bounded = settled.due(facts, scene.wanted, scene.now), bounded_slices(scene.wanted)
+    for key in sorted(due):
+        old = gather.requests.get(key)
+        turn = file_turn(key, scene.wanted.filed.get(key), old, scene)
+        if turn.status is not None and turn.status.accepted_spec.slice not in bounded:
+            then = unbounded_turn(key, turn.status, scene)
+            turn = Turn(then.status, (*turn.events, *then.events), then.cause or turn.cause)
+        turn = without_news(turn, old)
+        settled.had(key, old, turn)
+        gather.turn(key, turn)
+    touched = bounded.intersection(key.partition("/")[0] for key in due)
+    for key, turn in bounded_turns(touched, gather.requests, facts.usage, scene):
+        gather.turn(key, without_news(turn, gather.requests.get(key)))
+
+
 def _lease_turns(scene: Scene, current: Facts, gather: _Gather) -> None:
-    snapshot = build_snapshot(scene.wanted, current, scene.seen)
-    spares = Spares(snapshot.pools, snapshot.leases, scene.now)
-    for key in sorted(gather.requests):
+    spares = Spares(*pools_and_leases(scene.wanted, current), scene.now, scene.traits)
+    for key in sorted(gather.requests.live):
         status = gather.requests[key]
-        if status.assignment is None or status.phase in TERMINAL:
+        if status.assignment is None:
             continue
         gather.turn(key, handover_turn(key, status, scene, spares))
         gather.turn(key, running_turn(key, gather.requests[key], scene, spares))
+        gather.turn(key, idle_turn(key, gather.requests[key], scene))
         gather.turn(key, releasing_turn(key, gather.requests[key], scene))
 
 
@@ -155,12 +198,12 @@ def _with_held_deletions(facts: Facts, wanted: Wanted, now: datetime, gather: _G
             f"confirmedDeletions: [{digest}] in project.yaml"
         )
         gather.events.append(Event(now, Told.DELETIONS_HELD, text))
-    return replace(wanted, filed={**wanted.filed, **held}), digest
+    return replace(wanted, filed=with_filed(wanted.filed, held)), digest
 
 
 def deletions_to_hold(facts: Facts, wanted: Wanted) -> tuple[dict[str, Filed], str]:
     """Waiting requests whose files are gone and that stay all the same, as accepted last; and their digest."""
-    gone = sorted(k for k, s in facts.requests.items() if s.phase in WAITING and k not in wanted.filed)
+    gone = sorted(k for k, s in live(facts.requests).items() if s.phase in WAITING and k not in wanted.filed)
     digest = deletions_digest(gone)
     project = wanted.project
     if len(gone) <= project.limits.deletions_at_once or digest in project.confirmed_deletions:
@@ -174,10 +217,10 @@ def deletions_digest(keys: Iterable[str]) -> str:
 
 
 def _judged(
-    facts: Facts, requests: dict[str, GPRStatus], scene: Scene
+    facts: Facts, requests: Records, scene: Scene
 ) -> tuple[dict[NodeKey, NodeRecord], dict[NodeKey, Cause]]:
-    fresh = _freshly_failed(requests, scene)
-    overdue = overdue_nodes(requests, scene) | stray_nodes(at(facts, scene.now), scene.seen)
+    fresh = _freshly_failed(requests.live, scene)
+    overdue = overdue_nodes(requests.live, scene) | stray_nodes(at(facts, scene.now), scene.seen)
     before = {**facts.nodes, **fresh}
     nodes = judge_nodes(scene.wanted.clusters, scene.seen, before, overdue, scene.now)
     return nodes, dict.fromkeys(fresh, Cause.CHECKS_FAILED)

@@ -15,6 +15,8 @@ from reconciler.conditions import clean_by
 from reconciler.events import Event, Told
 from reconciler.facts import Facts, Wanted
 from reconciler.leading import next_due
+from reconciler.records import changed, live
+from scheduler.elastic import existing
 from schemas.status import HOLDING, Assignment, Cause, GPRStatus, NodeState, Phase
 
 Series = Mapping[tuple[str, ...], float]
@@ -47,7 +49,7 @@ def nodes(facts: Facts, wanted: Wanted) -> Series:
     states = [str(state) for state in NodeState]
     found: Counter[tuple[str, ...]] = Counter({(*key, state): 0 for key in wanted.pools for state in states})
     for (cluster, name), pool in wanted.pools.items():
-        for node in pool.nodes:
+        for node in existing(pool):
             record = facts.nodes.get((cluster, node))
             found[cluster, name, str(NodeState.READY if record is None else record.state)] += 1
     return found
@@ -61,14 +63,14 @@ def clusters_reachable(facts: Facts, wanted: Wanted) -> Series:
 
 def starts_overdue(facts: Facts, now: datetime) -> Series:
     """How many committed starts passed by more than a minute without the nodes having been handed over."""
-    waiting = [s for s in facts.requests.values() if s.phase is not Phase.PROVISIONED]
+    waiting = [s for s in live(facts.requests).values() if s.phase is not Phase.PROVISIONED]
     return {(): sum(_passed(next_due(status), now) for status in waiting)}
 
 
 def ends_overdue(facts: Facts, wanted: Wanted, now: datetime) -> Series:
     """How many leases are past their strict end, or past their drain, and have nodes yet; by cluster."""
     late: Counter[tuple[str, ...]] = Counter({(cluster,): 0 for cluster in wanted.clusters})
-    for status in facts.requests.values():
+    for status in live(facts.requests).values():
         if status.assignment is not None and status.phase in HOLDING:
             late[(status.assignment.cluster,)] += _passed(_nodes_back_by(status, wanted), now)
     return late
@@ -77,8 +79,10 @@ def ends_overdue(facts: Facts, wanted: Wanted, now: datetime) -> Series:
 def slipped(before: Facts | None, after: Facts) -> Mapping[Cause, int]:
     """How many promises moved later from one commit to the next, by cause; unknown before the first: none."""
     found: Counter[Cause] = Counter()
-    for key, status in after.requests.items() if before is not None else ():
-        old = before.requests.get(key) if before is not None else None
+    for key in changed(before.requests, after.requests) if before is not None else ():
+        old, status = before.requests.get(key) if before is not None else None, after.requests.get(key)
+        if status is None:
+            continue
         known = old.delayed_count if old is not None and old.uid == status.uid else 0
         new = status.delayed_count - known
         found.update(slip.cause for slip in status.slips[-new:] if new > 0)
@@ -94,7 +98,7 @@ def start_delays_s(facts: Facts, events: tuple[Event, ...]) -> Iterator[float]:
 
 
 def _assignments(facts: Facts) -> list[Assignment]:
-    held = (s.assignment for s in facts.requests.values() if s.phase in HOLDING)
+    held = (s.assignment for s in live(facts.requests).values() if s.phase in HOLDING)
     return [assignment for assignment in held if assignment is not None]
 
 

@@ -14,8 +14,8 @@ from reconciler.clusters.port import Busy, CheckResult, Stage
 from reconciler.conditions import lease_duration, with_slip, without_promise
 from reconciler.events import Event, Told
 from reconciler.facts import LeaseKey, Scene, Seen, Turn
+from reconciler.pools import home_of
 from reconciler.spares import Spares
-from reconciler.world import home_of
 from scheduler.lifecycle import Event as Move
 from scheduler.lifecycle import advance
 from schemas.status import Assignment, Cause, Check, GPRStatus, Phase
@@ -182,7 +182,7 @@ def _other_nodes(
     avoid = frozenset(assignment.nodes) | {c.node for c in status.checks if not c.passed}
     until = (status.estimated_start_time or scene.now) + lease_duration(status)
     pool = home_of(assignment, scene.wanted.pools)
-    found = spares.take(pool, len(bad), until, avoid)
+    found = spares.take(pool, len(bad), until, avoid, beside=assignment.nodes)
     if found is None:
         return _back(key, status, events, bad, scene)
     kept = tuple(n for n in assignment.nodes if n not in bad)

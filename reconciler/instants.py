@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from reconciler.apply import Answers
-from reconciler.conditions import clean_by
+from reconciler.conditions import clean_by, leaves_at
 from reconciler.decide import Decision, next_instants
 from reconciler.events import MARKS
 from reconciler.facts import Facts, Wanted
+from reconciler.idling import timeout_of
+from reconciler.records import live
 from reconciler.running import mark_time
 from reconciler.settings import Settings
 from schemas.status import WAITING, GPRStatus, Phase
@@ -27,7 +29,7 @@ def next_wake(
     found = [now + settings.poll, *answers.until, *next_instants(decision.snapshot, decision.plan, settings)]
     if held is not None:
         found.append(max(held, now + timedelta(seconds=1)))
-    for key, status in facts.requests.items():
+    for key, status in live(facts.requests).items():
         found += _instants(status, wanted)
         if status.phase in WAITING:
             found += [word.not_after for word in wanted.words.get(key, ()) if word.not_after is not None]
@@ -49,4 +51,13 @@ def _instants(status: GPRStatus, wanted: Wanted) -> list[datetime]:
         return []
     done = {mark.percent for mark in status.marks}
     marks = [mark_time(status, percent) for percent in MARKS if percent not in done]
-    return [status.end_time - cluster.notice, status.end_time, *marks]
+    leave = leaves_at(status) or status.end_time
+    return [leave - cluster.notice, leave, *marks, *_of_idleness(status, wanted)]
+
+
+def _of_idleness(status: GPRStatus, wanted: Wanted) -> list[datetime]:
+    """When people are to be told that nobody uses its nodes."""
+    policy = wanted.project.scheduling.idle
+    timeout = timeout_of(status, policy)
+    known = status.idle_since is not None and status.eviction is None
+    return [status.idle_since + timeout - policy.notice] if known and status.idle_since and timeout else []

@@ -12,14 +12,18 @@ import logging
 from collections.abc import Callable
 from datetime import datetime
 
-from reconciler.branch import Loaded, StatusBranch
+from reconciler.branch import StatusBranch
+from reconciler.conditions import leaves_at
 from reconciler.desired import Desired
 from reconciler.events import Event, Told
 from reconciler.facts import Facts, Wanted
+from reconciler.records import live
 from reconciler.settings import Settings
 from reconciler.store.believing import Believes
+from reconciler.store.cache import DocumentCache
 from reconciler.store.port import Store
 from reconciler.telling import News
+from reconciler.trees import Loaded
 from schemas.errors import Fault, UserError
 from schemas.status import GPRStatus, Phase
 
@@ -39,6 +43,7 @@ class Leading:
         adopt: bool,
         may_lead: Callable[[], bool] | None = None,
         believes: Believes | None = None,
+        records: DocumentCache | None = None,
     ) -> None:
         self._store = store
         self._desired = desired
@@ -51,7 +56,7 @@ class Leading:
         self._called = False  # elected, and the branch not taken for it yet
         self._stood_down = False  # not elected any more, and no term taken since
         self._passed_over: datetime | None = None  # elected, but superseded since
-        self.branch = StatusBranch(store, settings, writer, believes)
+        self.branch = StatusBranch(store, settings, writer, believes, records)
         self.news = News()
         self.before: Wanted | None = None
         """The documents that the committed facts answered; None: not known any more."""
@@ -124,6 +129,7 @@ class Leading:
             alarms = [Event(now, Told.ALARM, sentence) for sentence in (*self.branch.alarms, *loaded.alarms)]
             self.news.begin([Event(now, Told.TAKEN_OVER, text), *alarms])
         self._desired.restore(loaded.accepted)
+        self._desired.leave_unread(loaded.notes)
         self.before = None
         if loaded.facts.intent:
             self._recall(loaded.facts)
@@ -187,12 +193,12 @@ class Leading:
 
     def _overdue(self, now: datetime) -> bool:
         late = now - self._settings.overdue
-        due = (next_due(status) for status in self.branch.read(now).facts.requests.values())
+        due = (next_due(status) for status in live(self.branch.read(now).facts.requests).values())
         return any(at is not None and at <= late for at in due)
 
 
 def next_due(status: GPRStatus) -> datetime | None:
     """When a leader that lives would commit the start, or the end; how long nodes drain is the clusters' case."""
     if status.phase is Phase.PROVISIONED:
-        return status.end_time
+        return leaves_at(status)
     return status.estimated_start_time if status.phase in {Phase.QUEUED, Phase.PROVISIONING} else None

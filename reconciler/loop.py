@@ -27,7 +27,9 @@ from reconciler.handover import handed_over
 from reconciler.instants import next_wake
 from reconciler.leading import Leading
 from reconciler.noting import Noticeboard
+from reconciler.records import live
 from reconciler.settings import Settings
+from reconciler.settling import Settled
 from reconciler.status import Files, render
 from reconciler.store.cache import DocumentCache
 from reconciler.store.port import Store
@@ -40,8 +42,10 @@ from reconciler.trust.gate import Gate, sources_of
 from reconciler.trust.machines import Machines
 from reconciler.wording import Wording, wording_of
 from reconciler.world import at, build_snapshot
+from reconciler.writing import Written
 from scheduler.snapshot import Snapshot
 from schemas.cluster import ClusterSpec
+from schemas.collector import collector_paused
 from schemas.errors import Fault, UserError
 from schemas.status import HOLDING, GPRStatus
 
@@ -90,12 +94,14 @@ class Reconciler:
         machines: Machines | None = None,
         wording: Wording | None = None,
         sources: Sources | None = None,
+        records: DocumentCache | None = None,
     ) -> None:
         """`may_lead` tells whether this process is elected; None: there is no election, the branch alone decides.
 
         `settled` may put deciding off while the repository answers again and those who report to it have not yet.
         `machines` tells by their signatures who controllers and agents are; None: whoever can push is believed.
         `wording` knows whose words on requests count; None: by `settings.trust`, and no forge is asked.
+        `records` keeps what was read of the status branch for the next process; None: it reads all of it.
         `sources` are what main is judged by; None: as `settings.trust` has it, and no forge is asked.
         """
         self._store = store
@@ -108,7 +114,7 @@ class Reconciler:
         self._wording = wording or wording_of(settings, store)
         believes = None if machines is None else machines.controllers()
         self._leading = Leading(
-            store, self._desired, settings, writer, adopt=adopt, may_lead=may_lead, believes=believes
+            store, self._desired, settings, writer, adopt=adopt, may_lead=may_lead, believes=believes, records=records
         )
         self._branch, self._news = self._leading.branch, self._leading.news
         self._reports = reports.Reports(store, machines)
@@ -122,6 +128,7 @@ class Reconciler:
         self._hurried: datetime | None = None
         self._handed_over: frozenset[LeaseKey] = frozenset()
         self._filed: dict[str, datetime] = {}
+        self._turns, self._written = Settled(), Written()
         self._pushed = ""
 
     @property
@@ -131,6 +138,10 @@ class Reconciler:
 
     def cycle(self, now: datetime) -> Cycle:
         """Steps 1 to 9 of docs/architecture.md; raises only what no later cycle can mend by itself."""
+        with collector_paused():  # a walk over all that is known here would take longer than most cycles
+            return self._cycle(now)
+
+    def _cycle(self, now: datetime) -> Cycle:
         self._pushed = ""
         reachable = self._settled(now, self._fetch())  # 1
         if not self._leading.leads(now, reachable):
@@ -138,13 +149,14 @@ class Reconciler:
         reachable = reachable and not self._branch.is_shut_out  # nothing can be committed, as if it were away
         wanted, seen = self._observe(self._read_desired(now, reachable), now)  # 2, 3
         committed = self._facts()
-        folded = fold(committed, wanted, seen, self._settings, now)  # 4
+        folded = fold(committed, wanted, seen, self._settings, now, self._turns)  # 4
         decision = decide(self._before(committed), folded, wanted, seen, self._settings)  # 5
         events = self._news.with_notes(decision.events)
         held = self._commit(decision, wanted, events, reachable=reachable)  # 6, 7
         if not (self._branch.leading or self._branch.is_shut_out):
             return self._reading(now, reachable)
         facts = self._facts()
+        self._keep_notes()
         answers = self._carry_out(wanted, at(facts, now), seen, now)  # 8
         told = self._tell(events if held is None else (), wanted, seen, now)  # 9
         # Where nothing can be committed for a while, what is committed goes on without a pause all the same.
@@ -231,7 +243,7 @@ class Reconciler:
         return Looked(terms, found, paused, {name: views[name].nodes.keys() for name in managed})
 
     def _live(self) -> list[GPRStatus]:
-        return [s for s in self._facts().requests.values() if s.phase in HOLDING]
+        return [s for s in live(self._facts().requests).values() if s.phase in HOLDING]
 
     def _before(self, committed: Facts) -> Snapshot | None:
         if self._leading.before is None:
@@ -265,16 +277,23 @@ class Reconciler:
         self._news.given_up(events)
         return now
 
+    def _keep_notes(self) -> None:
+        """Of requests that are over and whose files need no look again."""
+        found = {key: self._desired.note_of(key) for key in self._turns.newly_quiet()}
+        self._branch.note({key: note for key, note in found.items() if note is not None})
+
     def _files(self, decision: Decision, wanted: Wanted) -> Files:
         """What `render` says, made anew only when something it reads differs: most cycles are quiet."""
         facts = decision.facts
         state = (
             (facts.requests, facts.nodes, facts.clusters, facts.usage, facts.held_deletions),
             (facts.found, facts.unmanaged, facts.workspaces, facts.spent, facts.trust),
+            (facts.insights, facts.ended, facts.scales, facts.faults),
         )
-        of = (state, decision.plan.order, self._desired.problems)
+        # Not the order: ageing changes it as time passes, and the next fact brings it up to date.
+        of = (state, self._desired.problems)
         if self._rendered is None or self._rendered[0] is not wanted or self._rendered[1] != of:
-            files = render(facts, wanted, decision.plan.order, self._desired.problems)
+            files = render(facts, wanted, decision.plan.order, self._desired.problems, self._written)
             self._rendered = (wanted, of, files)
         return self._rendered[2]
 

@@ -12,6 +12,7 @@ from datetime import timedelta
 from reconciler.clusters.port import Note
 from reconciler.events import MARKS, Event, mark_text
 from reconciler.facts import Facts, Wanted
+from reconciler.records import live
 from schemas.status import HOLDING, GPRStatus
 from schemas.units import format_instant
 
@@ -87,7 +88,7 @@ def recent_marks(facts: Facts) -> list[Event]:
     """The marks of running requests that were committed a short while ago."""
     return [
         Event(mark.at, MARKS[mark.percent], mark_text(key, mark.percent), key)
-        for key, status in sorted(facts.requests.items())
+        for key, status in sorted(live(facts.requests).items())
         if status.phase in HOLDING
         for mark in status.marks
         if facts.at - mark.at <= TOLD_AGAIN and mark.percent in MARKS

@@ -30,8 +30,10 @@ def overlaid(
 
     `changed` is what main has otherwise than when `before` was made.
     """
-    main = {entry.path: entry for entry in changed}
     by_path = {change.path: change for change in holds}
+    if not by_path and not before.held:
+        return sorted(changed, key=lambda entry: entry.path), before
+    main = {entry.path: entry for entry in changed}
     moved = {
         path for path in by_path.keys() | before.held.keys() if by_path.get(path) != before.held.get(path)
     }

@@ -10,13 +10,16 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from reconciler.approval import approval_turn
+from reconciler.charging import bounded_slices, bounded_turns, unbounded_turn
 from reconciler.facts import Facts, Scene, Seen, Wanted
 from reconciler.filing import file_turn
+from reconciler.filings import with_filed
 from reconciler.fold import deletions_to_hold
+from reconciler.placing import placed
+from reconciler.records import records
 from reconciler.settings import Settings
+from reconciler.settling import unsettled
 from reconciler.workspaces import workspace_turn
-from schemas.status import GPRStatus
 
 
 def preview(committed: Facts, wanted: Wanted, now: datetime, filed_at: datetime | None = None) -> Facts:
@@ -26,17 +29,23 @@ def preview(committed: Facts, wanted: Wanted, now: datetime, filed_at: datetime 
     """
     scene = Scene(now, Settings(repo="", state=Path()), wanted, Seen({}), committed.nodes)
     held, _ = deletions_to_hold(committed, wanted)
-    filed = {**wanted.filed, **held}
-    requests: dict[str, GPRStatus] = {}
-    for key in sorted({*committed.requests, *filed}):
+    filed = with_filed(wanted.filed, held)
+    requests, bounded = records(committed.requests), bounded_slices(wanted)
+    for key in sorted(unsettled(committed.requests, filed)):
         old = committed.requests.get(key)
         status = file_turn(key, filed.get(key), old, scene).status
-        if status is not None:
-            status = approval_turn(key, status, scene).status
+        if status is not None and status.accepted_spec.slice not in bounded:
+            status = unbounded_turn(key, status, scene).status
         if status is None:
+            requests.pop(key, None)
             continue
         if old is None and filed_at is not None:
             status = status.model_copy(update={"filed_at": filed_at})
         requests[key] = status
+    for key, turn in bounded_turns(bounded, requests, committed.usage, scene):
+        if turn.status is not None:
+            requests[key] = turn.status
+    requests.sort()
     spaces, _ = workspace_turn(committed, wanted, now)
-    return replace(committed, at=now, intent=wanted.commit, requests=requests, workspaces=spaces)
+    after = replace(committed, at=now, intent=wanted.commit, requests=requests, workspaces=spaces)
+    return placed(committed, after, wanted)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from reconciler.facts import Facts, Wanted
+from reconciler.records import live
 from schemas.problems import quoted
 from schemas.status import HOLDING, GPRStatus, Phase, WorkspacePhase
 
@@ -43,7 +44,7 @@ def readme(facts: Facts, wanted: Wanted, order: tuple[str, ...]) -> str:
 
 def _running(facts: Facts) -> str:
     rows = []
-    for key in sorted(k for k, s in facts.requests.items() if s.phase in HOLDING):
+    for key in sorted(k for k, s in live(facts.requests).items() if s.phase in HOLDING):
         status = facts.requests[key]
         held = status.assignment
         where = f"{held.cluster}/{held.pool}: {', '.join(held.nodes)}" if held else ""
@@ -54,16 +55,20 @@ def _running(facts: Facts) -> str:
 
 
 def _waiting(facts: Facts, order: tuple[str, ...]) -> str:
+    there = live(facts.requests)
+    waiting = [
+        (rank, key, status)
+        for rank, key in enumerate(order, start=1)
+        if (status := there.get(key)) is not None and status.phase is Phase.QUEUED
+    ]
     rows = []
-    for rank, key in enumerate(order, start=1):
-        status = facts.requests.get(key)
-        if status is None or status.phase is not Phase.QUEUED:
-            continue
+    for rank, key, status in waiting[:SHOWN]:
         where = f"{status.estimated_cluster}/{status.estimated_pool}" if status.estimated_cluster else ""
         rows.append(
             (str(rank), key, str(status.accepted_spec.priority), _wish(status), _start(status), where)
         )
-    return _table(("rank", "request", "priority", "asks for", "starts", "where"), rows)
+    head = ("rank", "request", "priority", "asks for", "starts", "where")
+    return _table(head, rows, more=len(waiting) - SHOWN)
 
 
 def _start(status: GPRStatus) -> str:
@@ -74,7 +79,7 @@ def _start(status: GPRStatus) -> str:
 
 
 def _pending(facts: Facts) -> str:
-    pending = sorted(k for k, s in facts.requests.items() if s.phase is Phase.PENDING_APPROVAL)
+    pending = sorted(k for k, s in live(facts.requests).items() if s.phase is Phase.PENDING_APPROVAL)
     rows = [(k, _wish(facts.requests[k]), facts.requests[k].message or "") for k in pending]
     return _table(("request", "asks for", "needs"), rows)
 
@@ -106,7 +111,7 @@ def _wish(status: GPRStatus) -> str:
 def _nodes(facts: Facts, wanted: Wanted) -> str:
     leased = {
         (s.assignment.cluster, n)
-        for s in facts.requests.values()
+        for s in live(facts.requests).values()
         if s.assignment is not None and s.phase in HOLDING
         for n in s.assignment.nodes
     }
@@ -148,11 +153,14 @@ def _cell(text: str) -> str:
     return MARKUP.sub(r"\\\g<0>", " ".join(text.split()))
 
 
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], file: str = "queue.yaml") -> str:
+def _table(
+    head: tuple[str, ...], rows: Iterable[tuple[str, ...]], file: str = "queue.yaml", more: int = 0
+) -> str:
+    """The first rows; `more` are not even among them."""
     kept = list(rows)
     if not kept:
         return "None."
     lines = [head, tuple("---" for _ in head), *kept[:SHOWN]]
     text = "\n".join("| " + " | ".join(_cell(text) for text in line) + " |" for line in lines)
-    more = len(kept) - SHOWN
+    more = max(more, len(kept) - SHOWN)
     return text if more <= 0 else f"{text}\n\n… and {more} more in `{file}`."

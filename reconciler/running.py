@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from reconciler.conditions import (
@@ -16,14 +17,17 @@ from reconciler.events import MARKS, Event, Told, mark_text
 from reconciler.facts import NodeKey, Scene, Turn
 from reconciler.handover import checked_nodes, failed_nodes, new_checks, with_check_results
 from reconciler.latency import with_latency
+from reconciler.leaving import IDLE, PREEMPTED, left_early, queues_again, requeued
+from reconciler.pools import home_of
 from reconciler.spares import Spares
-from reconciler.world import home_of
 from scheduler.lifecycle import Event as Move
 from scheduler.lifecycle import advance
 from schemas.status import Assignment, Cause, Condition, GPRStatus, Mark, NodeState, Phase
 
 FAILURES = frozenset({"ChecksFailed", "NodeLost"})
 """Reasons with which a request that is Releasing ends as Failed."""
+_ENDED: dict[str, object] = {"reason": "Ended", "eviction": None, "idle_since": None}
+"""What its strict end says of a request, whatever else was to take its nodes."""
 
 
 def running_turn(key: str, status: GPRStatus, scene: Scene, spares: Spares) -> Turn:
@@ -32,10 +36,12 @@ def running_turn(key: str, status: GPRStatus, scene: Scene, spares: Spares) -> T
         return Turn(status)
     end = status.end_time
     status, events = _with_marks(key, status, scene.now)
+    if (turn := left_early(key, status, scene)) is not None:
+        return Turn(turn.status, (*events, *turn.events), turn.cause)
     if scene.now >= end:
         text = f"{key} reached its strict end; its nodes are taken back"
-        ended = status.model_copy(
-            update={"phase": advance(status.phase, Move.END), "reason": "Ended", "message": None}
+        ended = without_condition(status, PREEMPTED, IDLE).model_copy(
+            update={"phase": advance(status.phase, Move.END), **_ENDED, "message": None}
         )
         events = (*events, Event(scene.now, Told.EXITING, text, key))
         if scene.now - end <= scene.settings.start_tolerance:
@@ -76,7 +82,8 @@ def _with_sound_nodes(key: str, status: GPRStatus, scene: Scene, spares: Spares)
         return Turn(without_condition(status, "NoSpare"))
     pool = home_of(assignment, scene.wanted.pools)
     avoid = frozenset(assignment.nodes) | {c.node for c in status.checks if not c.passed}
-    found = [n for _ in bad if (got := spares.take(pool, 1, status.end_time, avoid)) for n in got]
+    until, beside = status.end_time, assignment.nodes
+    found = [n for _ in bad if (got := spares.take(pool, 1, until, avoid, beside=beside)) for n in got]
     if not found:
         return _without_spare(key, status, bad, scene)
     out = bad[: len(found)]
@@ -137,7 +144,7 @@ def _all_lost(key: str, status: GPRStatus, scene: Scene) -> Turn:
     left = (status.end_time - scene.now) // minute * minute
     if left < minute:
         text = f"{key} lost all its nodes in its last minute"
-        update = {"phase": advance(status.phase, Move.END), "reason": "Ended", "message": None}
+        update = {"phase": advance(status.phase, Move.END), **_ENDED, "message": None}
         ended = status.model_copy(update={**update, "end_time": scene.now})
         return Turn(ended, (Event(scene.now, Told.EXITING, text, key),))
     wants = status.accepted_spec.requeue_on_failure
@@ -146,7 +153,12 @@ def _all_lost(key: str, status: GPRStatus, scene: Scene) -> Turn:
             f"this was after {status.retry_count} retries" if wants else "it does not want to be queued again"
         )
         text = f"failed: all its nodes are lost and {why}"
-        update = {"phase": advance(status.phase, Move.FAIL), "reason": "NodeLost", "message": text}
+        update = {
+            "phase": advance(status.phase, Move.FAIL),
+            "reason": "NodeLost",
+            "message": text,
+            "eviction": None,
+        }
         return Turn(status.model_copy(update={**update, "end_time": scene.now}))
     text = "queued again for the rest of its time: all its nodes are lost"
     queued = without_promise(status).model_copy(
@@ -159,8 +171,11 @@ def _all_lost(key: str, status: GPRStatus, scene: Scene) -> Turn:
             "cost": cost,
             "cost_before": cost,
             "marks": (),
+            "eviction": None,
+            "idle_since": None,
         }
     )
+    queued = without_condition(queued, PREEMPTED, IDLE)
     return Turn(queued, (Event(scene.now, Told.REQUEUED, f"{key} was {text}", key),), (Cause.REQUEUED, key))
 
 
@@ -187,6 +202,9 @@ def releasing_turn(key: str, status: GPRStatus, scene: Scene) -> Turn:
     unclean = set(assignment.nodes) - checked_nodes(status, "post")
     if not all(scene.is_gone(assignment.cluster, node) for node in unclean):  # nothing to clean on those
         return Turn(status, events)
+    if queues_again(status):
+        turn = requeued(key, status, scene)
+        return Turn(turn.status, (*events, *turn.events), turn.cause)
     return _completed(key, status, events, scene)
 
 
@@ -213,7 +231,7 @@ def _completed(key: str, status: GPRStatus, events: tuple[Event, ...], scene: Sc
     return Turn(done, (*events, Event(scene.now, Told.COMPLETED, text, key)))
 
 
-def overdue_nodes(requests: dict[str, GPRStatus], scene: Scene) -> frozenset[NodeKey]:
+def overdue_nodes(requests: Mapping[str, GPRStatus], scene: Scene) -> frozenset[NodeKey]:
     """Nodes whose lease is over by more than its cluster's drain and that are not clean yet."""
     found = set()
     for status in requests.values():

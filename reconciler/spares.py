@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
 from scheduler.concrete import Need, choose_nodes
 from scheduler.snapshot import Lease, Pool, PoolKey, Window
+from scheduler.topology import PLAIN, Traits
 from schemas.units import seconds
 
 
 class Spares:
     """Free nodes of every pool at one instant, given all leases; promises are not looked at."""
 
-    def __init__(self, pools: Mapping[PoolKey, Pool], leases: Mapping[str, Lease], now: datetime) -> None:
+    def __init__(
+        self,
+        pools: Mapping[PoolKey, Pool],
+        leases: Mapping[str, Lease],
+        now: datetime,
+        traits: Callable[[str], Mapping[str, Traits]] = lambda _: {},
+    ) -> None:
+        """`traits` tells the nodes of a cluster apart; it is asked only where nodes are chosen."""
         self._pools = pools
+        self._traits = traits
         self._leases = dict(leases)
         self._now = now
         self._taken: dict[PoolKey, set[str]] = {}
@@ -27,12 +36,14 @@ class Spares:
         until: datetime,
         avoid: frozenset[str] = frozenset(),
         bound: tuple[str, ...] = (),
+        *,
+        beside: tuple[str, ...] = (),
     ) -> tuple[str, ...] | None:
         """`count` nodes of a pool free from now to `until` and its drain, or None if there are not enough.
 
         A cluster that is only observed, or out of reach, gives none.
 
-        `bound` are the names the plan gave already; `avoid` are not taken.
+        `bound` are the names the plan gave already; `avoid` are not taken; `beside` are nodes they are to work with.
         """
         found = self._pools.get(pool)
         if found is None or found.observed or not found.open:
@@ -40,7 +51,9 @@ class Spares:
         taken = self._taken.setdefault(pool, set())
         hold = Window(seconds(self._now), seconds(until) + found.drain)
         leases = [lease for lease in self._leases.values() if lease.pool == pool]
-        nodes = choose_nodes(found, leases, Need(count, hold, bound), avoid | taken)
+        traits = self._traits(pool[0])
+        wanted = Need(count, hold, bound, beside)
+        nodes = choose_nodes(found, leases, wanted, avoid | taken, lambda name: traits.get(name, PLAIN))
         if nodes is not None:
             taken.update(nodes)
         return nodes

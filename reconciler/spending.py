@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from reconciler.facts import Facts, Wanted
+from reconciler.records import changed
 from schemas.approval import statement_id
 from schemas.judged import SpentApproval
 from schemas.status import HOLDING, WAITING, GPRStatus
@@ -55,10 +56,8 @@ def _freshly_spent(
     before: Facts, requests: Mapping[str, GPRStatus], wanted: Wanted, now: datetime
 ) -> Iterator[SpentApproval]:
     known = {(row.id, row.why) for rows in before.spent.values() for row in rows}
-    for key in sorted({*before.requests, *requests}):
+    for key in sorted(changed(before.requests, requests)):
         old, new = before.requests.get(key), requests.get(key)
-        if old is new:
-            continue
         filed = {
             statement_id(wanted.project_name, approval): approval.spec.not_after
             for approval in wanted.approvals.get(key, ())

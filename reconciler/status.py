@@ -10,21 +10,26 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import accumulate
+from functools import partial
+from itertools import accumulate, islice
 from typing import Any
 
 from reconciler.events import Event
 from reconciler.facts import Facts, Reachability, Wanted
 from reconciler.holding import held_problems
+from reconciler.inventories import MAX_ROWS, faults_of, inventory, scales_of, unmanaged_of
 from reconciler.readme import readme
-from schemas.base import API_VERSION, Document, Metadata
+from reconciler.records import live
+from reconciler.writing import Written, document, plain, row, with_rows
+from schemas.base import Metadata
 from schemas.errors import UserError
+from schemas.insights import EndedRecord, Insights
 from schemas.inventory import (
     Inventory,
     InventoryNode,
     InventoryPool,
     PoolNodes,
-    Reservation,
+    PoolScale,
     Schedule,
     UnmanagedNode,
 )
@@ -43,13 +48,11 @@ from schemas.status import (
     WorkspacePhase,
     WorkspaceRecord,
 )
-from schemas.strictyaml import FORBIDDEN, load
+from schemas.strictyaml import load
 from schemas.units import format_instant
 from schemas.usage import UsageRecord
 from schemas.yamltext import dump
 
-MAX_ROWS = 5000
-"""Rows of one list in one file; about 150 bytes each, so that a file stays under 1 MB."""
 MAX_NAMES = 3500
 """Names of nodes in one file; a name has 253 characters at most."""
 MAX_NODE_FILES = 1000
@@ -73,6 +76,8 @@ Record = (
     GPRRecord
     | NodeRecord
     | UsageRecord
+    | Insights
+    | EndedRecord
     | ControllerRecord
     | Inventory
     | PoolNodes
@@ -85,34 +90,51 @@ UNREADABLE = (UserError, ValueError)
 """What reading a file raises that somebody broke."""
 
 
-def render(facts: Facts, wanted: Wanted, order: tuple[str, ...], problems: Iterable[Problem]) -> Files:
-    """Every file of the branch but requests (see `request_file`) and events (see `event_files`)."""
+def render(
+    facts: Facts,
+    wanted: Wanted,
+    order: tuple[str, ...],
+    problems: Iterable[Problem],
+    written: Written | None = None,
+) -> Files:
+    """Every file of the branch but requests (see `request_file`) and events (see `event_files`).
+
+    `written` remembers what was written last; None: everything is made anew, which gives the same.
+    """
+    written = Written() if written is None else written
     files: Files = {
         "README.md": readme(facts, wanted, order).encode(),
-        "controller.yaml": _document(_controller(facts)),
-        "queue.yaml": _queue(facts, order),
+        "controller.yaml": document(_controller(facts)),
+        "queue.yaml": _queue(facts, order, written),
         "problems.yaml": _problems((*problems, *held_problems(facts.trust))),
         **trust_files(facts.trust),
     }
     for name in sorted(wanted.clusters):
-        files[f"clusters/{name}/inventory.yaml"] = _document(_inventory(name, facts, wanted))
-        files[f"clusters/{name}/schedule.yaml"] = _document(_schedule(name, facts, order))
+        files[f"clusters/{name}/inventory.yaml"] = document(inventory(name, facts, wanted))
+        files[f"clusters/{name}/schedule.yaml"] = _schedule(name, facts, order, written)
     for (cluster, pool), names in sorted(facts.found.items()):
         for part, begin in enumerate(range(0, len(names), MAX_NAMES)):
             named = PoolNodes(metadata=Metadata(name=pool), nodes=names[begin : begin + MAX_NAMES])
-            files[f"clusters/{cluster}/pools/{pool}/{part:03}.yaml"] = _document(named)
+            files[f"clusters/{cluster}/pools/{pool}/{part:03}.yaml"] = document(named)
     for cluster in sorted(wanted.clusters):
         found = sorted(key for key in facts.nodes if key[0] == cluster)
         found.sort(key=lambda key: facts.nodes[key].state in SEEN_ANEW)
         for key in found[:MAX_NODE_FILES]:
-            files[f"nodes/{cluster}/{key[1]}.yaml"] = _document(facts.nodes[key])
+            path = f"nodes/{cluster}/{key[1]}.yaml"
+            files[path] = written.document(path, facts.nodes[key])
     for slice_, usage in sorted(facts.usage.items()):
-        files[f"usage/{slice_}.yaml"] = _document(usage)
+        path = f"usage/{slice_}.yaml"
+        files[path] = written.document(path, usage)
     for slice_, rows in sorted(facts.spent.items()):
-        files[f"approvals/{slice_}.yaml"] = _document(SpentRecord(metadata=Metadata(name=slice_), spent=rows))
+        files[f"approvals/{slice_}.yaml"] = document(SpentRecord(metadata=Metadata(name=slice_), spent=rows))
+    if facts.insights is not None:
+        files["insights.yaml"] = written.document("insights.yaml", facts.insights)
+    for day, ended in sorted(facts.ended.items()):
+        path = f"insights/{day}.yaml"
+        files[path] = written.document(path, ended)
     settled = sorted(facts.workspaces, key=lambda name: (_is_settled(facts.workspaces[name]), name))
     for name in settled[:MAX_FILES]:
-        files[f"requests/{name}.yaml"] = _document(facts.workspaces[name])
+        files[f"requests/{name}.yaml"] = document(facts.workspaces[name])
     return files
 
 
@@ -124,7 +146,7 @@ def trust_files(record: TrustRecord | None) -> Files:
     for part, begin in enumerate(range(0, max(1, len(record.held)), MAX_HELD)):
         path = "trust.yaml" if part == 0 else f"trust/{part:03}.yaml"
         held = record.held[begin : begin + MAX_HELD]
-        files[path] = _document(record.model_copy(update={"held": held}))
+        files[path] = document(record.model_copy(update={"held": held}))
     return files
 
 
@@ -144,9 +166,15 @@ def request_path(key: str) -> str:
     return f"slices/{slice_}/gprs/{name}.yaml"
 
 
+def request_key(path: str) -> str:
+    """The inverse of `request_path`."""
+    _, slice_, _, file = path.split("/")
+    return f"{slice_}/{file.removesuffix('.yaml')}"
+
+
 def request_file(key: str, status: GPRStatus) -> bytes:
     """The status of one request."""
-    return _document(GPRRecord(metadata=Metadata(name=key.partition("/")[2]), status=status))
+    return document(GPRRecord(metadata=Metadata(name=key.partition("/")[2]), status=status))
 
 
 def request_status(data: bytes) -> GPRStatus:
@@ -179,7 +207,7 @@ def event_rows(events: Iterable[Event]) -> list[dict[str, str]]:
 
 def event_file(rows: list[dict[str, str]]) -> bytes:
     """One file of events, oldest first."""
-    return _plain("Events", {"events": rows})
+    return plain("Events", {"events": rows})
 
 
 def facts_from(files: Mapping[str, bytes], at: datetime, intent: str) -> Facts:
@@ -197,6 +225,10 @@ def record_from(path: str, data: bytes) -> Record | None:
             return NodeRecord.model_validate_json(_json(data))
         case ["usage", _]:
             return UsageRecord.model_validate_json(_json(data))
+        case ["insights.yaml"]:
+            return Insights.model_validate_json(_json(data))
+        case ["insights", _]:
+            return EndedRecord.model_validate_json(_json(data))
         case ["approvals", _]:
             return SpentRecord.model_validate_json(_json(data))
         case ["requests", _]:
@@ -222,7 +254,11 @@ def facts_of(records: Mapping[str, Record], at: datetime, intent: str) -> Facts:
     spaces: dict[str, WorkspaceRecord] = {}
     spent: dict[str, tuple[SpentApproval, ...]] = {}
     trust = _trust_of([record for _, record in sorted(records.items()) if isinstance(record, TrustRecord)])
+    scales: dict[tuple[str, str], PoolScale] = {}
+    faults: dict[tuple[str, str], tuple[datetime, ...]] = {}
     own: ControllerRecord | None = None
+    insights: Insights | None = None
+    ended: dict[str, EndedRecord] = {}
     for path, record in sorted(records.items()):
         match record:
             case GPRRecord():
@@ -231,6 +267,10 @@ def facts_of(records: Mapping[str, Record], at: datetime, intent: str) -> Facts:
                 nodes[(path.split("/")[1], record.metadata.name)] = record
             case UsageRecord():
                 usage[record.metadata.name] = record
+            case Insights():
+                insights = record
+            case EndedRecord():
+                ended[record.metadata.name] = record
             case SpentRecord():
                 spent[record.metadata.name] = record.spent
             case WorkspaceRecord():
@@ -238,13 +278,22 @@ def facts_of(records: Mapping[str, Record], at: datetime, intent: str) -> Facts:
             case PoolNodes():
                 key = (path.split("/")[1], path.split("/")[3])
                 found[key] = (*found.get(key, ()), *record.nodes)
-            case Inventory() if record.unmanaged:
-                unmanaged[path.split("/")[1]] = record.unmanaged
+            case Inventory():
+                name = path.split("/")[1]
+                unmanaged |= unmanaged_of(name, record)
+                scales |= scales_of(name, record)
+                faults |= faults_of(name, record)
             case ControllerRecord():
                 own = record
     clusters = {c.name: Reachability(c.reachable, c.since) for c in own.clusters} if own else {}
     held = own.held_deletions if own else ""
-    return Facts(at, intent, requests, nodes, clusters, usage, held, found, unmanaged, trust, spent, spaces)
+    return Facts(
+        at, intent, requests, nodes, clusters, usage, held, found, unmanaged, trust, spent, spaces,
+        scales=scales,
+        faults=faults,
+        insights=insights,
+        ended=ended,
+    )
 
 
 def events_from(data: bytes) -> list[dict[str, str]]:
@@ -258,25 +307,6 @@ def _json(data: bytes) -> bytes:
     return json.dumps(load(data, OWN_BYTES)).encode()
 
 
-def _document(document: Document) -> bytes:
-    content = document.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=False)
-    return dump(_without_empty(content)).encode()
-
-
-def _without_empty(content: Any) -> Any:
-    """Without empty lists, maps and texts, which say nothing; characters our own reader refuses are replaced."""
-    if isinstance(content, dict):
-        pairs = {k: _without_empty(v) for k, v in content.items()}
-        return {k: v for k, v in pairs.items() if v not in ([], {}, "")}
-    if isinstance(content, list):
-        return [_without_empty(v) for v in content]
-    return FORBIDDEN.sub("\ufffd", content) if isinstance(content, str) else content
-
-
-def _plain(kind: str, content: dict[str, Any]) -> bytes:
-    return dump(_without_empty({"apiVersion": API_VERSION, "kind": kind, **content})).encode()
-
-
 def _controller(facts: Facts) -> ControllerRecord:
     return ControllerRecord(
         metadata=Metadata(name="controller"),
@@ -288,23 +318,25 @@ def _controller(facts: Facts) -> ControllerRecord:
     )
 
 
-def _queue(facts: Facts, order: tuple[str, ...]) -> bytes:
-    holding = sorted(k for k, s in facts.requests.items() if s.phase in HOLDING)
-    pending = sorted(k for k, s in facts.requests.items() if s.phase is Phase.PENDING_APPROVAL)
-    rows = [_queue_row(k, facts.requests[k]) for k in (*holding, *order, *pending) if k in facts.requests]
-    return _plain("Queue", {"requests": rows[:MAX_ROWS], "omitted": max(0, len(rows) - MAX_ROWS)})
+def _queue(facts: Facts, order: tuple[str, ...], written: Written) -> bytes:
+    there = live(facts.requests)
+    holding = sorted(k for k, s in there.items() if s.phase in HOLDING)
+    pending = sorted(k for k, s in there.items() if s.phase is Phase.PENDING_APPROVAL)
+    keys = [k for k in (*holding, *order, *pending) if k in there]
+    rows = [written.row("queue", k, there[k], partial(_queue_row, k, there[k])) for k in keys[:MAX_ROWS]]
+    return with_rows(plain("Queue", {}), "requests", rows, f"omitted: {max(0, len(keys) - MAX_ROWS)}\n")
 
 
-def _queue_row(key: str, status: GPRStatus) -> dict[str, Any]:
-    row: dict[str, Any] = {"request": key, "phase": str(status.phase)}
+def _queue_row(key: str, status: GPRStatus) -> str:
+    pairs: dict[str, Any] = {"request": key, "phase": str(status.phase)}
     if status.phase in WAITING:
-        row["priority"] = status.accepted_spec.priority
+        pairs["priority"] = status.accepted_spec.priority
     start = status.start_time or status.estimated_start_time
     if start is not None:
-        row["start"] = format_instant(start)
+        pairs["start"] = format_instant(start)
     if status.reason:
-        row["reason"] = status.reason
-    return row
+        pairs["reason"] = status.reason
+    return row(pairs)
 
 
 def _problems(problems: Iterable[Problem]) -> bytes:
@@ -323,13 +355,13 @@ def _problems(problems: Iterable[Problem]) -> bytes:
     # What a text quotes of a file can be long: as many as fit, however many that is.
     sizes = accumulate(len(dump({"problems": [row]}).encode()) for row in rows[: MAX_ROWS // 5])
     shown = [row for row, size in zip(rows, sizes, strict=False) if size < OWN_BYTES * 9 // 10]
-    return _plain("Problems", {"problems": shown, "omitted": len(rows) - len(shown)})
+    return plain("Problems", {"problems": shown, "omitted": len(rows) - len(shown)})
 
 
 def _inventory(cluster: str, facts: Facts, wanted: Wanted) -> Inventory:
     leases = {
         node: key
-        for key, status in facts.requests.items()
+        for key, status in live(facts.requests).items()
         if status.assignment is not None and status.assignment.cluster == cluster and status.phase in HOLDING
         for node in status.assignment.nodes
     }
@@ -370,28 +402,29 @@ def _state(facts: Facts, cluster: str, node: str) -> NodeState:
     return NodeState.READY if record is None else record.state
 
 
-def _schedule(cluster: str, facts: Facts, order: tuple[str, ...]) -> Schedule:
-    holding = sorted(k for k, s in facts.requests.items() if s.phase in HOLDING)
-    rows = [
-        row
-        for key in (*holding, *order)
-        if key in facts.requests and (row := _reservation(key, facts.requests[key], cluster)) is not None
-    ]
-    return Schedule(metadata=Metadata(name=cluster), reservations=tuple(rows[:MAX_ROWS]))
+def _schedule(cluster: str, facts: Facts, order: tuple[str, ...], written: Written) -> bytes:
+    there = live(facts.requests)
+    holding = sorted(k for k, s in there.items() if s.phase in HOLDING)
+    keys = [key for key in (*holding, *order) if key in there]
+    rows = (written.row(cluster, k, there[k], partial(_reservation, k, there[k], cluster)) for k in keys)
+    kept = islice((text for text in rows if text), MAX_ROWS)
+    return with_rows(document(Schedule(metadata=Metadata(name=cluster))), "reservations", kept)
 
 
-def _reservation(key: str, status: GPRStatus, cluster: str) -> Reservation | None:
+def _reservation(key: str, status: GPRStatus, cluster: str) -> str:
+    """Its row in the cluster's schedule; empty when it has none there."""
     begin = status.start_time or status.estimated_start_time
     end = status.end_time or status.estimated_end_time
     held = status.assignment
     if begin is None or end is None or (held.cluster if held else status.estimated_cluster) != cluster:
-        return None
-    return Reservation(
-        request=key,
-        phase=status.phase,
-        pool=held.pool if held else status.estimated_pool or "",
-        nodes=held.nodes if held else None,
-        count=status.accepted_spec.nodes,
-        begin=begin,
-        end=end,
-    )
+        return ""
+    pairs = {
+        "request": key,
+        "phase": str(status.phase),
+        "pool": held.pool if held else status.estimated_pool or "",
+        "nodes": list(held.nodes) if held else [],
+        "count": status.accepted_spec.nodes,
+        "begin": format_instant(begin),
+        "end": format_instant(end),
+    }
+    return row(pairs)  # as `schemas.inventory.Reservation` says

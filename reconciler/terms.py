@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from reconciler.clusters.port import SliceTerms
 from reconciler.facts import Facts, Wanted
-from reconciler.world import home_of
+from reconciler.pools import home_of
+from reconciler.records import live
 from schemas.slice import SliceSpec
 from schemas.status import HOLDING, GPRStatus
 
@@ -15,7 +16,7 @@ def assigned(cluster: str, facts: Facts) -> dict[str, GPRStatus]:
     """Requests that hold nodes of that cluster, by name."""
     return {
         key: status
-        for key, status in sorted(facts.requests.items())
+        for key, status in sorted(live(facts.requests).items())
         if status.phase in HOLDING and status.assignment is not None and status.assignment.cluster == cluster
     }
 
@@ -48,7 +49,7 @@ def _most_gpus(slice_: SliceSpec, held: int) -> int | None:
 
     Pods of a slice without nodes have to wait as Pending; a bound of 0 would have them refused.
     """
-    quota = 0 if slice_.quota is None else slice_.quota.gpus
+    quota = 0 if slice_.quota is None else slice_.quota.gpus or 0
     return max(quota, held) if quota else None
 
 

@@ -22,6 +22,8 @@ from apscheduler.triggers.date import DateTrigger
 
 from reconciler.clock import Clock, SystemClock, monotonic_s
 from reconciler.loop import Cycle
+from reconciler.warming import Warming
+from schemas.collector import heap_settled
 from schemas.errors import Fault, UserError
 
 log = logging.getLogger(__name__)
@@ -93,7 +95,8 @@ class Waking:
         self._scheduler = BackgroundScheduler(timezone="UTC", executors={"default": threads})
         self._cycling = Lock()
         self._planning = Lock()
-        self._woken = self._stirred = False
+        self._woken = self._stirred = self._is_settled = False
+        self._warming = Warming()
         self._not_before = self._real.now()  # the next cycle that somebody wakes
         self.progress = Progress()
         self.failed: UserError | None = None
@@ -197,7 +200,12 @@ class Waking:
     def _cycle(self) -> tuple[Cycle | None, str]:
         """What a cycle did, or why there was none."""
         try:
-            return self._reconciler.cycle(self._clock.now()), ""
+            cycle = self._reconciler.cycle(self._clock.now())
+            self._warming.after(cycle)
+            if cycle.leading and not self._is_settled:
+                self._is_settled = True
+                heap_settled()
+            return cycle, ""
         except UserError as error:
             if error.reason in self._fatal:
                 self.failed = error

@@ -6,56 +6,22 @@ happened, and every cause of a slip can be tried by undoing it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from operator import is_
 
-from reconciler.conditions import clean_by, lease_duration
-from reconciler.facts import IN_SERVICE, Facts, NodeKey, Seen, Wanted
-from scheduler.fit import limit_violations, usable_pools
-from scheduler.rank import Rank, overtaking, rank
-from scheduler.snapshot import FOREVER, Lease, Pool, PoolKey, Promise, Request, Snapshot, Window
-from schemas.cluster import ClusterSpec
-from schemas.status import Assignment, GPRStatus, NodeRecord, NodeState, Phase
+from reconciler.charging import is_out
+from reconciler.conditions import clean_by, counted_end, lease_duration
+from reconciler.facts import Facts, NodeKey, Seen, Wanted
+from reconciler.offering import Offering, offering
+from reconciler.placing import latest_of, standing
+from reconciler.pools import home_of, pools_at, with_guests
+from reconciler.records import live
+from reconciler.reserving import with_reserve
+from scheduler.snapshot import Lease, Pool, PoolKey, Promise, Request, Snapshot
+from schemas.status import GPRStatus, NodeState, Phase
 from schemas.units import seconds
-
-ALWAYS = (Window(0, FOREVER),)
-
-
-def manifest_pools(clusters: Mapping[str, ClusterSpec]) -> dict[PoolKey, Pool]:
-    """Pools as the manifests describe them: all nodes sound, maintenance as windows."""
-    return {
-        (name, pool.name): Pool(
-            key=(name, pool.name),
-            gpu_shape=pool.gpu_shape,
-            gpus_per_node=pool.gpus_per_node,
-            memory_per_gpu=pool.memory_per_gpu,
-            nodes=pool.node_names(),
-            prepare=int(spec.prepare.total_seconds()),
-            drain=int(spec.drain.total_seconds()),
-            rdma=pool.rdma,
-            secondary_network=pool.secondary_network,
-            instance_type=pool.instance_type,
-            price_per_gpu_hour=(
-                spec.price_per_gpu_hour if pool.price_per_gpu_hour is None else pool.price_per_gpu_hour
-            ),
-            observed=spec.mode == "observe",
-            discovered=pool.discovered,
-            windows=_maintenance(spec, pool.name, pool.node_names()),
-        )
-        for name, spec in clusters.items()
-        for pool in spec.pools
-    }
-
-
-def _maintenance(spec: ClusterSpec, pool: str, names: tuple[str, ...]) -> dict[str, tuple[Window, ...]]:
-    windows: dict[str, tuple[Window, ...]] = {}
-    for item in spec.maintenance:
-        window = Window(seconds(item.begin), seconds(item.end))
-        hit = names if pool in item.pools else tuple(n for n in names if n in item.nodes)
-        for node in hit:
-            windows[node] = (*windows.get(node, ()), window)
-    return windows
 
 
 def build_snapshot(
@@ -63,86 +29,28 @@ def build_snapshot(
 ) -> Snapshot:
     """The planner's world at `facts.at`; `seen` None: as committed, with no look at workloads.
 
-    `anew` are the requests that take a place now (see `asked_anew`): no promise binds them, and only they may push
+    `anew` are the requests that take a place now (see `placing.asked_anew`): no promise binds them, and only they may push
     others aside; None: everyone without a promise may.
     """
-    pools = {
-        key: _with_health(
-            pool, facts.nodes, facts.clusters.get(key[0], None) is None or facts.clusters[key[0]].reachable
-        )
-        for key, pool in wanted.pools.items()
-    }
-    leases = {
-        key: lease
-        for key, status in facts.requests.items()
-        if (lease := lease_of(key, status, wanted, facts)) is not None
-    }
-    pools = _with_guests(pools, leases.values())
-    ready = slices_with_waiting_pods(seen)
+    pools, leases = pools_and_leases(wanted, facts)
+    look = _Look(slices_with_waiting_pods(seen), facts.at, offering(wanted, facts, pools))
     requests = {
         key: request
-        for key, status in facts.requests.items()
-        if (request := _request(key, status, wanted, ready)) is not None
+        for key, status in live(facts.requests).items()
+        if (request := _known_request(key, status, wanted, look, anew)) is not None
     }
-    if anew is not None:
-        requests = {key: _as_asked(request, key in anew) for key, request in requests.items()}
     return Snapshot(now=seconds(facts.at), pools=pools, leases=leases, requests=requests)
 
 
-def asked_anew(before: Facts, after: Facts) -> frozenset[str]:
-    """Who waits in `after` and took the place since `before`: filed, approved, requeued, asking for more, or let past.
-
-    A move by an admin is a re-reading of the rank: whoever is ahead of somebody because of it plans anew.
-    """
-    return let_past(before, after) | frozenset(
-        key
-        for key, status in after.requests.items()
-        if status.phase is Phase.QUEUED
-        and (
-            (old := before.requests.get(key)) is None
-            or old.phase is not Phase.QUEUED
-            or old.filed_at != status.filed_at
-        )
-    )
-
-
-def moved(before: Facts, after: Facts) -> frozenset[str]:
-    """Requests that waited and wait, and that an admin moved among those of their priority."""
-    return frozenset(
-        key
-        for key, status in after.requests.items()
-        if (old := before.requests.get(key)) is not None
-        and old is not status  # most are untouched
-        and old.accepted_spec.move != status.accepted_spec.move
-        and _keeps_place(old, status)
-    )
-
-
-def let_past(before: Facts, after: Facts) -> frozenset[str]:
-    """Who is ahead of somebody because an admin moved one of the two."""
-    if not moved(before, after):
-        return frozenset()
-    waiting = {
-        key: (old, status)
-        for key, status in after.requests.items()
-        if (old := before.requests.get(key)) is not None and _keeps_place(old, status)
+def pools_and_leases(wanted: Wanted, facts: Facts) -> tuple[dict[PoolKey, Pool], dict[str, Lease]]:
+    """The pools at `facts.at`, and the leases that hold nodes of them."""
+    leases = {
+        key: lease
+        for key, status in live(facts.requests).items()
+        if (lease := lease_of(key, status, wanted, facts)) is not None
     }
-    ranks = [{key: _rank(key, pair[i]) for key, pair in waiting.items()} for i in (0, 1)]
-    return overtaking(*ranks)
-
-
-def _keeps_place(old: GPRStatus, new: GPRStatus) -> bool:
-    """Whether it waited and waits, and nothing but a move can have changed its place."""
-    return (
-        old.phase is Phase.QUEUED
-        and new.phase is Phase.QUEUED
-        and old.filed_at == new.filed_at
-        and old.accepted_spec.priority == new.accepted_spec.priority
-    )
-
-
-def _rank(key: str, status: GPRStatus) -> Rank:
-    return rank(status.accepted_spec.priority, status.accepted_spec.move, seconds(status.filed_at), key)
+    pools = with_guests(pools_at(wanted, facts), leases.values())
+    return with_reserve(pools, leases, wanted, facts), leases
 
 
 def _as_asked(request: Request, anew: bool) -> Request:
@@ -151,45 +59,11 @@ def _as_asked(request: Request, anew: bool) -> Request:
     return replace(request, may_displace=request.promise is not None)
 
 
-def _with_health(pool: Pool, nodes: Mapping[NodeKey, NodeRecord], is_open: bool) -> Pool:
-    windows = dict(pool.windows)
-    for name in pool.nodes:
-        record = nodes.get((pool.key[0], name))
-        if record is not None and record.state not in IN_SERVICE:
-            windows[name] = ALWAYS
-    return replace(pool, windows=windows, open=is_open)
-
-
-def _with_guests(pools: Mapping[PoolKey, Pool], leases: Iterable[Lease]) -> dict[PoolKey, Pool]:
-    """Pools in which nodes that came from another pool under a lease are busy until that lease lets them go."""
-    found = dict(pools)
-    for lease in leases:
-        home = pools.get(lease.pool)
-        guests = set(lease.nodes).difference(() if home is None else home.nodes)
-        for key in pools if guests else ():
-            if key[0] == lease.pool[0] and key != lease.pool:
-                found[key] = _busy(found[key], guests, Window(0, lease.held_until))
-    return found
-
-
-def _busy(pool: Pool, nodes: Collection[str], window: Window) -> Pool:
-    hit = {n: (*pool.windows.get(n, ()), window) for n in pool.nodes if n in nodes}
-    return replace(pool, windows={**pool.windows, **hit}) if hit else pool
-
-
-def home_of(held: Assignment, pools: Mapping[PoolKey, Pool]) -> PoolKey:
-    """The pool in which the nodes are now: the manifest may have renamed it, or moved them, since they were decided."""
-    named = (held.cluster, held.pool)
-    others = sorted(key for key in pools if key[0] == held.cluster and key != named)
-    keys = (key for key in (named, *others) if key in pools)
-    return next((key for key in keys if not set(held.nodes).isdisjoint(pools[key].nodes)), named)
-
-
 def lease_of(key: str, status: GPRStatus, wanted: Wanted, facts: Facts) -> Lease | None:
     """The nodes a request holds; those of a lease that is over count until they are clean or overdue."""
     held = status.assignment
     start = status.start_time or status.estimated_start_time
-    end = status.end_time or status.estimated_end_time
+    end = counted_end(status) or status.estimated_end_time
     if held is None or start is None or end is None or status.held_from is None:
         return None
     spec = wanted.clusters.get(held.cluster)
@@ -219,27 +93,79 @@ def _is_dirty(facts: Facts, cluster: str, node: str) -> bool:
     return record is not None and record.state is NodeState.DIRTY
 
 
-def _request(key: str, status: GPRStatus, wanted: Wanted, ready: frozenset[str] | None) -> Request | None:
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What all waiting requests are looked at with; `ready`: slices in which a pod waits, None: nobody looked."""
+
+    ready: frozenset[str] | None
+    now: datetime
+    offering: Offering
+
+
+def _known_request(
+    key: str, status: GPRStatus, wanted: Wanted, look: _Look, anew: Collection[str] | None
+) -> Request | None:
+    """The request as it is planned; the very object of the last time when nothing that it is made from differs."""
+    if status.phase is not Phase.QUEUED:
+        return None
+    spec = status.accepted_spec
+    asks_anew = None if anew is None else key in anew
+    waits = spec.start == "ready" and look.ready is not None and spec.slice not in look.ready
+    made_from = (status, wanted.slices.get(spec.slice), wanted.project, wanted.pools, asks_anew, waits)
+    # Which pools come last may follow from what is sound, and taken, now.
+    is_plain = spec.prefer == "earliest" and not look.offering.bursts
+    known = wanted.worked_out.get(key) if is_plain else None
+    if known is not None and all(map(is_, known, made_from)):
+        request = known[-1]
+        assert request is None or isinstance(request, Request)
+        return None if request is None else _at(request, status, wanted, look.now)
+    request = _request(key, status, wanted, look)
+    if request is not None and asks_anew is not None:
+        request = _as_asked(request, asks_anew)
+    wanted.worked_out[key] = (*made_from, request)
+    return request
+
+
+def _at(request: Request, status: GPRStatus, wanted: Wanted, now: datetime) -> Request:
+    """With what waiting adds by now."""
+    pools = request.pools
+    gpus = wanted.pools[pools[0]].gpus_per_node if pools else status.accepted_spec.gpus_per_node
+    place = standing(request.key, status, gpus, wanted, now)
+    if (place.boost, place.share, place.service) == (request.boost, request.share, request.service):
+        return request
+    return replace(request, boost=place.boost, share=place.share, service=place.service)
+
+
+def _request(key: str, status: GPRStatus, wanted: Wanted, look: _Look) -> Request | None:
+    ready, now = look.ready, look.now
     spec = status.accepted_spec
     slice_ = wanted.slices.get(spec.slice)
-    if status.phase is not Phase.QUEUED or slice_ is None or limit_violations(spec, slice_):
+    if status.phase is not Phase.QUEUED or spec.stopped or slice_ is None or is_out(status, wanted):
         return None
-    limit = status.approval.limit if status.approval is not None else None
-    pools = usable_pools(spec, slice_, wanted.project, wanted.pools, limit)
-    managed = tuple(p for p in pools if not wanted.pools[p].observed)
-    promise = promise_of(status) if managed else None
+    promise = promise_of(status)
+    chosen = look.offering.of(key, status, promise)
+    pools, policy = chosen.pools, wanted.project.scheduling
+    if all(wanted.pools[pool].observed for pool in pools):
+        promise = None
     waits = spec.start == "promised" or (
         spec.start == "ready" and ready is not None and spec.slice not in ready
     )
+    gpus = wanted.pools[pools[0]].gpus_per_node if pools else spec.gpus_per_node
+    place = standing(key, status, gpus, wanted, now)
     return Request(
         key=key,
         slice=spec.slice,
         nodes=spec.nodes,
         duration=int(lease_duration(status).total_seconds()),
-        pools=managed or pools,
+        pools=pools,
+        fallback=chosen.fallback,
         priority=spec.priority,
+        boost=place.boost,
         move=spec.move,
+        share=place.share,
+        service=place.service,
         filed_at=seconds(status.filed_at),
+        latest=latest_of(status, policy),
         not_before=0 if spec.not_before is None else seconds(spec.not_before),
         promise=promise,
         movable=not waits,
@@ -271,7 +197,7 @@ def leased_nodes(facts: Facts) -> dict[NodeKey, str]:
     """Which request (by uid) each node belongs to, as committed."""
     return {
         (status.assignment.cluster, node): status.uid
-        for status in facts.requests.values()
+        for status in live(facts.requests).values()
         if status.assignment is not None
         and status.phase in {Phase.PROVISIONING, Phase.PROVISIONED, Phase.RELEASING}
         for node in status.assignment.nodes

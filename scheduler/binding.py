@@ -119,8 +119,11 @@ def _by_search(empty: PoolCalendar, reservations: Sequence[Held]) -> dict[str, t
 
 def _choices(calendar: PoolCalendar, held: Held) -> Iterator[tuple[Share, ...]]:
     """All ways to take the nodes from groups, those that end soonest first."""
-    free = calendar.groups_free(held.hold.begin, held.hold.end)
-    return _splits(held.nodes, free)
+    begin, end = held.hold.begin, held.hold.end
+    # Where nodes are withheld, groups may have more in sum than there is room for.
+    return _splits(
+        held.nodes, calendar.groups_free(begin, end) if calendar.room(begin, end) >= held.nodes else ()
+    )
 
 
 def _splits(nodes: int, free: Sequence[Share]) -> Iterator[tuple[Share, ...]]:

@@ -7,7 +7,7 @@ board knows nothing of rank: `scheduler.plan` decides who is put on it and who i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from scheduler.bounds import Bounds, Size
@@ -44,6 +44,10 @@ class Board:
         self.calendars = {
             key: PoolCalendar(nodes.values(), snapshot.now) for key, nodes in self.stretches.items()
         }
+        for key, pool in snapshot.pools.items():
+            for kept in pool.withheld:
+                if kept.end > max(kept.begin, snapshot.now):
+                    self.calendars[key].withhold(kept.nodes, kept.begin, kept.end)
         self._bounds = Bounds(snapshot.now, snapshot.requests.values())
         self._slices: dict[str, Steps] = {}
         for lease in snapshot.leases.values():
@@ -58,18 +62,24 @@ class Board:
         twin._slices = {key: steps.copy() for key, steps in self._slices.items()}
         return twin
 
-    def earliest(self, request: Request, before: int = FOREVER) -> Spot | None:
-        """The earliest spot among the request's open pools that starts before `before`; ties: the first pool."""
-        return self._search(request, before, self._candidates(request))
+    def earliest(self, request: Request) -> Spot | None:
+        """The earliest spot among the request's open pools; ties: the first pool.
+
+        Pools it falls back on are searched only where the others give no start in time (see `Request.fallback`).
+        """
+        return self._search(request, self._candidates(request), None)
 
     def advance(self, request: Request, place: Spot) -> Spot:
-        """Moves the request from `place` to its earliest spot among all others; none earlier: it stays."""
-        known = [self._once_lifted(request, place, pool) for pool in self._candidates(request)]
-        earlier = [candidate for candidate in known if candidate.least < place.start]
+        """Moves the request from `place` to its earliest spot among all others; none earlier: it stays.
+
+        A pool that is less held back than its own is as good as early as `place` is: it falls back no longer.
+        """
+        lifted = [self._once_lifted(request, place, pool) for pool in self._candidates(request)]
+        earlier = [known for known in lifted if known.least < _limit(request, place, known.since)]
         if not earlier:
             return place
         self._give(request, place)
-        better = self._search(request, place.start, earlier)
+        better = self._search(request, earlier, place)
         if better is None:
             self.put_back(request, place)
             return place
@@ -84,6 +94,11 @@ class Board:
         """No other request of the slice runs meanwhile."""
         steps = self._slices.get(request.slice)
         return steps is None or steps.lowest(place.start, place.end) >= 1
+
+    def slice_steps(self, slice_: str) -> Steps:
+        """A copy of when the slice is free: 1 then, and less while it runs something."""
+        steps = self._slices.get(slice_)
+        return Steps(self._now, 1) if steps is None else steps.copy()
 
     def nodes_free(self, request: Request, place: Spot) -> bool:
         """Enough nodes are free for the whole hold."""
@@ -125,20 +140,28 @@ class Board:
             if pool is not None and pool.open:
                 least = floor(pool, request, self._now)
                 shown = self._bounds.of(key, size) + pool.prepare
-                found.append(_Candidate(max(least, shown), order, least, pool))
-        return sorted(found, key=lambda known: (known.least, known.order))
+                since = held_back_until(request, key)
+                found.append(_Candidate(max(least, shown), order, least, pool, since))
+        return sorted(found, key=lambda known: (known.since, known.least, known.order))
 
-    def _search(self, request: Request, before: int, candidates: Sequence[_Candidate]) -> Spot | None:
+    def _search(self, request: Request, candidates: Sequence[_Candidate], place: Spot | None) -> Spot | None:
+        """The best of these, less held back pools first; with a `place`, only what is better than that."""
         size = self._bounds.sizes.above(request)
-        best: _Candidate | None = None
+        best: tuple[int, _Candidate] | None = None
         for known in candidates:
-            # Of equally early pools the first in the request's order is taken, whichever is searched first.
-            until = before + 1 if best is not None and known.order < best.order else before
-            if known.least < until:
-                start = self._earliest_in(request, known, until, size)
+            before = _limit(request, place, known.since)
+            if best is not None:
+                if best[0] <= known.since:
+                    break
+                # Of equally early pools the least held back is taken, and of those the first in the request's
+                # order, whichever is searched first.
+                first = (known.since, known.order) < (best[1].since, best[1].order)
+                before = min(before, best[0] + first)
+            if known.least < before:
+                start = self._earliest_in(request, known, before, size)
                 if start is not None:
-                    best, before = known, start
-        return None if best is None else spot(best.pool, request, before, self._now)
+                    best = start, known
+        return None if best is None else spot(best[1].pool, request, best[0], self._now)
 
     def _earliest_in(self, request: Request, known: _Candidate, before: int, size: Size) -> int | None:
         pool, steps = known.pool, self._slices.get(request.slice)
@@ -162,9 +185,8 @@ class Board:
         if known.least >= reach and self.calendars[place.pool].room(begin - 1, begin) < request.nodes:
             # All that is left are holds that lie over the instant before its own, and that one is full.
             self._bounds.show(place.pool, self._bounds.sizes.above(request), begin)
-            return _Candidate(place.start, known.order, known.floor, known.pool)
-        least = min(known.least, max(known.floor, reach))
-        return _Candidate(least, known.order, known.floor, known.pool)
+            return replace(known, least=place.start)
+        return replace(known, least=min(known.least, max(known.floor, reach)))
 
     def _margin(self, key: PoolKey) -> int:
         return self._pools[key].prepare + self._pools[key].drain
@@ -181,6 +203,25 @@ class _Candidate:
     order: int
     floor: int
     pool: Pool
+    since: int
+
+
+def held_back_until(request: Request, key: PoolKey) -> int:
+    """The request does not use this pool as long as others give a start by this instant."""
+    return request.fallback.get(key, -FOREVER)
+
+
+def _limit(request: Request, place: Spot | None, since: int) -> int:
+    """Before which instant a start in a pool held back until `since` is better than `place`.
+
+    In a pool that is less held back as early is enough; one that is more so is of no use where `place` is in time.
+    """
+    if place is None:
+        return FOREVER
+    own = held_back_until(request, place.pool)
+    if since < own:
+        return place.start + 1
+    return place.start if since == own or place.start > since else -FOREVER
 
 
 def floor(pool: Pool, request: Request, now: int) -> int:

@@ -49,6 +49,16 @@ class Steps:
         twin._at, twin._value, twin._size = self._at.copy(), self._value.copy(), self._size
         return twin
 
+    def less(self, at: Ints, taken: Ints) -> Self:
+        """An equal one with so much less from each of these instants on, until the next; before them as it is."""
+        instants = np.sort(np.concatenate((self.instants(), at)), kind="stable")
+        instants = instants[np.append(True, instants[1:] != instants[:-1])]
+        lowered = np.append(0, taken)[at.searchsorted(instants, "right")]
+        twin = object.__new__(type(self))
+        twin._at, twin._size = np.append(instants, FOREVER), instants.size
+        twin._value = np.append(self.values(instants) - lowered, 0)
+        return twin
+
     def instants(self) -> Ints:
         """Where the value may change."""
         return self._at[: self._size]
@@ -156,6 +166,15 @@ class PoolCalendar:
         twin._groups = {end: steps.copy() for end, steps in self._groups.items()}
         return twin
 
+    def less(self, taken: Mapping[int, tuple[Ints, Ints]]) -> Self:
+        """An equal one from whose groups nodes are taken: instants, and from each on how many in all."""
+        twin = object.__new__(type(self))
+        twin._ends = self._ends
+        twin._groups = {
+            end: steps.less(*taken[end]) if end in taken else steps for end, steps in self._groups.items()
+        }
+        return twin
+
     @property
     def uniform(self) -> bool:
         """All free time ends together, so plain counts tell everything."""
@@ -198,6 +217,13 @@ class PoolCalendar:
     def take_exactly(self, shares: Sequence[Share], begin: int, end: int) -> None:
         """Takes these; the caller knows that they are free."""
         self._shift(shares, begin, end, -1)
+
+    def withhold(self, nodes: int, begin: int, end: int) -> None:
+        """Counts so many nodes out on [begin, end), whichever they are.
+
+        They come off those that stay, of which there may then be fewer than none: the rest is made up by others.
+        """
+        self._groups[FOREVER].add(begin, end, -nodes)
 
     def give(self, shares: Sequence[Share], begin: int, end: int) -> None:
         """Gives back what `take` took."""
@@ -255,6 +281,10 @@ class Section:
         """The first step that does not begin before each of these."""
         found: Ints = self._instants.searchsorted(instants)
         return found
+
+    def has(self, group: int) -> bool:
+        """Whether there are nodes whose free time ends at that instant."""
+        return group in self._rows
 
     def add(self, shares: Sequence[Share], first: int, last: int, sign: int) -> None:
         """Adds nodes to the steps from `first` to before `last`."""

@@ -9,17 +9,19 @@ Held by tests/scheduler/test_causes.py: every slip has a cause, and every cause 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 from scheduler.changes import promised, undo
 from scheduler.plan import plan
-from scheduler.snapshot import Change, ChangeKind, Plan, Snapshot
+from scheduler.snapshot import Change, ChangeKind, Displaced, Plan, Snapshot
 
 BUDGET = 200
 """Plans made at most for one call. One is enough for each change that alone explains a slip; a plan of 10,000
 promises takes about a second, so a caller that must not wait passes less."""
+Starts = Callable[[str], int | None]
+"""The start of a request by its key; None: it has none."""
 _MOST_IN_PAIRS = 12
 """Pairs are tried among so few changes only; among more, sets are found by leaving out what is not needed."""
 
@@ -46,21 +48,39 @@ def slips(
     `before` carries the promises as committed, `planned` is the plan of `after`, and `changes` lead from one to
     the other (see `scheduler.changes.changes_between`).
     """
-    trial = _Trial(before, after, tuple(changes), budget)
-    found = []
+    moved = []
     for key in planned.order:
         was = promised(before, after, key)
         placement = planned.placements.get(key)
         now = None if placement is None else placement.start
         if was is not None and (now is None or now > was):
-            causes, proven = trial.causes(key, was, _suspects(changes, planned, key))
-            found.append(Moved(key, was, now, causes, proven))
+            moved.append((key, was, now))
+
+    def without(undone: Sequence[Change]) -> Starts:
+        placements = plan(undo(before, after, undone)).placements
+        return lambda key: None if (place := placements.get(key)) is None else place.start
+
+    return explained(moved, changes, planned.displaced, without, budget)
+
+
+def explained(
+    moved: Iterable[tuple[str, int, int | None]],
+    changes: Sequence[Change],
+    displaced: Iterable[Displaced],
+    without: Callable[[Sequence[Change]], Starts],
+    budget: int = BUDGET,
+) -> tuple[Moved, ...]:
+    """The causes of these (key, was, now), out of `changes`; `without` plans with some of them undone."""
+    trial, taken_by = _Trial(without, budget), {one.key: one.by for one in displaced}
+    found = []
+    for key, was, now in moved:
+        causes, proven = trial.causes(key, was, _suspects(changes, taken_by, key))
+        found.append(Moved(key, was, now, causes, proven))
     return tuple(found)
 
 
-def _suspects(changes: Sequence[Change], planned: Plan, key: str) -> list[Change]:
+def _suspects(changes: Sequence[Change], taken_by: Mapping[str, str], key: str) -> list[Change]:
     """`changes`, the likeliest first: its own, those that took its room one after the other, the clock last."""
-    taken_by = {displaced.key: displaced.by for displaced in planned.displaced}
     chain = [key]
     while (by := taken_by.get(chain[-1])) and by not in chain:
         chain.append(by)
@@ -75,10 +95,9 @@ def _suspects(changes: Sequence[Change], planned: Plan, key: str) -> list[Change
 class _Trial:
     """Plans of the world with some changes undone; each such plan is made once for all slips."""
 
-    def __init__(self, before: Snapshot, after: Snapshot, changes: tuple[Change, ...], budget: int) -> None:
-        self.before, self.after, self.changes = before, after, changes
-        self.left = budget
-        self.plans: dict[frozenset[Change], Plan] = {}
+    def __init__(self, without: Callable[[Sequence[Change]], Starts], budget: int) -> None:
+        self.without, self.left = without, budget
+        self.plans: dict[frozenset[Change], Starts] = {}
 
     def causes(self, key: str, was: int, suspects: list[Change]) -> tuple[tuple[Change, ...], bool]:
         """The smallest set found that makes the difference, and whether it is shown to."""
@@ -107,9 +126,9 @@ class _Trial:
             if self.left <= 0:
                 raise _BudgetSpent
             self.left -= 1
-            self.plans[chosen] = plan(undo(self.before, self.after, undone))
-        placement = self.plans[chosen].placements.get(key)
-        return placement is not None and placement.start <= was
+            self.plans[chosen] = self.without(undone)
+        start = self.plans[chosen](key)
+        return start is not None and start <= was
 
 
 class _BudgetSpent(Exception):  # noqa: N818 - a signal within this module, not an error

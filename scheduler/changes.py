@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
+from scheduler.elastic import is_placeholder
 from scheduler.snapshot import (
     FOREVER,
     Change,
@@ -107,9 +108,12 @@ def _asks_anew(request: Request, old: Request) -> bool:
 
 
 def asked(request: Request) -> tuple[object, ...]:
-    """What its people wrote; the promise and the pools follow from it."""
-    derived = ("promise", "movable", "may_displace", "pools")
-    return tuple(getattr(request, f.name) for f in fields(request) if f.name not in derived)
+    """What its people wrote; the promise, the pools and what policies add to its rank follow from it."""
+    return tuple(getattr(request, name) for name in _ASKED)
+
+
+_DERIVED = {"promise", "movable", "may_displace", "pools", "fallback", "boost", "share", "service", "latest"}
+_ASKED = tuple(f.name for f in fields(Request) if f.name not in _DERIVED)
 
 
 def _leases(before: Snapshot, after: Snapshot) -> Iterator[Change]:
@@ -143,15 +147,23 @@ def _pools(before: Snapshot, after: Snapshot) -> Iterator[Change]:
 
 
 def _terms(pool: Pool) -> Pool:
-    return replace(pool, nodes=(), windows={}, open=True, observed=False, price_per_gpu_hour=0.0)
+    plain = replace(pool, nodes=(), windows={}, open=True, observed=False, price_per_gpu_hour=0.0)
+    # What draws on the reserve is no policy; why nodes come later than they did, `reconciler.scaling` knows.
+    return replace(plain, withheld=tuple(kept for kept in pool.withheld if not kept.reserve))
 
 
 def _nodes(before: Snapshot, after: Snapshot) -> Iterator[Change]:
     for key, old in before.pools.items():
         pool = after.pools.get(key)
         if pool is not None:
+            there = frozenset(pool.nodes)
+            fewer = len(pool.nodes) < len(old.nodes)  # a node that does not exist goes as another one comes
             for name in old.nodes:
-                cause = _node_cause(old.windows.get(name, ()), pool.windows.get(name, ()), name in pool.nodes)
+                if is_placeholder(name) and name not in there:
+                    if fewer:
+                        yield Change(ChangeKind.NODE, node_key(key, name), Cause.POLICY_CHANGED, key[0])
+                    continue
+                cause = _node_cause(old.windows.get(name, ()), pool.windows.get(name, ()), name in there)
                 if cause is not None:
                     yield Change(ChangeKind.NODE, node_key(key, name), cause, node_key(key, name))
 
@@ -159,10 +171,16 @@ def _nodes(before: Snapshot, after: Snapshot) -> Iterator[Change]:
 def _node_cause(old: Sequence[Window], new: Sequence[Window], is_there: bool) -> Cause | None:
     if not is_there:
         return Cause.NODE_LOST
-    added = [window for window in new if window not in old]
+    added = [window for window in new if not _covered(window, old)]
     if not added:
         return None
-    return Cause.NODE_LOST if any(window.end >= FOREVER for window in added) else Cause.MAINTENANCE_ADDED
+    is_out = any(window.begin <= 0 and window.end >= FOREVER for window in added)
+    return Cause.NODE_LOST if is_out else Cause.MAINTENANCE_ADDED
+
+
+def _covered(window: Window, by: Sequence[Window]) -> bool:
+    """Whether it takes no time away that one of `by` had not taken."""
+    return any(other.begin <= window.begin and window.end <= other.end for other in by)
 
 
 def _clock(before: Snapshot, after: Snapshot) -> Iterator[Change]:

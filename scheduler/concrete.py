@@ -9,17 +9,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from scheduler.elastic import is_placeholder
 from scheduler.snapshot import FOREVER, Lease, Placement, Plan, Pool, Request, Snapshot, Window
 from scheduler.stretches import free_stretches, free_throughout
+from scheduler.topology import TraitsOf, plain, together
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """So many nodes for this hold. `bound` are the names the plan gave already."""
+    """So many nodes for this hold. `bound` are the names the plan gave already, `beside` nodes they work with."""
 
     nodes: int
     hold: Window
     bound: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
 
 
 def need(pool: Pool, request: Request, placement: Placement, now: int) -> Need:
@@ -29,28 +32,39 @@ def need(pool: Pool, request: Request, placement: Placement, now: int) -> Need:
 
 
 def choose_nodes(
-    pool: Pool, leases: Iterable[Lease], wanted: Need, avoid: Collection[str] = ()
+    pool: Pool,
+    leases: Iterable[Lease],
+    wanted: Need,
+    avoid: Collection[str] = (),
+    traits: TraitsOf = plain,
 ) -> tuple[str, ...] | None:
     """Names free for the whole hold, in the pool's order; None when there are too few.
 
     The names bound by the plan first, then nodes that stay free for ever, then those whose time ends soonest:
-    nodes with calendars of their own may be what another request was planned on. Nodes of `avoid` (they have
-    failed checks) are passed over. Call in order of `wanted.hold.begin`.
+    nodes with calendars of their own may be what another request was planned on. Among those that are free alike,
+    such as stand together and did not fail before (see `scheduler.topology`). Nodes of `avoid` (they have failed
+    checks) are passed over, and so are nodes that do not exist yet. Call in order of `wanted.hold.begin`.
     """
     stretches = free_stretches(pool, leases, wanted.hold.begin)
     free = {
         name: window.end
         for name, windows in stretches.items()
-        if name not in avoid and (window := free_throughout(windows, wanted.hold)) is not None
+        if name not in avoid
+        and not is_placeholder(name)
+        and (window := free_throughout(windows, wanted.hold)) is not None
     }
     if len(free) < wanted.nodes:
         return None
-
-    def preference(name: str) -> tuple[bool, bool, int]:
-        return (name not in wanted.bound, free[name] < FOREVER, free[name])
-
-    chosen = set(sorted(free, key=preference)[: wanted.nodes])
-    return tuple(name for name in free if name in chosen)
+    alike: dict[tuple[bool, bool, int], list[str]] = {}
+    for name, end in free.items():
+        alike.setdefault((name not in wanted.bound, end < FOREVER, end), []).append(name)
+    chosen: list[str] = []
+    for _, names in sorted(alike.items()):
+        count = min(len(names), wanted.nodes - len(chosen))
+        if count:
+            chosen += together(names, count, traits, (*wanted.beside, *chosen))
+    taken = set(chosen)
+    return tuple(name for name in free if name in taken)
 
 
 def in_order_of_begin(snapshot: Snapshot, plan: Plan) -> list[Placement]:

@@ -1,36 +1,25 @@
-"""Which pools can serve a request, whether it needs an admin, and what would fit if none can."""
+"""Which pools can serve a request, whether it needs an admin, and what would fit if none can.
+
+Slices come with the project's bounds among their own: `schemas.limits.in_project`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from types import MappingProxyType
 
 from scheduler.snapshot import Pool, PoolKey
 from schemas.approval import ApprovalLimit
-from schemas.fit import ApprovalNeed, approval_needs, free_gpus_by_hours
+from schemas.fit import ApprovalNeed, approval_needs, needs_there
 from schemas.gpr import RequestSpec
+from schemas.limits import LimitViolation, broken, broken_there
 from schemas.project import ProjectSpec
 from schemas.slice import SliceSpec
-from schemas.units import format_duration
 
 Pools = Mapping[PoolKey, Pool]
 MOST_GPUS = 1_000_000
 """The largest limit that an approval can name."""
-
-
-@dataclass(frozen=True, slots=True)
-class LimitViolation:
-    """A hard limit of the slice that the request breaks; `field` is the request's, `allowed` what would pass."""
-
-    field: Literal["duration", "priority", "nodes", "gpuShape"]
-    asked: str
-    allowed: str
-
-    @property
-    def message(self) -> str:
-        """One sentence."""
-        return f"{self.field} is {self.asked} but the slice allows {self.allowed}"
+NO_POOLS: Pools = MappingProxyType({})
 
 
 def candidate_pools(spec: RequestSpec, slice_: SliceSpec, pools: Pools) -> tuple[PoolKey, ...]:
@@ -55,18 +44,19 @@ def usable_pools(
 ) -> tuple[PoolKey, ...]:
     """Candidates within what the request may hold: by its approval, or else by all that needs none."""
     candidates = candidate_pools(spec, slice_, pools)
-    if approved is None:
-        needs = approval_needs(spec, slice_, project, [pools[key] for key in candidates])
-        gpus = _free_gpus(spec, slice_, project)
-        return () if needs else _within(spec, candidates, pools, gpus)
-    return () if approved.nodes < spec.nodes else _within(spec, candidates, pools, approved.gpus)
+    if approved is not None:
+        return () if approved.nodes < spec.nodes else _within(spec, candidates, pools, approved.gpus)
+    offered = {key: (key[0], pools[key]) for key in candidates}
+    if approval_needs(spec, slice_, project, offered.values()):
+        return ()
+    return tuple(key for key in candidates if not needs_there(spec, slice_, project, offered[key]))
 
 
 def approval_reasons(
     spec: RequestSpec, slice_: SliceSpec, project: ProjectSpec, pools: Pools
 ) -> tuple[ApprovalNeed, ...]:
     """Why the request needs an admin; see `schemas.fit`."""
-    fitting = [pools[key] for key in candidate_pools(spec, slice_, pools)]
+    fitting = [(key[0], pools[key]) for key in candidate_pools(spec, slice_, pools)]
     return approval_needs(spec, slice_, project, fitting)
 
 
@@ -77,20 +67,22 @@ def largest_hold(spec: RequestSpec, slice_: SliceSpec, pools: Pools) -> Approval
     return ApprovalLimit(gpus=min(gpus, MOST_GPUS), nodes=spec.nodes)
 
 
-def limit_violations(spec: RequestSpec, slice_: SliceSpec) -> tuple[LimitViolation, ...]:
-    """Hard limits that no approval lifts."""
-    limits, found = slice_.limits, []
-    if limits.max_duration is not None and spec.duration > limits.max_duration:
-        asked, most = format_duration(spec.duration), format_duration(limits.max_duration)
-        found.append(LimitViolation("duration", asked, f"at most {most}"))
-    if spec.priority > limits.max_priority:
-        found.append(LimitViolation("priority", str(spec.priority), f"at most {limits.max_priority}"))
-    if limits.max_nodes is not None and spec.nodes > limits.max_nodes:
-        found.append(LimitViolation("nodes", str(spec.nodes), f"at most {limits.max_nodes}"))
-    barred = [shape for shape in spec.gpu_shapes if limits.gpu_shapes and shape not in limits.gpu_shapes]
-    if barred:
-        found.append(LimitViolation("gpuShape", ", ".join(barred), ", ".join(limits.gpu_shapes)))
-    return tuple(found)
+def limit_violations(
+    spec: RequestSpec, slice_: SliceSpec, pools: Pools = NO_POOLS
+) -> tuple[LimitViolation, ...]:
+    """Hard limits that no approval lifts: of the request itself, and those that keep it out of every one of `pools`.
+
+    What fits in no pool at all breaks no limit.
+    """
+    found, limits = broken(spec, slice_.limits), slice_.limits
+    if found or not (limits.where or limits.max_gpus or limits.max_memory_per_gpu):
+        return found
+    there = [
+        broken_there(spec, slice_.limits, (key[0], pool))
+        for key, pool in pools.items()
+        if _is_such(spec, slice_, pool)
+    ]
+    return min(there, key=len, default=())
 
 
 def would_fit(spec: RequestSpec, slice_: SliceSpec, pools: Pools) -> str:
@@ -104,13 +96,17 @@ def would_fit(spec: RequestSpec, slice_: SliceSpec, pools: Pools) -> str:
 
 
 def _fits(spec: RequestSpec, slice_: SliceSpec, pool: Pool) -> bool:
+    return _is_such(spec, slice_, pool) and not broken_there(spec, slice_.limits, (pool.key[0], pool))
+
+
+def _is_such(spec: RequestSpec, slice_: SliceSpec, pool: Pool) -> bool:
+    """Whether its nodes are as the request wants them, and as many, in a cluster that the slice spans."""
     return (
         pool.key[0] in _clusters(spec, slice_)
         and (pool.discovered or len(pool.nodes) >= spec.nodes)
         and pool.gpus_per_node >= spec.gpus_per_node
         and pool.memory_per_gpu >= spec.memory_per_gpu
         and (not spec.gpu_shapes or pool.gpu_shape in spec.gpu_shapes)
-        and _shape_allowed(slice_, pool)
         and spec.instance_type in (None, pool.instance_type)
         and (pool.rdma or not spec.network.rdma)
         and (pool.secondary_network or not spec.network.secondary)
@@ -125,18 +121,10 @@ def _shape_allowed(slice_: SliceSpec, pool: Pool) -> bool:
     return not slice_.limits.gpu_shapes or pool.gpu_shape in slice_.limits.gpu_shapes
 
 
-def _free_gpus(spec: RequestSpec, slice_: SliceSpec, project: ProjectSpec) -> int | None:
-    """GPUs the request may hold without an admin's word; None: no bound."""
-    hours = project.approval.gpu_hours
-    bounds = [] if slice_.quota is None else [slice_.quota.gpus]
-    bounds += [] if hours is None else [free_gpus_by_hours(spec, hours)]
-    return min(bounds, default=None)
-
-
 def _within(
-    spec: RequestSpec, candidates: tuple[PoolKey, ...], pools: Pools, gpus: int | None
+    spec: RequestSpec, candidates: tuple[PoolKey, ...], pools: Pools, gpus: int
 ) -> tuple[PoolKey, ...]:
-    return tuple(key for key in candidates if gpus is None or _gpus(spec, pools[key]) <= gpus)
+    return tuple(key for key in candidates if _gpus(spec, pools[key]) <= gpus)
 
 
 def _gpus(spec: RequestSpec, pool: Pool) -> int:

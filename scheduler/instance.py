@@ -1,7 +1,7 @@
 """The bare engine: requests as CSV in, starts as CSV out. Pure on text; see design, section 8.
 
 Times are whole seconds, leases are [start, end) without preparation or draining, and planning starts from
-nothing. The rank is priority descending, submit ascending, row order.
+nothing. Without fairness the rank is priority descending, submit ascending, row order.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from scheduler.fairness import HOUR, Asked, Scale, ahead, share
 from scheduler.plan import plan
 from scheduler.snapshot import Lease, Pool, PoolKey, Refusal, Request, Snapshot
 from schemas.errors import UserError
+from schemas.scheduling import Fairness
 
 COLUMNS = ("id", "pool", "submit", "nodes", "duration", "priority")
 OPTIONAL_COLUMNS = ("slice", "running", "notBefore", "actual")
@@ -91,11 +93,16 @@ class InstancePlan:
         return tuple(answer for answer in self.answers if answer.start is None)
 
 
-def plan_instance(text: str, pools: Sequence[tuple[str, int]], now: int) -> InstancePlan:
-    """Plans the CSV `text` on `pools` (name, nodes) from nothing at `now`; raises InstanceError."""
+def plan_instance(
+    text: str, pools: Sequence[tuple[str, int]], now: int, fairness: Fairness | None = None
+) -> InstancePlan:
+    """Plans the CSV `text` on `pools` (name, nodes) from nothing at `now`; raises InstanceError.
+
+    With `fairness` each row has the share that its slice had when it was submitted (see `with_shares`).
+    """
     rows = parse(text)
     snapshot = as_snapshot(rows, dict(pools), now)
-    planned = plan(snapshot)
+    planned = plan(snapshot if fairness is None else with_shares(snapshot, fairness))
     answers = []
     for row in rows:
         if row.running:
@@ -156,6 +163,28 @@ def as_snapshot(rows: Sequence[Row], sizes: dict[str, int], now: int) -> Snapsho
             used[row.pools[0]] += row.nodes
     requests = {_key(row): _request(row) for row in rows if not row.running}
     return Snapshot(now, pools, leases, requests)
+
+
+def with_shares(snapshot: Snapshot, fairness: Fairness) -> Snapshot:
+    """Shares as if every row that waits had been filed when it says, after all that its slice filed before.
+
+    Every slice weighs 1, every node counts as one GPU, and a row without a slice shares with nobody.
+    """
+    scale = Scale(1.0, fairness.step, fairness.half_life.total_seconds())
+    held: dict[str, float] = {}
+    for lease in snapshot.leases.values():
+        hours = len(lease.nodes) * (lease.end - snapshot.now) / HOUR
+        held[lease.slice] = held.get(lease.slice, 0.0) + hours
+    waiting: dict[str, list[Asked]] = {}
+    for request in snapshot.requests.values():
+        asked = Asked(request.key, request.filed_at, request.nodes, request.duration)
+        waiting.setdefault(request.slice, []).append(asked)
+    found = dict(snapshot.requests)
+    for slice_, theirs in waiting.items():
+        for key, hours in ahead(theirs) if slice_ else ():
+            waited = snapshot.now - found[key].filed_at
+            found[key] = replace(found[key], share=share(held.get(slice_, 0.0), hours, waited, scale))
+    return replace(snapshot, requests=found)
 
 
 def _refused(row: Row, refusal: Refusal) -> Answer:

@@ -20,8 +20,10 @@ class Event(StrEnum):
     CHECKS_FAILED = "checks failed"  # too few clean nodes at the start: back into the queue
     START = "start"  # the nodes are the slice's
     END = "end"  # strict end
-    RELEASE = "release"  # earlyRelease after the decision
-    EVICT = "evict"  # taken out for somebody else, with time left: back into the queue
+    RELEASE = "release"  # earlyRelease after the decision, or nodes that nobody used
+    STOP = "stop"  # its people stop it after the decision and before its start: back into the queue
+    EVICT = "evict"  # its nodes leave with time left: for somebody else, or because its people stop it
+    REQUEUE = "requeue"  # the last node is back and there is time left: back into the queue
     NODES_FAILED = "nodes failed"  # too few nodes left, requeued for the rest of its time
     FAIL = "fail"  # nodes or checks failed for good: clean up, then Failed
     CLEAN = "clean"  # the last node is back, the work was served
@@ -39,12 +41,14 @@ NEXT: dict[tuple[Phase, Event], Phase] = {
     (Phase.PROVISIONING, Event.CHECKS_FAILED): Phase.QUEUED,
     (Phase.PROVISIONING, Event.START): Phase.PROVISIONED,
     (Phase.PROVISIONING, Event.RELEASE): Phase.RELEASING,
+    (Phase.PROVISIONING, Event.STOP): Phase.QUEUED,
     (Phase.PROVISIONING, Event.FAIL): Phase.RELEASING,
     (Phase.PROVISIONED, Event.END): Phase.RELEASING,
     (Phase.PROVISIONED, Event.RELEASE): Phase.RELEASING,
-    (Phase.PROVISIONED, Event.EVICT): Phase.QUEUED,
+    (Phase.PROVISIONED, Event.EVICT): Phase.RELEASING,
     (Phase.PROVISIONED, Event.NODES_FAILED): Phase.QUEUED,
     (Phase.PROVISIONED, Event.FAIL): Phase.RELEASING,
+    (Phase.RELEASING, Event.REQUEUE): Phase.QUEUED,
     (Phase.RELEASING, Event.CLEAN): Phase.COMPLETED,
     (Phase.RELEASING, Event.CLEAN_AFTER_FAILURE): Phase.FAILED,
 }

@@ -17,17 +17,31 @@ Pure: no clock, no files, no network. Held by tests/scheduler/test_plan_properti
 from __future__ import annotations
 
 from scheduler.binding import Held, name_nodes, rebind, wanted_shares
-from scheduler.board import Board, Spot, floor, spot
+from scheduler.board import Board, Spot, floor, held_back_until, spot
 from scheduler.calendar import Share
 from scheduler.displacing import who_gives_way
+from scheduler.kernel import engine_for
 from scheduler.overlaps import Overlaps
 from scheduler.rank import in_rank_order
 from scheduler.reasons import no_place
 from scheduler.snapshot import Displaced, Placement, Plan, PoolKey, Refusal, Request, Snapshot
+from scheduler.waits import within_bounds
 
 
 def plan(snapshot: Snapshot) -> Plan:
-    """The whole future of `snapshot`. Costs about (requests x steps of a pool's calendar)."""
+    """The whole future of `snapshot`. Costs about (requests x steps of a pool's calendar).
+
+    Where waits are bounded, once more for each round of requests that would be pushed too far.
+    """
+    return within_bounds(snapshot, _planned)
+
+
+def _planned(snapshot: Snapshot) -> Plan:
+    return (engine_for(snapshot) or planned_plainly)(snapshot)
+
+
+def planned_plainly(snapshot: Snapshot) -> Plan:
+    """The plan as the plain engine makes it: what any other has to agree with."""
     planning = _Planning(snapshot)
     planning.stand()
     planning.place()
@@ -157,9 +171,15 @@ class _Planning:
         return elsewhere or wish
 
     def _undisturbing(self, request: Request, wish: Spot) -> Spot | None:
-        """The first other pool that gives the same start without moving anybody."""
+        """The first other pool that gives the same start without moving anybody.
+
+        One that is held back longer than the pool of `wish` is no choice where `wish` is in time.
+        """
+        reached = max(held_back_until(request, wish.pool), wish.start - 1)
         for key in request.pools:
             pool = None if key == wish.pool else self.snapshot.pools.get(key)
+            if held_back_until(request, key) > reached:
+                continue
             if pool is not None and pool.open and floor(pool, request, self.snapshot.now) <= wish.start:
                 same = spot(pool, request, wish.start, self.snapshot.now)
                 if self.board.fits(request, same):

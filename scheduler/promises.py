@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from scheduler.snapshot import Plan, Promise, Snapshot
+from scheduler.snapshot import Placement, Plan, Promise, Request, Snapshot
 
 
 def with_promises(snapshot: Snapshot, plan: Plan) -> Snapshot:
@@ -12,9 +12,14 @@ def with_promises(snapshot: Snapshot, plan: Plan) -> Snapshot:
 
     Who was refused waits from then on for room that nobody was promised (`Request.may_displace`).
     """
-    requests = {}
-    for key, request in snapshot.requests.items():
-        placement = plan.placements.get(key)
-        promise = None if placement is None else Promise(placement.pool, placement.start, placement.bound)
-        requests[key] = replace(request, promise=promise, may_displace=promise is not None)
+    requests = {
+        key: _promised(request, plan.placements.get(key)) for key, request in snapshot.requests.items()
+    }
     return replace(snapshot, requests=requests)
+
+
+def _promised(request: Request, placement: Placement | None) -> Request:
+    promise = None if placement is None else Promise(placement.pool, placement.start, placement.bound)
+    if promise == request.promise and request.may_displace == (promise is not None):
+        return request  # the same object: what was worked out for it still holds
+    return replace(request, promise=promise, may_displace=promise is not None)

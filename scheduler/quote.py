@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from scheduler.binding import Held, wanted_shares
-from scheduler.board import Board, spot
+from scheduler.board import Board, floor
+from scheduler.calendar import PoolCalendar, Steps
+from scheduler.kernel.placements import Placements
+from scheduler.kernel.rows import DURATION, NODES
 from scheduler.plan import plan
-from scheduler.rank import rank_key
+from scheduler.rank import Rank, rank_key
 from scheduler.reasons import no_place
-from scheduler.snapshot import Plan, PoolKey, Request, Snapshot
+from scheduler.snapshot import FOREVER, Plan, Pool, PoolKey, Request, Snapshot, Window
+
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,45 +46,186 @@ def quote(
 ) -> tuple[Quote, ...]:
     """Start in each of `request.pools` alone if `request` were filed now, the earliest first.
 
-    Standing promises are respected as far as they would be: those of lower rank may have to give way. One plan
-    for all pools, then one search each. `needs_approval` by pool (see `scheduler.fit`) is passed on: such a
-    start holds only if an admin approves at once. `planned` is the snapshot's plan, where the caller has it.
+    `planned` is the snapshot's plan, where the caller has it. Who asks more than once keeps a `Quoter`.
     """
-    needs = needs_approval or {}
-    leased, ahead = Board(snapshot), _taken_by_higher_ranks(snapshot, request, planned or plan(snapshot))
-    pools = [key for key in request.pools if key in snapshot.pools]
-    quotes = [_answer(snapshot, (leased, ahead), request, key) for key in pools]
-    marked = [replace(answer, needs_approval=needs.get(answer.pool, False)) for answer in quotes]
-    return tuple(sorted(marked, key=lambda answer: (answer.start is None, answer.start or 0)))
+    return Quoter(snapshot, planned or plan(snapshot)).quote(request, needs_approval)
 
 
-def _taken_by_higher_ranks(snapshot: Snapshot, request: Request, planned: Plan) -> Board:
-    board = Board(snapshot)
-    for key in planned.order:
-        other, placement = snapshot.requests[key], planned.placements.get(key)
-        if rank_key(other) > rank_key(request):
-            break
-        if placement is not None:
-            pool = snapshot.pools[placement.pool]
-            place = spot(pool, other, placement.start, snapshot.now)
-            held = Held(key, other.nodes, place.hold)
-            board.put(other, place, wanted_shares(board.stretches[pool.key], held, placement.bound))
-    return board
+class Quoter:
+    """A plan prepared for questions: each is answered from the room that higher ranks leave.
+
+    Standing promises are respected as far as they would be: those of lower rank may have to give way. Preparing costs
+    about as much as sorting the plan; an answer one pass over the reservations of each pool that is asked for.
+    """
+
+    def __init__(self, snapshot: Snapshot, planned: Plan) -> None:
+        self._snapshot = snapshot
+        self._board = Board(snapshot)  # leases alone
+        self._order = planned.order
+        self._reserved = _reserved(snapshot, planned)
+        self._holds = _holds(snapshot, planned, self._board, self._reserved)
+        self._members = _members(snapshot, self._reserved, planned.order)
+        self._ahead: tuple[int, dict[PoolKey, PoolCalendar]] = (-1, {})
+
+    def quote(
+        self, request: Request, needs_approval: Mapping[PoolKey, bool] | None = None
+    ) -> tuple[Quote, ...]:
+        """Start in each of `request.pools` alone, the earliest first.
+
+        `needs_approval` by pool (see `scheduler.fit`) is passed on: such a start holds only if an admin approves at
+        once. Any rank may be asked for; requests of one rank after the other are answered soonest.
+        """
+        needs, higher = needs_approval or {}, self._higher(rank_key(request))
+        if higher != self._ahead[0]:
+            self._ahead = (higher, {})
+        quotes = [self._answer(request, key, higher) for key in request.pools if key in self._snapshot.pools]
+        marked = [replace(answer, needs_approval=needs.get(answer.pool, False)) for answer in quotes]
+        return tuple(sorted(marked, key=lambda answer: (answer.start is None, answer.start or 0)))
+
+    def _higher(self, rank: Rank) -> int:
+        """How many of the plan's requests rank at least as high: they come first in its order."""
+        low, high = 0, len(self._order)
+        while low < high:
+            half = (low + high) // 2
+            if rank_key(self._snapshot.requests[self._order[half]]) <= rank:
+                low = half + 1
+            else:
+                high = half
+        return low
+
+    def _answer(self, request: Request, key: PoolKey, higher: int) -> Quote:
+        pool, now = self._snapshot.pools[key], self._snapshot.now
+        answer = Quote(
+            pool=key,
+            gpu_shape=pool.gpu_shape,
+            gpus_per_node=pool.gpus_per_node,
+            memory_per_gpu=pool.memory_per_gpu,
+            free_nodes=max(0, self._board.calendars[key].room(now, now + 1)),
+            price_per_gpu_hour=pool.price_per_gpu_hour,
+        )
+        start = self._start(request, pool, higher) if pool.open else None
+        if start is not None:
+            return replace(answer, start=start, wait_s=start - now)
+        refused = no_place(self._snapshot, replace(request, pools=(key,)))
+        return replace(answer, reason=refused.reason, message=refused.message)
+
+    def _start(self, request: Request, pool: Pool, higher: int) -> int | None:
+        calendar, slice_ = self._calendar(pool.key, higher), self._slice(request.slice, higher)
+        length = pool.prepare + request.duration + pool.drain
+        start: int | None = floor(pool, request, self._snapshot.now)
+        while start is not None:
+            begin = calendar.earliest(request.nodes, length, start - pool.prepare)
+            if begin is None:
+                return None
+            start = slice_.first_gap(1, request.duration, begin + pool.prepare)
+            if start == begin + pool.prepare:
+                return start
+        return None
+
+    def _calendar(self, key: PoolKey, higher: int) -> PoolCalendar:
+        """Free nodes of a pool with so many of the highest ranks in it."""
+        known = self._ahead[1].get(key)
+        if known is None:
+            known = self._board.calendars[key]
+            if key in self._holds:
+                known = known.less({group: holds.ahead(higher) for group, holds in self._holds[key].items()})
+            self._ahead[1][key] = known
+        return known
+
+    def _slice(self, slice_: str, higher: int) -> Steps:
+        """When the slice is free, with so many of the highest ranks: 1 then, and less while it runs something."""
+        known = self._board.slice_steps(slice_)
+        for place in self._members.get(slice_, ()):
+            if self._reserved.number[place] < higher:
+                known.add(int(self._reserved.start[place]), int(self._reserved.end[place]), -1)
+        return known
 
 
-def _answer(snapshot: Snapshot, boards: tuple[Board, Board], request: Request, key: PoolKey) -> Quote:
-    pool, now, (leased, ahead) = snapshot.pools[key], snapshot.now, boards
-    alone = replace(request, pools=(key,))
-    answer = Quote(
-        pool=key,
-        gpu_shape=pool.gpu_shape,
-        gpus_per_node=pool.gpus_per_node,
-        memory_per_gpu=pool.memory_per_gpu,
-        free_nodes=leased.calendars[key].room(now, now + 1),
-        price_per_gpu_hour=pool.price_per_gpu_hour,
-    )
-    found = ahead.earliest(alone)
-    if found is not None:
-        return replace(answer, start=found.start, wait_s=found.start - now)
-    refused = no_place(snapshot, alone)
-    return replace(answer, reason=refused.reason, message=refused.message)
+@dataclass(frozen=True, slots=True)
+class _Holds:
+    """Holds of one group of nodes: when how many nodes are taken or given back, and by whom, in order of time."""
+
+    at: Ints
+    nodes: Ints
+    who: Ints
+
+    def ahead(self, higher: int) -> tuple[Ints, Ints]:
+        """What so many of the highest ranks take: instants, and from each on how many nodes in all."""
+        there = self.who < higher
+        at, taken = self.at[there], self.nodes[there].cumsum()
+        last = np.append(at[1:] != at[:-1], True)[: at.size]
+        return at[last], taken[last]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reserved:
+    """Placements as arrays: the number of each in the plan's order, its pool's number, and what it takes."""
+
+    number: Ints
+    pool: Ints
+    nodes: Ints
+    start: Ints
+    end: Ints
+
+
+def _reserved(snapshot: Snapshot, planned: Plan) -> _Reserved:
+    if isinstance(planned.placements, Placements):
+        placed = planned.placements.placed
+        there = np.flatnonzero(placed.pool >= 0)
+        table, start = placed.rows.table[there], placed.start[there]
+        return _Reserved(there, placed.pool[there], table[:, NODES], start, start + table[:, DURATION])
+    pools = {key: number for number, key in enumerate(snapshot.pools)}
+    rows = [
+        (number, pools[place.pool], snapshot.requests[key].nodes, place.start, place.end)
+        for number, key in enumerate(planned.order)
+        if (place := planned.placements.get(key)) is not None
+    ]
+    return _Reserved(*np.array(rows, dtype=np.int64).reshape(-1, 5).T)
+
+
+def _holds(
+    snapshot: Snapshot, planned: Plan, board: Board, reserved: _Reserved
+) -> dict[PoolKey, dict[int, _Holds]]:
+    """By pool and group of nodes, the holds of all reservations there."""
+    found = {}
+    order = np.argsort(reserved.pool, kind="stable")
+    bounds = reserved.pool[order].searchsorted(np.arange(len(snapshot.pools) + 1))
+    for place, pool in enumerate(snapshot.pools.values()):
+        there = order[bounds[place] : bounds[place + 1]]
+        if there.size:
+            begin = np.maximum(snapshot.now, reserved.start[there] - pool.prepare)
+            rows = np.column_stack(
+                (reserved.number[there], reserved.nodes[there], begin, reserved.end[there] + pool.drain)
+            )
+            found[pool.key] = _by_group(planned, board, pool, rows)
+    return found
+
+
+def _by_group(planned: Plan, board: Board, pool: Pool, rows: Ints) -> dict[int, _Holds]:
+    if board.calendars[pool.key].uniform:
+        return {FOREVER: _in_time(rows)}
+    groups: dict[int, list[tuple[int, int, int, int]]] = {}
+    for number, nodes, begin, end in rows.tolist():
+        key = planned.order[number]
+        held, bound = Held(key, nodes, Window(begin, end)), planned.placements[key].bound
+        for group, count in wanted_shares(board.stretches[pool.key], held, bound):
+            groups.setdefault(group, []).append((number, count, begin, end))
+    return {group: _in_time(np.array(found, dtype=np.int64)) for group, found in groups.items()}
+
+
+def _in_time(rows: Ints) -> _Holds:
+    """Rows of number, nodes, begin and end, as changes in order of time."""
+    number, nodes, begin, end = rows.T
+    at = np.concatenate((begin, end))
+    order = np.argsort(at, kind="stable")
+    return _Holds(at[order], np.concatenate((nodes, -nodes))[order], np.concatenate((number, number))[order])
+
+
+def _members(snapshot: Snapshot, reserved: _Reserved, order: Sequence[str]) -> dict[str, list[int]]:
+    """By slice, which of the reservations are its own."""
+    found: dict[str, list[int]] = {}
+    for place, number in enumerate(reserved.number.tolist()):
+        slice_ = snapshot.requests[order[number]].slice
+        if slice_:
+            found.setdefault(slice_, []).append(place)
+    return found

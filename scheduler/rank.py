@@ -1,28 +1,104 @@
-"""Who comes first: the total order in which waiting requests are served."""
+"""Who comes first: the total order in which waiting requests are served.
+
+Effective priority first (what the request names, and what ageing adds within its band), then where an admin moved it,
+then the share its slice had used when it took its place, then the order among equals (shorter service, where the
+project wants it), then who filed first. The key breaks ties: the order is total.
+
+Held by tests/scheduler/test_rank.py.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from scheduler.snapshot import Request
 
-Rank = tuple[int, int, int, str]
+Rank = tuple[int, int, int, int, int, str]
 """Lower is served first."""
 
-
-def rank(priority: int, move: int, filed_at: int, key: str) -> Rank:
-    """Higher priority first, then as an admin moved it, then first filed; the key breaks ties: the order is total."""
-    return (-priority, -move, filed_at, key)
+BAND = 100
+"""Priorities of a band: low 1-100, medium 101-200, high 201-300."""
 
 
-def rank_key(request: Request) -> Rank:
+class Ranked(Protocol):
+    """What the rank reads of a request; see `snapshot.Request` for what each means."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def priority(self) -> int: ...
+    @property
+    def boost(self) -> int: ...
+    @property
+    def move(self) -> int: ...
+    @property
+    def share(self) -> int: ...
+    @property
+    def service(self) -> int: ...
+    @property
+    def filed_at(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The place of a request, without the request."""
+
+    key: str
+    priority: int
+    boost: int = 0
+    move: int = 0
+    share: int = 0
+    service: int = 0
+    filed_at: int = 0
+
+
+def rank_key(request: Ranked) -> Rank:
     """The place of a request."""
-    return rank(request.priority, request.move, request.filed_at, request.key)
+    return (
+        -(request.priority + request.boost),
+        -request.move,
+        request.share,
+        request.service,
+        request.filed_at,
+        request.key,
+    )
 
 
 def in_rank_order(requests: Iterable[Request]) -> list[Request]:
     """First served first."""
     return sorted(requests, key=rank_key)
+
+
+def rank_order(numbers: NDArray[np.int64], keys: Sequence[str]) -> NDArray[np.int64]:
+    """The same order for many at once, as places: `numbers` has a row for each, as `Standing` has its fields."""
+    priority, boost, move, share, service, filed_at = numbers.T
+    columns = [-(priority + boost), -move, share, service, filed_at]
+    telling = [column for column in columns if column.size and (column != column[0]).any()]
+    order = np.lexsort(telling[::-1]) if telling else np.arange(len(keys))
+    same = np.ones(max(0, len(keys) - 1), dtype=np.bool_)
+    for column in telling:
+        same &= column[order[1:]] == column[order[:-1]]
+    tied = order[np.append(same, False) | np.append(False, same)] if same.any() else order[:0]
+    if tied.size:
+        place = np.zeros(len(keys), dtype=np.int64)
+        place[sorted(tied.tolist(), key=keys.__getitem__)] = np.arange(tied.size)
+        order = np.lexsort([place, *telling[::-1]])
+    return order
+
+
+def band(priority: int) -> int:
+    """0 low, 1 medium, 2 high; a priority beyond 1..300 (bare engine only) has a band of its own kind."""
+    return (priority - 1) // BAND
+
+
+def room_in_band(priority: int) -> int:
+    """How much may be added to this priority before its band ends."""
+    return (band(priority) + 1) * BAND - priority
 
 
 def overtaking(before: Mapping[str, Rank], after: Mapping[str, Rank]) -> frozenset[str]:

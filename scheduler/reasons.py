@@ -28,6 +28,12 @@ def no_place(snapshot: Snapshot, request: Request) -> Refusal:
         text = f"{names} cannot be reached, so nothing new starts there; it is planned when it can"
         return Refusal(request.key, Reason.CLUSTER_UNREACHABLE, text)
     in_service = max(_in_service(pool) for pool in large)
+    if in_service >= request.nodes:
+        text = (
+            f"no {in_nodes(request.nodes)} of {names} are free for so long at a stretch: "
+            "maintenance comes again before; ask for less time, or wait until an admin leaves more"
+        )
+        return Refusal(request.key, Reason.NODES_OUT, text)
     text = (
         f"it needs {in_nodes(request.nodes)} at once but {names} has at most {in_service} in service; "
         "it is planned when nodes return"
@@ -47,9 +53,10 @@ def _fits_nowhere(request: Request, pools: list[Pool]) -> Refusal:
 
 def _in_service(pool: Pool) -> int:
     def is_out(name: str) -> bool:
-        return any(window.end >= FOREVER for window in pool.windows.get(name, ()))
+        return any(w.begin <= 0 and w.end >= FOREVER for w in pool.windows.get(name, ()))
 
-    return sum(not is_out(name) for name in pool.nodes)
+    withheld = sum(kept.nodes for kept in pool.withheld if kept.end >= FOREVER)
+    return max(0, sum(not is_out(name) for name in pool.nodes) - withheld)
 
 
 def pool_name(pool: Pool) -> str:

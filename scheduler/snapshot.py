@@ -5,7 +5,7 @@ Times are whole seconds since 1970 (or since 0 for the bare engine); intervals a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -33,6 +33,7 @@ class Withheld:
     begin: int
     end: int
     nodes: int
+    reserve: bool = False  # kept by the project; else they are not there yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class Pool:
     open: bool = True  # False: the cluster cannot be reached, running leases stand and nothing new starts
     discovered: bool = False  # its nodes come and go, so that too few of them now rule nothing out
     windows: Mapping[str, tuple[Window, ...]] = field(default_factory=dict)
+    reserve: int = 0  # nodes that the project keeps of it; `withheld` is what is left of them, and when
     withheld: tuple[Withheld, ...] = ()
     """Nodes that no request is planned on, whichever they are: a project's reserve, less what it serves now."""
 
@@ -86,7 +88,7 @@ class Request:
     priority: int = 101
     boost: int = 0  # what ageing adds to its priority, within its band
     move: int = 0  # an admin's word on its place among requests of its priority: higher first
-    share: int = 0  # steps of fairness, read when it took its place: less comes first
+    share: int = 0  # steps of fairness, of what was read when it took its place: less comes first
     service: int = 0  # GPU-seconds where shorter service comes first; 0 where time of filing decides
     filed_at: int = 0
     not_before: int = 0
@@ -96,7 +98,9 @@ class Request:
     )
     fallback: Mapping[PoolKey, int] = field(default_factory=dict)
     """Those of its pools that are used only where all others, and those of earlier instants here, give no start by
-    this instant: clusters marked burst, and pools that are not the preferred ones."""
+    this instant: clusters marked burst, and pools that are not the preferred ones. Of equally early pools the least
+    held back is taken."""
+    latest: int = FOREVER  # no request of its band that was filed later pushes it past this instant
     may_displace: bool = True
     """False: it had no start when the last plan was committed, and asks for the same since. It then takes only
     room that no promise holds, so that room that appears (for which there is no cause of a slip) delays nobody."""
@@ -162,7 +166,7 @@ class Plan:
     order: tuple[str, ...]
     placements: Mapping[str, Placement]
     refusals: Mapping[str, Refusal]
-    displaced: tuple[Displaced, ...] = ()
+    displaced: Sequence[Displaced] = ()
 
 
 class ChangeKind(StrEnum):

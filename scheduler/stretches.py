@@ -17,7 +17,7 @@ def free_stretches(pool: Pool, leases: Iterable[Lease], now: int) -> dict[str, t
     """Free time of every node from `now` on, in the pool's order; leases of other pools are passed over."""
     busy = _busy(pool, leases)
     untouched = (Window(now, FOREVER),)
-    return {name: _gaps(busy[name], now) if name in busy else untouched for name in pool.nodes}
+    return {name: free_gaps(busy[name], now) if name in busy else untouched for name in pool.nodes}
 
 
 def leases_by_pool(leases: Mapping[str, Lease]) -> dict[PoolKey, list[Lease]]:
@@ -42,7 +42,8 @@ def _busy(pool: Pool, leases: Iterable[Lease]) -> dict[str, list[tuple[int, int]
     return busy
 
 
-def _gaps(busy: list[tuple[int, int]], now: int) -> tuple[Window, ...]:
+def free_gaps(busy: list[tuple[int, int]], now: int) -> tuple[Window, ...]:
+    """What is left from `now` on of one node's time."""
     # Holds may overlap windows (a node fails while it serves), so what is busy is their union.
     free, since = [], now
     for begin, end in sorted(busy):

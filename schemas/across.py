@@ -10,10 +10,19 @@ from schemas.approval import Approval, ApprovalSpec
 from schemas.base import Document
 from schemas.cluster import Pool
 from schemas.findings import Finding
-from schemas.fit import admins_needed, approval_needs, free_priority, gpus_held, misfits, pool_fits
+from schemas.fit import (
+    admins_needed,
+    approval_needs,
+    free_gpus_by_hours,
+    free_priority,
+    gpus_held,
+    misfits,
+    pool_fits,
+)
 from schemas.gpr import GPR, GPRTemplate, RequestSpec, resolve
+from schemas.limits import NO_SHAPE, LimitViolation, broken, broken_there, hour_bounds, in_project
 from schemas.project import Project
-from schemas.slice import Slice
+from schemas.slice import LimitsWhere, QuotaWhere, Slice
 from schemas.strictyaml import Path
 from schemas.units import format_duration
 from schemas.view import (
@@ -41,7 +50,7 @@ class Place(NamedTuple):
 
     def __str__(self) -> str:
         pool = self.pool
-        size = "the nodes of its selector," if pool.discovered else f"{pool.size} nodes of"
+        size = "the nodes of its selector," if pool.could_have(pool.most + 1) else f"{pool.most} nodes of"
         return (
             f"{self.cluster}/{pool.name} has {size} {pool.gpus_per_node} x {pool.gpu_shape} "
             f"with {pool.memory_per_gpu} GB"
@@ -70,6 +79,33 @@ def across(file: str, document: Document, view: View) -> Iterator[Finding]:
             yield from _of_clusters(file, document.spec.clusters or (), view)
         case Approval():
             yield from _of_approval(file, document, view)
+        case Project():
+            yield from _of_where(file, ("limits", "everySlice"), document.spec.limits.every_slice.where, view)
+            yield from _of_where(
+                file, ("quota",), document.spec.quota.where if document.spec.quota else (), view
+            )
+            yield from _of_reserve(file, document, view)
+
+
+def _of_where(
+    file: str, path: Path, parts: Iterable[LimitsWhere | QuotaWhere], view: View
+) -> Iterator[Finding]:
+    for i, part in enumerate(parts):
+        if part.cluster is not None and view.absent(cluster_path(part.cluster)):
+            message = f"there is no cluster {part.cluster}"
+            yield Finding(file, "UnknownCluster", message, ("spec", *path, "where", i, "cluster"))
+
+
+def _of_reserve(file: str, project: Project, view: View) -> Iterator[Finding]:
+    for i, entry in enumerate(project.spec.scheduling.reserve):
+        path = ("spec", "scheduling", "reserve", i)
+        cluster = view.cluster(entry.cluster)
+        if view.absent(cluster_path(entry.cluster)):
+            message = f"there is no cluster {entry.cluster}"
+            yield Finding(file, "UnknownCluster", message, (*path, "cluster"))
+        elif cluster is not None and all(pool.name != entry.pool for pool in cluster.spec.pools):
+            message = f"cluster {entry.cluster} has no pool {entry.pool}"
+            yield Finding(file, "UnknownPool", message, (*path, "pool"))
 
 
 def _of_clusters(file: str, names: Iterable[str], view: View) -> Iterator[Finding]:
@@ -79,7 +115,7 @@ def _of_clusters(file: str, names: Iterable[str], view: View) -> Iterator[Findin
 
 
 def _of_gpr(file: str, gpr: GPR, view: View) -> Iterator[Finding]:
-    slice_ = view.slice(gpr.spec.slice)
+    slice_ = _bounded(gpr.spec.slice, view)
     if slice_ is None and view.no_slice(gpr.spec.slice):
         yield Finding(file, "UnknownSlice", f"there is no slice {gpr.spec.slice}", ("spec", "slice"))
     spec = _resolved(file, gpr, view)
@@ -99,8 +135,20 @@ def _of_gpr(file: str, gpr: GPR, view: View) -> Iterator[Finding]:
     # Where a cluster is missing or refused nobody can say what would fit.
     if places is not None:
         fitting = [place for place in places if pool_fits(spec, place.pool)]
-        yield from _of_places(file, spec, places, fitting)
-        yield from _of_approval_need(asked, [place.pool for place in fitting], view)
+        allowed = [place for place in fitting if not broken_there(spec, slice_.spec.limits, place)]
+        if allowed or not fitting:
+            yield from _of_places(file, spec, places, allowed)
+        else:
+            yield from _nowhere_allowed(asked, fitting)
+        yield from _of_approval_need(asked, allowed, view)
+
+
+def _bounded(name: str, view: View) -> Slice | None:
+    """A slice with the project's bounds among its own."""
+    slice_, project = view.slice(name), view.project()
+    if slice_ is None or project is None:
+        return slice_
+    return slice_.model_copy(update={"spec": in_project(slice_.spec, project.spec)})
 
 
 def _resolved(file: str, gpr: GPR, view: View) -> RequestSpec | Finding | None:
@@ -116,20 +164,26 @@ def _resolved(file: str, gpr: GPR, view: View) -> RequestSpec | Finding | None:
 
 def _of_limits(asked: Asked) -> Iterator[Finding]:
     file, spec, limits = asked.file, asked.spec, asked.slice_.spec.limits
-    longest = limits.max_duration
-    if longest is not None and spec.duration > longest:
-        message = f"the slice allows {format_duration(longest)}, this is {format_duration(spec.duration)}"
-        yield Finding(file, "DurationTooLong", message, ("spec", "duration"))
-    if spec.priority > limits.max_priority:
-        message = f"the slice allows priority {limits.max_priority}, this is {spec.priority}"
-        yield Finding(file, "PriorityTooHigh", message, ("spec", "priority"))
-    if limits.max_nodes is not None and spec.nodes > limits.max_nodes:
-        message = f"the slice allows {limits.max_nodes} nodes, this asks for {spec.nodes}"
-        yield Finding(file, "TooManyNodes", message, ("spec", "nodes"))
-    for shape in spec.gpu_shapes:
-        if limits.gpu_shapes and shape not in limits.gpu_shapes:
-            message = f"the slice may use {', '.join(limits.gpu_shapes)}, this asks for {shape}"
-            yield Finding(file, "ShapeNotAllowed", message, ("spec", "gpuShape"))
+    for violation in broken(spec, limits):
+        yield _violation(file, violation)
+    hours = [bound for bound in hour_bounds(asked.slice_.spec) if bound.is_hard and not bound.where]
+    for bound in hours:
+        if spec.nodes * spec.gpus_per_node > free_gpus_by_hours(spec, bound.gpu_hours):
+            message = f"the slice may take {bound.gpu_hours} GPU-hours a month, this alone takes more"
+            yield Finding(file, "TooManyGpuHours", message, ("spec",))
+
+
+def _violation(file: str, violation: LimitViolation) -> Finding:
+    message = f"the slice allows {violation.allowed}, this asks for {violation.asked}"
+    return Finding(file, violation.rule, message, ("spec", violation.field))
+
+
+def _nowhere_allowed(asked: Asked, fitting: Sequence[Place]) -> Iterator[Finding]:
+    """Nodes there are, and a limit keeps the request from all of them: of the nearest pool, what does."""
+    limits = asked.slice_.spec.limits
+    nearest = min((broken_there(asked.spec, limits, place) for place in fitting), key=len)
+    if not broken(asked.spec, limits):  # else that was told
+        yield from (_violation(asked.file, violation) for violation in nearest)
 
 
 def _places(spec: RequestSpec, slice_: Slice, view: View) -> list[Place] | None:
@@ -149,7 +203,7 @@ def _of_places(
     file: str, spec: RequestSpec, places: Sequence[Place], fitting: Sequence[Place]
 ) -> Iterator[Finding]:
     # How many nodes a selector finds only the controller can say; too few of them is its `FitsNowhere`.
-    if any(place.pool.discovered or place.pool.size >= spec.nodes for place in fitting):
+    if any(place.pool.could_have(spec.nodes) for place in fitting):
         return
     shapes = {place.pool.gpu_shape for place in places}
     if spec.gpu_shapes and shapes.isdisjoint(spec.gpu_shapes):
@@ -159,9 +213,9 @@ def _of_places(
     elif not fitting:
         yield _misfit(file, spec, places)
     else:
-        largest = max(fitting, key=lambda place: place.pool.size)
+        largest = max(fitting, key=lambda place: place.pool.most)
         message = f"{spec.nodes} nodes of one pool are asked for; {largest}"
-        fix = f"ask for at most {largest.pool.size} nodes"
+        fix = f"ask for at most {largest.pool.most} nodes"
         yield Finding(file, "FitsNowhere", message, ("spec", "nodes"), fix)
 
 
@@ -176,13 +230,13 @@ def _misfit(file: str, spec: RequestSpec, places: Sequence[Place]) -> Finding:
     return Finding(file, "FitsNowhere", message, path, f"change {' and '.join(fields)}")
 
 
-def _of_approval_need(asked: Asked, fitting: Sequence[Pool], view: View) -> Iterator[Finding]:
+def _of_approval_need(asked: Asked, fitting: Sequence[Place], view: View) -> Iterator[Finding]:
     project = view.project()
     if project is None:
         return
     words = _fresh_words(asked, project, view)
     needs = approval_needs(asked.spec, asked.slice_.spec, project.spec, fitting)
-    held = min((gpus_held(asked.spec, pool) for pool in fitting), default=0)
+    held = min((gpus_held(asked.spec, place.pool) for place in fitting), default=0)
     enough = sum(_lets_in(word, asked.spec.nodes, held) for word in words)
     if needs and enough < admins_needed(project.spec, asked.spec.nodes, held):
         message = f"an admin must approve: it {', and '.join(need.message for need in needs)}"
@@ -232,6 +286,8 @@ def _of_slice(file: str, slice_: Slice, view: View) -> Iterator[Finding]:
                 message = f"namespace {namespace} of cluster {cluster} is also claimed by {others[0]}"
                 yield Finding(file, "NamespaceTaken", message, ("spec", "namespaces", i))
     yield from _of_slice_shapes(file, slice_, view)
+    yield from _of_where(file, ("limits",), spec.limits.where, view)
+    yield from _of_where(file, ("quota",), spec.quota.where if spec.quota else (), view)
     project = view.project()
     most = project.spec.limits.requests_per_slice if project else MAX_REQUESTS
     count = view.count(requests_key(name))
@@ -258,6 +314,10 @@ def _of_slice_shapes(file: str, slice_: Slice, view: View) -> Iterator[Finding]:
         if shape not in known and None not in clusters:
             message = f"no cluster of the slice has {shape}"
             yield Finding(file, "UnknownShape", message, ("spec", "limits", "gpuShapes", i))
+    bounded = _bounded(slice_.metadata.name, view)
+    if bounded is not None and bounded.spec.limits.gpu_shapes == NO_SHAPE:
+        message = "the project allows slices none of these shapes"
+        yield Finding(file, "ShapeNotAllowed", message, ("spec", "limits", "gpuShapes"))
 
 
 def _of_approval(file: str, approval: Approval, view: View) -> Iterator[Finding]:
@@ -273,7 +333,7 @@ def _of_approval(file: str, approval: Approval, view: View) -> Iterator[Finding]
             message = f"there is no request {spec.slice}/{spec.gpr}"
             yield Finding(file, "UnknownRequest", message, ("spec", "gpr"))
         return
-    slice_, request = view.slice(spec.slice), _resolved(file, gpr, view)
+    slice_, request = _bounded(spec.slice, view), _resolved(file, gpr, view)
     if slice_ is None or not isinstance(request, RequestSpec):
         return
     if project is None:

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from schemas.base import Document, Model, PublicKey
 from schemas.elastic import Burst, Elastic
+from schemas.maintenance import Maintenance
 from schemas.units import Duration, Instant, Lasting, LongName, Name
 
 MAX_NODES = 100_000
@@ -31,6 +32,17 @@ LabelValue = Annotated[
         pattern=r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$",
         description="A label's value: letters, digits, '.', '_' and '-', at most 63.",
         examples=["NVIDIA-H100-80GB-HBM3"],
+    ),
+]
+
+
+LabelKey = Annotated[
+    str,
+    Field(
+        pattern=r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$",
+        max_length=317,
+        description="A label's key: a name of at most 63 characters, mostly after a domain and '/'.",
+        examples=["topology.kubernetes.io/zone"],
     ),
 ]
 
@@ -81,9 +93,20 @@ class Pool(Model):
         return self.nodes if isinstance(self.nodes, int) else len(self.nodes or ())
 
     @property
+    def most(self) -> int:
+        """How many nodes it has, or can have at most where it grows."""
+        return self.size if self.elastic is None else max(self.size, self.elastic.max)
+
+    def could_have(self, nodes: int) -> bool:
+        """Whether so many nodes may ever be there; how many a selector finds, only its cluster knows."""
+        if self.elastic is None and self.selector is not None:
+            return True
+        return self.most >= nodes
+
+    @property
     def discovered(self) -> bool:
-        """True when its nodes are those that the cluster shows with its labels."""
-        return self.selector is not None
+        """True when its nodes are those that the cluster shows: with its labels, or as many as there are just now."""
+        return self.selector is not None or self.elastic is not None
 
     def node_names(self) -> tuple[str, ...]:
         """Names of all nodes, in the pool's order."""
@@ -97,20 +120,6 @@ class Pool(Model):
         if self.max_isolated is not None:
             return self.max_isolated
         return max(1, self.size // 10)
-
-
-class Maintenance(Model):
-    """A window in which nodes serve nobody."""
-
-    begin: Annotated[Instant, Field(description="First instant without these nodes.")]
-    end: Annotated[Instant, Field(description="First instant with them again; after `begin`.")]
-    pools: Annotated[tuple[Name, ...], Field(description="Whole pools.")] = ()
-    nodes: Annotated[tuple[LongName, ...], Field(description="Single nodes.")] = ()
-    every: Annotated[
-        Lasting | None, Field(description="It comes again after this long; absent: it comes once.")
-    ] = None
-    until: Annotated[Instant | None, Field(description="No window begins from here on; with `every`.")] = None
-    reason: Annotated[str, Field(max_length=200, description="For people.")] = ""
 
 
 class Health(Model):
@@ -314,7 +323,7 @@ class ClusterSpec(Model):
     ] = ()
     health: Annotated[Health, Field(description="When a GPU counts as bad.")] = Health()
     topology: Annotated[
-        tuple[LongName, ...],
+        tuple[LabelKey, ...],
         Field(
             max_length=8,
             description="Node labels that name where a node stands, the largest domain first: a request is kept "
@@ -347,7 +356,7 @@ class ClusterSpec(Model):
     @model_validator(mode="after")
     def _is_not_endless(self) -> Self:
         # A count of nodes is a few characters in a file, and every one of them gets a name.
-        if sum(pool.size for pool in self.pools) > MAX_NODES:
+        if sum(pool.most for pool in self.pools) > MAX_NODES:
             raise ValueError(f"the pools together have more than {MAX_NODES} nodes")
         return self
 

@@ -11,6 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
+def heap_settled() -> None:
+    """Keep the collector away from all that is there now: for a process that has read what it will have for long."""
+    gc.collect()
+    gc.freeze()
+
+
 @contextmanager
 def collector_paused() -> Iterator[None]:
     """For bulk work only; leaves the collector as it was, also after an error."""

@@ -1,16 +1,17 @@
 """Which pools could hold a request, whenever they are free, and why an admin must agree to it.
 
-Pure; when it gets nodes the planner decides.
+Pure; when it gets nodes the planner decides. Bounds of one request are `schemas.limits`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, get_args
 
 from schemas.cluster import Pool
 from schemas.gpr import RequestSpec
+from schemas.limits import Offered, over_quota
 from schemas.project import ProjectSpec
 from schemas.slice import SliceSpec
 from schemas.units import format_duration
@@ -22,7 +23,9 @@ Reason = Literal[
     "PriorityNeedsApproval",
     "GpuHoursNeedApproval",
     "ShapeNeedsApproval",
+    "MonthlyQuotaExceeded",
 ]
+"""Why an admin has to agree, in the order in which it is told; the last only the controller can know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +34,6 @@ class ApprovalNeed:
 
     reason: Reason
     message: str
-
-
-class Offer(Protocol):
-    """What a need is judged by: one node of a pool."""
-
-    @property
-    def gpus_per_node(self) -> int: ...
-    @property
-    def gpu_shape(self) -> str: ...
 
 
 def pool_fits(spec: RequestSpec, pool: Pool) -> bool:
@@ -66,42 +60,54 @@ def gpus_held(spec: RequestSpec, pool: Pool) -> int:
 
 
 def approval_needs(
-    spec: RequestSpec, slice_: SliceSpec, project: ProjectSpec, pools: Collection[Offer]
+    spec: RequestSpec, slice_: SliceSpec, project: ProjectSpec, offered: Collection[Offered]
 ) -> tuple[ApprovalNeed, ...]:
-    """Why an admin must approve a request that `pools` fit: not even the smallest is within quota, or a rule of the
-    project says so."""
-    gpus = min((spec.nodes * pool.gpus_per_node for pool in pools), default=0)
-    most = project.limits.nodes_per_request
-    needs: list[ApprovalNeed] = []
-    if slice_.quota is not None and gpus > slice_.quota.gpus:
-        text = f"asks for {gpus} GPUs but its slice may hold {slice_.quota.gpus} per request without approval"
-        needs.append(ApprovalNeed("QuotaExceeded", text))
-    if spec.nodes > most:
-        text = f"asks for {spec.nodes} nodes but a request may hold {most} without approval"
-        needs.append(ApprovalNeed("NodeLimitExceeded", text))
-    return (*needs, *_by_policy(spec, project, gpus, {pool.gpu_shape for pool in pools}))
+    """Why an admin must approve a request that these nodes fit: a rule of the project, or none is within quota."""
+    shapes = {node.gpu_shape for _, node in offered}
+    found = [*_of_pools(spec, slice_, project, offered), *_by_policy(spec, project, shapes)]
+    return tuple(sorted(found, key=lambda need: get_args(Reason).index(need.reason)))
 
 
-def _by_policy(
-    spec: RequestSpec, project: ProjectSpec, gpus: int, offered: Collection[str]
+def _of_pools(
+    spec: RequestSpec, slice_: SliceSpec, project: ProjectSpec, offered: Collection[Offered]
 ) -> tuple[ApprovalNeed, ...]:
-    policy, needs = project.approval, []
+    """Those of the pool that needs the least; of equal ones the one with the smallest nodes."""
+    of_each = [(needs_there(spec, slice_, project, one), one[1].gpus_per_node) for one in offered]
+    least = min(of_each, key=lambda found: (len(found[0]), found[1]), default=((), 0))
+    return least[0]
+
+
+def needs_there(
+    spec: RequestSpec, slice_: SliceSpec, project: ProjectSpec, offered: Offered
+) -> tuple[ApprovalNeed, ...]:
+    """Why an admin must approve that the request gets nodes of this one pool."""
+    found, gpus, most = [], spec.nodes * offered[1].gpus_per_node, project.approval.gpu_hours
+    beyond = over_quota(spec, slice_, offered)
+    if beyond is not None:
+        found.append(ApprovalNeed("QuotaExceeded", beyond))
+    if most is not None and gpus > free_gpus_by_hours(spec, most):
+        hours = gpus * spec.duration.total_seconds() / 3600
+        text = f"asks for {hours:g} GPU-hours but a request may take {most} without approval"
+        found.append(ApprovalNeed("GpuHoursNeedApproval", text))
+    return tuple(found)
+
+
+def _by_policy(spec: RequestSpec, project: ProjectSpec, offered: Collection[str]) -> Iterator[ApprovalNeed]:
+    policy, nodes = project.approval, project.limits.nodes_per_request
+    if spec.nodes > nodes:
+        text = f"asks for {spec.nodes} nodes but a request may hold {nodes} without approval"
+        yield ApprovalNeed("NodeLimitExceeded", text)
     if policy.duration is not None and spec.duration > policy.duration:
         asked, most = format_duration(spec.duration), format_duration(policy.duration)
         text = f"asks for {asked} but a request may last {most} without approval"
-        needs.append(ApprovalNeed("DurationNeedsApproval", text))
+        yield ApprovalNeed("DurationNeedsApproval", text)
     if policy.priority is not None and spec.priority > policy.priority:
         text = f"asks for priority {spec.priority} but may have {policy.priority} without approval"
-        needs.append(ApprovalNeed("PriorityNeedsApproval", text))
-    if policy.gpu_hours is not None and gpus > free_gpus_by_hours(spec, policy.gpu_hours):
-        hours = gpus * spec.duration.total_seconds() / 3600
-        text = f"asks for {hours:g} GPU-hours but a request may take {policy.gpu_hours} without approval"
-        needs.append(ApprovalNeed("GpuHoursNeedApproval", text))
+        yield ApprovalNeed("PriorityNeedsApproval", text)
     shapes = sorted({*offered, *spec.gpu_shapes}.intersection(policy.gpu_shapes))
     if shapes:
         text = f"may get {', '.join(shapes)}, which nobody gets without approval"
-        needs.append(ApprovalNeed("ShapeNeedsApproval", text))
-    return tuple(needs)
+        yield ApprovalNeed("ShapeNeedsApproval", text)
 
 
 def free_gpus_by_hours(spec: RequestSpec, gpu_hours: int) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from schemas.base import Document
 from schemas.generated import command, differing, refresh
+from schemas.insights import EndedRecord, Insights
 from schemas.inventory import Inventory, PoolNodes, Schedule
 from schemas.jsonschemas import schema_of
 from schemas.judged import SpentRecord, TrustRecord
@@ -28,6 +29,8 @@ MACHINE_KINDS: tuple[type[Document], ...] = (
     PoolNodes,
     Schedule,
     UsageRecord,
+    Insights,
+    EndedRecord,
     TrustRecord,
     SpentRecord,
     WorkspaceRecord,

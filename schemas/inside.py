@@ -12,7 +12,6 @@ from schemas.cluster import Cluster, Pool
 from schemas.findings import Finding
 from schemas.gpr import GPR, GPRTemplate, Wish
 from schemas.project import Project
-from schemas.slice import Slice
 from schemas.strictyaml import Path
 from schemas.units import MIB_ABOVE, memory_gb
 
@@ -30,9 +29,6 @@ def inside(file: str, document: Document) -> Iterator[Finding]:
             yield from _of_health(file, document)
         case Project():
             yield from _of_admins(file, document)
-        case Slice():
-            if document.spec.weight != 1:
-                yield _idle(file, "weight", "every slice counts alike")
         case Approval():
             yield from _of_approval(file, document)
 
@@ -56,14 +52,6 @@ def _of_wish(file: str, wish: Wish) -> Iterator[Finding]:
         message = f"memoryPerGpu {memory} is taken as MiB: {memory_gb(memory)} GB"
         fix = f"write memoryPerGpu: {memory_gb(memory)}"
         yield Finding(file, "MemoryInMiB", message, ("spec", "memoryPerGpu"), fix)
-    if wish.idle_timeout is not None:
-        yield _idle(file, "idleTimeout", "nobody looks whether the GPUs are used")
-    if wish.preemptible is False:
-        yield _idle(file, "preemptible", "no request is ever preempted")
-
-
-def _idle(file: str, field: str, meanwhile: str) -> Finding:
-    return Finding(file, "NotYetInEffect", f"{field} does nothing yet: {meanwhile}", ("spec", field))
 
 
 def _of_admins(file: str, project: Project) -> Iterator[Finding]:
@@ -98,13 +86,28 @@ def _of_access(file: str, cluster: Cluster) -> Iterator[Finding]:
 def _of_selectors(file: str, cluster: Cluster) -> Iterator[Finding]:
     for i, pool in enumerate(cluster.spec.pools):
         at: Path = ("spec", "pools", i)
-        if (pool.nodes is None) == (pool.selector is None):
+        if pool.elastic is not None:
+            yield from _of_elastic(file, pool, is_real=cluster.spec.driver == "kubernetes", at=at)
+        elif (pool.nodes is None) == (pool.selector is None):
             which = "neither nodes nor selector" if pool.nodes is None else "both nodes and selector"
             yield Finding(file, "NodesOrSelector", f"pool {pool.name} has {which}", at)
         if pool.selector is not None and cluster.spec.driver != "kubernetes":
             message = "the nodes of a simulated cluster are counted or named"
             yield Finding(file, "OnlyKubernetes", message, (*at, "selector"))
         yield from _of_labels(file, pool, at)
+
+
+def _of_elastic(file: str, pool: Pool, *, is_real: bool, at: Path) -> Iterator[Finding]:
+    assert pool.elastic is not None
+    if pool.nodes is not None:
+        yield Finding(
+            file, "ElasticPool", f"pool {pool.name} grows and shrinks, and counts nodes", (*at, "nodes")
+        )
+    if is_real and pool.selector is None:
+        yield Finding(file, "ElasticPool", f"pool {pool.name} has no selector to find its nodes by", at)
+    if is_real != (pool.elastic.target is not None):
+        what = "names nothing to scale" if is_real else "names what is scaled, in a simulated cluster"
+        yield Finding(file, "ElasticPool", f"pool {pool.name} {what}", (*at, "elastic"))
 
 
 def _of_labels(file: str, pool: Pool, at: Path) -> Iterator[Finding]:

@@ -11,6 +11,22 @@ from schemas.status import NodeState, Phase
 from schemas.units import Instant
 
 
+class Ask(Model):
+    """Nodes that were asked for and are not there yet."""
+
+    at: Annotated[Instant, Field(description="When they were asked for.")]
+    nodes: Annotated[int, Field(ge=1, description="How many.")]
+    late: Annotated[int, Field(ge=0, description="How often they were waited for in vain.")] = 0
+
+
+class PoolScale(Model):
+    """What is decided about the size of an elastic pool."""
+
+    wanted: Annotated[int, Field(ge=0, description="Nodes the cluster is told to have.")]
+    asks: Annotated[tuple[Ask, ...], Field(description="Nodes on their way, oldest first.")] = ()
+    leaving: Annotated[tuple[str, ...], Field(description="Nodes that are let go; they serve nobody.")] = ()
+
+
 class InventoryPool(Model):
     """Counts of one pool."""
 
@@ -21,6 +37,9 @@ class InventoryPool(Model):
     nodes: Annotated[int, Field(description="Nodes it should have.")]
     ready: Annotated[int, Field(description="Nodes that are Ready.")]
     leased: Annotated[int, Field(description="Nodes that requests hold.")]
+    scale: Annotated[
+        PoolScale | None, Field(description="How large it is to be; absent: it does not grow and shrink.")
+    ] = None
 
 
 class InventoryNode(Model):
@@ -49,6 +68,13 @@ class PoolNodes(Document):
     ] = ()
 
 
+class NodeFaults(Model):
+    """When a node failed lately."""
+
+    name: Annotated[str, Field(description="Name of the node.")]
+    at: Annotated[tuple[Instant, ...], Field(description="When its faults began, oldest first.")]
+
+
 class Inventory(Document):
     """`clusters/<cluster>/inventory.yaml`."""
 
@@ -60,6 +86,9 @@ class Inventory(Document):
     nodes: Annotated[tuple[InventoryNode, ...], Field(description="Only nodes leased or not Ready.")] = ()
     unmanaged: Annotated[
         tuple[UnmanagedNode, ...], Field(description="GPU nodes outside every pool, the first 1000.")
+    ] = ()
+    faults: Annotated[
+        tuple[NodeFaults, ...], Field(description="Nodes that failed within 30 days, by name.")
     ] = ()
 
 

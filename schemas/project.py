@@ -10,6 +10,7 @@ from pydantic import Field
 from schemas.base import Document, Model, Person
 from schemas.cluster import Shape
 from schemas.scheduling import Scheduling
+from schemas.slice import Quota, SliceLimits
 from schemas.units import Duration, Lasting
 
 
@@ -30,6 +31,9 @@ class ProjectLimits(Model):
             description="Waiting requests whose files may vanish in one change; more wait for an admin.",
         ),
     ] = 10
+    every_slice: Annotated[
+        SliceLimits, Field(description="Hard bounds of the requests of each slice, beside its own.")
+    ] = SliceLimits()
 
 
 class TwoAdminsAbove(Model):
@@ -77,6 +81,10 @@ class ProjectSpec(Model):
         Field(min_length=1, max_length=200, description="Who may approve and change what members may not."),
     ]
     limits: Annotated[ProjectLimits, Field(description="Bounds for every slice.")] = ProjectLimits()
+    quota: Annotated[
+        Quota | None,
+        Field(description="What each slice's requests may hold without approval, beside its own quota."),
+    ] = None
     approval: Annotated[
         ApprovalPolicy, Field(description="What waits for an admin, and whose word counts.")
     ] = ApprovalPolicy()
@@ -94,7 +102,7 @@ class ProjectSpec(Model):
         str, Field(pattern=r"^[A-Z]{3}$", description="Of all prices here.", examples=["USD"])
     ] = "USD"
     scheduling: Annotated[
-        Scheduling, Field(description="How waiting requests are ordered, and what planning may do for them.")
+        Scheduling, Field(description="Policies of planning: who comes first, who makes room, what is kept.")
     ] = Scheduling()
     confirmed_deletions: Annotated[
         tuple[str, ...],

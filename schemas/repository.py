@@ -148,7 +148,8 @@ class Repository:
     def _put(self, path: str, outcome: Outcome) -> set[Key]:
         """Store one outcome; the keys whose readers have to look again."""
         old = self._documents.pop(path, None)
-        was_refused = self._refused.pop(path, None) is not None
+        refused = self._refused.pop(path, None)
+        was_refused, was_unread = refused is not None, refused == ()
         new = outcome if isinstance(outcome, Document) else None
         if new is not None:
             self._documents[path] = new
@@ -156,7 +157,8 @@ class Repository:
             self._refused[path] = outcome
         if old == new and was_refused == (path in self._refused):
             return set()
-        before, after = facts_of(old), facts_of(new)
+        before = keys_of(path) if was_unread else facts_of(old)
+        after = facts_of(new)
         for key in before - after:
             self._parts[key].discard(path)
         for key in after - before:
@@ -185,6 +187,14 @@ class Repository:
         self._read[path] = view.read
         for key in view.read:
             self._readers[key].add(path)
+
+    def is_clean(self, path: str) -> bool:
+        """Whether the rules found nothing in the document there."""
+        return path not in self._findings
+
+    def reads(self, path: str) -> frozenset[Key]:
+        """Which others the rules of the document there looked for."""
+        return frozenset(self._read.get(path, ()))
 
     def findings(self) -> tuple[Finding, ...]:
         """What the rules found in the documents that read well, in a stable order."""

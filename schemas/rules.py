@@ -85,12 +85,6 @@ _DOCUMENT = (
         "move or rename it, or delete it",
     ),
     Rule("MemoryInMiB", "warning", "memoryPerGpu above 4096 is taken as MiB.", "write GB"),
-    Rule(
-        "NotYetInEffect",
-        "warning",
-        "The field is read and kept, and does nothing in this release.",
-        "leave it, or delete it",
-    ),
 )
 
 _ACROSS = (
@@ -140,7 +134,16 @@ _ACROSS = (
     Rule("FitsNowhere", "error", "No pool could ever hold the request.", "ask for what a pool has"),
     Rule("DurationTooLong", "error", "The slice's hard limit on duration.", "ask for less time"),
     Rule("PriorityTooHigh", "error", "The slice's hard limit on priority.", "lower spec.priority"),
-    Rule("TooManyNodes", "error", "The slice's hard limit on nodes.", "ask for fewer nodes"),
+    Rule(
+        "TooManyNodes", "error", "The slice's hard limit on nodes, or on their GPUs.", "ask for fewer nodes"
+    ),
+    Rule("TooMuchMemory", "error", "The slice's hard limit on memory of a GPU.", "ask for less memory"),
+    Rule(
+        "TooManyGpuHours",
+        "error",
+        "The slice's hard limit on GPU-hours of a month is less than this one request takes.",
+        "ask for fewer nodes or less time",
+    ),
     Rule(
         "ShapeNotAllowed", "error", "The slice's hard limit on shapes.", "ask for a shape the slice may use"
     ),
@@ -158,13 +161,25 @@ _ACROSS = (
     ),
     Rule("DuplicatePool", "error", "Pools of a cluster have different names.", "rename one of the two"),
     Rule("DuplicateNode", "error", "Nodes of a cluster have different names.", "rename one of the two"),
-    Rule("UnknownPool", "error", "A maintenance names a pool the cluster does not have.", "correct the name"),
+    Rule(
+        "UnknownPool",
+        "error",
+        "A maintenance or a reserve names a pool the cluster does not have.",
+        "correct the name",
+    ),
     Rule("UnknownNode", "error", "A maintenance names a node the cluster does not have.", "correct the name"),
     Rule(
         "NodesOrSelector",
         "error",
         "A pool has its nodes by number or name, or by a selector.",
         "give nodes or selector, one of the two",
+    ),
+    Rule(
+        "ElasticPool",
+        "error",
+        "An elastic pool has the nodes that are there: a real cluster finds them by a selector and scales a target, a "
+        "simulated one makes them.",
+        "delete nodes; give selector and elastic.target with driver kubernetes, neither without",
     ),
     Rule("BadLabel", "error", "A selector's keys are Kubernetes label keys.", "correct the key"),
     Rule(

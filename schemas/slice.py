@@ -11,10 +11,60 @@ from schemas.cluster import Shape
 from schemas.units import Lasting, Name
 
 
-class Quota(Model):
-    """What one request may hold without approval."""
+class QuotaWhere(Model):
+    """What one request may hold without approval in some pools: of a cluster, of a shape, or of both."""
 
-    gpus: Annotated[int, Field(ge=0, le=1_000_000, description="GPUs of all its nodes together.")]
+    cluster: Annotated[Name | None, Field(description="Absent: any.")] = None
+    gpu_shape: Annotated[Shape | None, Field(description="Absent: any.")] = None
+    gpus: Annotated[
+        int | None, Field(ge=0, le=1_000_000, description="GPUs of all its nodes together; absent: any.")
+    ] = None
+    nodes: Annotated[int | None, Field(ge=0, le=100_000, description="Nodes; absent: any.")] = None
+    gpu_hours_per_month: Annotated[
+        int | None,
+        Field(ge=0, le=10**9, description="GPU-hours of all its requests there in a calendar month (UTC)."),
+    ] = None
+
+
+class Quota(Model):
+    """What one request may hold without approval, and what all of them may take in a month."""
+
+    gpus: Annotated[
+        int | None, Field(ge=0, le=1_000_000, description="GPUs of all its nodes together; absent: any.")
+    ] = None
+    nodes: Annotated[int | None, Field(ge=0, le=100_000, description="Nodes; absent: any.")] = None
+    gpu_hours_per_month: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            le=10**9,
+            description="GPU-hours of all its requests in a calendar month (UTC): what ran, and what waits.",
+        ),
+    ] = None
+    where: Annotated[
+        tuple[QuotaWhere, ...], Field(max_length=100, description="Less in some clusters, or of some shapes.")
+    ] = ()
+
+
+class LimitsWhere(Model):
+    """Hard bounds in some pools: of a cluster, of a shape, or of both."""
+
+    cluster: Annotated[Name | None, Field(description="Absent: any.")] = None
+    gpu_shape: Annotated[Shape | None, Field(description="Absent: any.")] = None
+    max_duration: Annotated[Lasting | None, Field(description="Longest duration of a request there.")] = None
+    max_priority: Annotated[
+        int | None, Field(ge=1, le=300, description="Highest priority of a request there; absent: any.")
+    ] = None
+    max_nodes: Annotated[
+        int | None, Field(ge=0, le=100_000, description="Most nodes of a request there; 0: none at all.")
+    ] = None
+    max_gpus: Annotated[
+        int | None, Field(ge=0, le=1_000_000, description="Most GPUs of a request there, of whole nodes.")
+    ] = None
+    gpu_hours_per_month: Annotated[
+        int | None,
+        Field(ge=0, le=10**9, description="GPU-hours of all its requests there in a calendar month (UTC)."),
+    ] = None
 
 
 class SliceLimits(Model):
@@ -23,8 +73,30 @@ class SliceLimits(Model):
     max_duration: Annotated[Lasting | None, Field(description="Longest duration of a request.")] = None
     max_priority: Annotated[int, Field(ge=1, le=300, description="Highest priority of a request.")] = 300
     max_nodes: Annotated[int | None, Field(ge=1, le=100_000, description="Most nodes of a request.")] = None
+    max_gpus: Annotated[
+        int | None, Field(ge=1, le=1_000_000, description="Most GPUs of a request: all of its whole nodes.")
+    ] = None
+    max_memory_per_gpu: Annotated[
+        int | None, Field(ge=1, le=4096, description="GB: nodes whose GPUs have more are not for it.")
+    ] = None
     gpu_shapes: Annotated[
         tuple[Shape, ...], Field(max_length=100, description="Shapes it may ask for; empty: all.")
+    ] = ()
+    max_waiting: Annotated[
+        int | None,
+        Field(ge=1, le=1000, description="Requests in the queue; the newest beyond it wait outside."),
+    ] = None
+    gpu_hours_per_month: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            le=10**9,
+            description="GPU-hours of all its requests in a calendar month (UTC): what ran, and what waits.",
+        ),
+    ] = None
+    where: Annotated[
+        tuple[LimitsWhere, ...],
+        Field(max_length=100, description="Less in some clusters, or of some shapes."),
     ] = ()
 
 

@@ -11,6 +11,7 @@ from pydantic import Field
 from schemas.approval import ApprovalLimit
 from schemas.base import Document, Metadata, Model
 from schemas.gpr import RequestSpec
+from schemas.insights import FirstEstimate, Forecast
 from schemas.units import Duration, Instant, LongName
 
 
@@ -147,7 +148,12 @@ class Mark(Model):
 class Place(Model):
     """What the rank reads once, when the request takes its place in the queue."""
 
-    share: Annotated[int, Field(description="Steps of fairness: what its slice used over its weight.")] = 0
+    used: Annotated[
+        float, Field(description="GPU-hours that its slice had used, decayed, or held in leases.")
+    ] = 0.0
+    ahead: Annotated[
+        float, Field(description="GPU-hours of its slice's own requests that were filed before it and waited.")
+    ] = 0.0
     first_come: Annotated[
         Instant | None,
         Field(description="The start that first come, first served in its band would have given it then."),
@@ -163,10 +169,14 @@ class Eviction(Model):
 
 
 class Charge(Model):
-    """GPU-hours that count against limits per period, charged in full when the request is filed."""
+    """That a request was let in where its slice's GPU-hours of a month, or its place in the queue, are bounded."""
 
-    month: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}$", description="Calendar month (UTC).")]
-    gpu_hours: Annotated[float, Field(description="What is charged; the unused part is given back.")]
+    gpu_hours: Annotated[
+        float, Field(description="What it is charged while it waits or runs; the unused part is given back.")
+    ]
+    barred: Annotated[
+        tuple[str, ...], Field(description="Pools it may not use: its slice's hours there are taken.")
+    ] = ()
 
 
 class GPRStatus(Model):
@@ -185,6 +195,13 @@ class GPRStatus(Model):
     bound_nodes: Annotated[
         tuple[str, ...], Field(description="Nodes with windows of their own that the promise counts on.")
     ] = ()
+    forecast: Annotated[
+        Forecast | None,
+        Field(description="When it will likely start; absent: there was too little to learn from."),
+    ] = None
+    first_estimate: Annotated[
+        FirstEstimate | None, Field(description="What it was told when it took its place.")
+    ] = None
     slips: Annotated[
         tuple[Slip, ...], Field(description="Every move of the promise to later, oldest first.")
     ] = ()
@@ -212,7 +229,9 @@ class GPRStatus(Model):
         Eviction | None, Field(description="Absent: it keeps its nodes until its strict end.")
     ] = None
     idle_since: Annotated[Instant | None, Field(description="Since when none of its GPUs is used.")] = None
-    charge: Annotated[Charge | None, Field(description="What it is charged; absent: nothing.")] = None
+    charge: Annotated[
+        Charge | None, Field(description="What counts of it against bounds per month; absent: nothing.")
+    ] = None
     accepted_spec: Annotated[
         RequestSpec, Field(description="The request as last accepted, template expanded.")
     ]

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from reconciler.clusters.faults import Scripted, api_failure, dead_nodes
+from reconciler.clusters.growing import fleet_at, scaled, sizes_of
 from reconciler.clusters.port import (
     Answer,
     Busy,
@@ -78,7 +79,7 @@ class EmbeddedCluster:
 
     def observe(self, now: datetime) -> ClusterView:
         """The fleet, who holds what, and where workloads run."""
-        return self._call(now, False, lambda s: (s.world, view_of(s.world, s.fleet, now)))
+        return self._call(now, False, lambda s: (s.world, self._view(s, now)))
 
     def differences(self, slices: tuple[SliceTerms, ...], now: datetime) -> tuple[Difference, ...]:
         """A slice is nothing but its namespaces here, so only they can be missing or too many."""
@@ -122,6 +123,10 @@ class EmbeddedCluster:
         """Waiting GPU workloads may use the node again."""
         return self._call(now, True, lambda s: restored(s, node, stamp))
 
+    def scale(self, pool: str, count: int, leaving: tuple[str, ...], stamp: Stamp, now: datetime) -> Answer:
+        """New nodes come after the pool's `scaleUp`; those that go are gone at once."""
+        return self._call(now, True, lambda s: scaled(s, pool, count, leaving, stamp))
+
     def announce(self, notes: tuple[Note, ...], now: datetime) -> None:
         """Kept in the state, where `notes` finds them."""
         self._call(now, True, lambda s: (announced(s, notes), None))
@@ -150,14 +155,14 @@ class EmbeddedCluster:
     def submit(self, job: Job, now: datetime) -> None:
         """A person starts a workload; its namespace must belong to a slice and its name be free there."""
         with self._state.locked() as world:
-            at = advance(world, self._fleet, now)
+            at = advance(world, fleet_at(self._fleet, world, now), now)
             after = submitted(self._scene(at, now), Workload(job, _owner(at, job), since=now))
             self._state.save(self._settled(after, now))
 
     def withdraw(self, namespace: str, name: str, now: datetime) -> None:
         """A person deletes a workload; none of that name is fine too."""
         with self._state.locked() as world:
-            at = advance(world, self._fleet, now)
+            at = advance(world, fleet_at(self._fleet, world, now), now)
             left = tuple(w for w in at.workloads if (w.job.namespace, w.job.name) != (namespace, name))
             self._state.save(self._settled(replace(at, workloads=left), now))
 
@@ -167,10 +172,11 @@ class EmbeddedCluster:
         Raises `Fault` (`NodeNotReady`) where no agent could run: the node is dead or not of this cluster.
         """
         with self._state.locked() as world:
-            at = advance(world, self._fleet, now)
-        if node not in self._fleet.views or node in dead_nodes(at.faults, now):
+            fleet = fleet_at(self._fleet, world, now)
+            at = advance(world, fleet, now)
+        if node not in fleet.views or node in dead_nodes(at.faults, now):
             raise Fault(f"node {node} of cluster {self._name} does not answer", "NodeNotReady")
-        return tuple(as_data(gpu) for gpu in readings_of(at, self._fleet, node, now))
+        return tuple(as_data(gpu) for gpu in readings_of(at, fleet, node, now))
 
     def _call(self, now: datetime, writes: bool, work: Callable[[Scene], tuple[World, T]]) -> T:
         """One API call: the world moves on to `now`, `work` is done in it, and the answer may get lost."""
@@ -178,19 +184,22 @@ class EmbeddedCluster:
             failure = api_failure(world.faults, now)
             if failure is not None and not (writes and failure.acted):
                 raise self._unreachable()
-            before = advance(world, self._fleet, now)
+            before = advance(world, fleet_at(self._fleet, world, now), now)
             after, answer = work(self._scene(before, now))
             self._state.save(after if after is before else self._settled(after, now))
             if failure is not None:
                 raise self._unreachable()
             return answer
 
+    def _view(self, s: Scene, now: datetime) -> ClusterView:
+        return replace(view_of(s.world, s.fleet, now), sizes=sizes_of(self._fleet, s.world))
+
     def _scene(self, world: World, now: datetime) -> Scene:
-        return Scene(world, self._fleet, now, self._pace)
+        return Scene(world, fleet_at(self._fleet, world, now), now, self._pace)
 
     def _settled(self, world: World, now: datetime) -> World:
         """A change is stamped with its instant: what happened before it must not be lived through again."""
-        return settle(replace(world, at=max(world.at, now)), self._fleet, now)
+        return settle(replace(world, at=max(world.at, now)), fleet_at(self._fleet, world, now), now)
 
     def _unreachable(self) -> Fault:
         return Fault(f"the API of cluster {self._name} did not answer in time", "ClusterUnreachable")

@@ -109,6 +109,9 @@ class NodeView:
         str, ...
     ] = ()  # namespace/pod of GPU workloads that belong to no slice: the node is not free
     unfit: str = ""  # why it is not what its pool's manifest says; empty: it is
+    domains: tuple[
+        str, ...
+    ] = ()  # where it stands, as the manifest's topology asks, the largest domain first
 
     @property
     def usable(self) -> bool:
@@ -172,6 +175,8 @@ class ClusterView:
     unmanaged: tuple[UnmanagedNode, ...] = ()
     served: frozenset[tuple[str, datetime]] = frozenset()
     """Leases, by uid and start, that had all their nodes once: where another process does the work, and says so."""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """How many nodes each elastic pool is to have, as the cluster was told last."""
 
 
 class ClusterDriver(Protocol):
@@ -223,6 +228,9 @@ class ClusterDriver(Protocol):
 
     def restore(self, node: str, stamp: Stamp, now: datetime) -> Answer:
         """Ends our own isolation; what others cordoned stays cordoned."""
+
+    def scale(self, pool: str, count: int, leaving: tuple[str, ...], stamp: Stamp, now: datetime) -> Answer:
+        """The elastic pool is to have so many nodes; nodes come and go in their own time, those of `leaving` first."""
 
     def announce(self, notes: tuple[Note, ...], now: datetime) -> None:
         """Tell the people who look at the cluster only. One note is told once, however often it is given."""

@@ -262,6 +262,10 @@ class PullCluster:
         have = self._node(node, now)
         return self._answer(have is not None and not have.isolated, ("RESTORE", node, ""), now)
 
+    def scale(self, pool: str, count: int, leaving: tuple[str, ...], stamp: Stamp, now: datetime) -> Answer:
+        """Done when it is to have so many nodes, as the applier saw it last."""
+        return self._answer(self._view(now).sizes.get(pool) == count, ("SCALE", pool, ""), now)
+
     def announce(self, notes: tuple[Note, ...], now: datetime) -> None:
         """Nothing: the applier reads the same events from the status branch and tells them."""
 

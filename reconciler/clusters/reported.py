@@ -1,7 +1,7 @@
 """What an applier inside of a cluster reports, as files of its branch and back. Pure.
 
     report.yaml             when, how soon the next one comes, whose decision it acted on, trouble with its API server
-    nodes/000.yaml …        and the same for workloads, slices, unmanaged, checks, refusals, differences, served
+    nodes/000.yaml …        and the same for workloads, slices, unmanaged, checks, refusals, differences, sizes, served
 
 Rows are spread over the files of a folder by a hash of their key, so that one changed row is one changed file however
 large the cluster is; no file passes 1 MB and no folder 1,000 entries.
@@ -58,7 +58,9 @@ MOST_BYTES = 128_000_000
 TEXT = 2_000
 """Longest text of a log or a message; the rest is cut off."""
 LONGEST_EVERY = timedelta(hours=1)
-_PATH = re.compile(r"(nodes|workloads|slices|unmanaged|checks|refusals|differences|served)/[0-9]{3}\.yaml")
+_PATH = re.compile(
+    r"(nodes|workloads|slices|unmanaged|checks|refusals|differences|served|sizes)/[0-9]{3}\.yaml"
+)
 _LONG_NAME, _NAME = re.compile(LONG_NAME_PATTERN), re.compile(NAME_PATTERN)
 _FIRST, _LAST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 
@@ -113,6 +115,14 @@ class RefusalRow:
 
 
 @dataclass(frozen=True, slots=True)
+class SizeRow:
+    """How many nodes an elastic pool is to have."""
+
+    pool: str
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
 class ServedRow:
     """A lease that had all its nodes once."""
 
@@ -125,7 +135,17 @@ def digest_of(terms: SliceTerms) -> str:
     return f"{crc32(repr(replace(terms, paused=False)).encode()):08x}"
 
 
-Row = NodeView | WorkloadView | SliceRow | UnmanagedNode | CheckRow | RefusalRow | Difference | ServedRow
+Row = (
+    NodeView
+    | WorkloadView
+    | SliceRow
+    | UnmanagedNode
+    | CheckRow
+    | RefusalRow
+    | Difference
+    | ServedRow
+    | SizeRow
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +168,7 @@ KINDS: Mapping[str, Kind] = {
     "checks": _kind(CheckRow, lambda r: f"{r.uid}/{r.node}/{r.stage}"),
     "refusals": _kind(RefusalRow, lambda r: f"{r.do}/{r.target}/{r.uid}"),
     "differences": _kind(Difference, lambda r: f"{r.slice}/{r.object}/{r.found}"),
+    "sizes": _kind(SizeRow, lambda r: r.pool),
     "served": _kind(ServedRow, lambda r: f"{r.uid}/{r.start}"),
 }
 
@@ -191,6 +212,7 @@ def _rows(report: Report) -> dict[str, list[Row]]:
         rows["workloads"] = [*view.workloads]
         rows["slices"] = [SliceRow(n, spaces, report.terms.get(n, "")) for n, spaces in view.slices.items()]
         rows["unmanaged"] = [*view.unmanaged]
+        rows["sizes"] = [SizeRow(pool, nodes) for pool, nodes in sorted(view.sizes.items())]
         rows["served"] = [ServedRow(uid, start) for uid, start in view.served]
     return rows
 
@@ -299,6 +321,8 @@ def _check(row: Row) -> None:
         case CheckRow():
             _named(_LONG_NAME, row.node)
             _timed(*([row.until] if row.until is not None else []))
+        case SizeRow():
+            _named(_NAME, row.pool)
         case ServedRow():
             _timed(row.start)
         case _:
@@ -346,6 +370,7 @@ def _view(rows: Mapping[str, list[Any]], at: datetime) -> ClusterView:
         slices={r.name: r.namespaces for r in sorted(rows["slices"], key=lambda r: r.name)},
         workloads=tuple(rows["workloads"]),
         unmanaged=tuple(rows["unmanaged"]),
+        sizes={r.pool: r.nodes for r in rows["sizes"]},
         served=frozenset((r.uid, r.start) for r in rows["served"]),
     )
 

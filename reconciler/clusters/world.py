@@ -35,6 +35,8 @@ from reconciler.clusters.port import (
 from schemas.cluster import ClusterSpec, Pool
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+IN_DOMAIN = 4
+"""A rack takes about as many 8-GPU machines as its power allows."""
 NOTES_KEPT = 1000
 """What was announced is remembered that long, so that the state stays bounded."""
 
@@ -76,6 +78,24 @@ class SliceState:
     stamp: Stamp
     present: bool = True
     ensured: datetime = EPOCH  # when it was last made as it should be
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A node of an elastic pool."""
+
+    name: str
+    ready_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """How large an elastic pool is told to be, its nodes, and how many it ever had."""
+
+    count: int
+    nodes: tuple[Made, ...]
+    made: int
+    stamp: Stamp | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +141,7 @@ class World:
     workloads: tuple[Workload, ...] = ()  # in the order in which they were submitted
     faults: tuple[Scripted, ...] = ()
     spent: tuple[CheckFails, ...] = ()  # once for each time that one with a limit struck
+    sizes: Mapping[str, Sized] = field(default_factory=dict)  # of elastic pools that were scaled
     notes: tuple[Note, ...] = ()  # what was announced, oldest first, at most `NOTES_KEPT`
 
     def held(self, node: str) -> Held:
@@ -159,14 +180,35 @@ def fleet_of(cluster: str, spec: ClusterSpec) -> Fleet:
     for pool in spec.pools:
         for node in pool.node_names():
             pools.setdefault(node, pool)
+    return Fleet(cluster, spec, pools, views_of(cluster, spec, pools))
+
+
+def views_of(cluster: str, spec: ClusterSpec, pools: Mapping[str, Pool]) -> dict[str, NodeView]:
+    """These nodes, by name with their pool, as nobody touched them."""
     attributes = {pool.name: _attributes(cluster, pool) for pool in spec.pools}
-    views = {
+    domains = _domains(len(spec.topology), pools)
+    return {
         node: NodeView(
-            node, pool.name, True, gpus=_gpus(cluster, node, pool), attributes=attributes[pool.name]
+            node,
+            pool.name,
+            True,
+            gpus=_gpus(cluster, node, pool),
+            attributes=attributes[pool.name],
+            domains=domains.get(node, ()),
         )
         for node, pool in pools.items()
     }
-    return Fleet(cluster, spec, pools, views)
+
+
+def _domains(depth: int, pools: Mapping[str, Pool]) -> Mapping[str, tuple[str, ...]]:
+    """Where each node stands: the smallest domains have `IN_DOMAIN` nodes, each larger one so many of the smaller."""
+    sizes = [IN_DOMAIN ** (depth - kind) for kind in range(depth)]
+    found, counts = {}, dict[str, int]()
+    for node, pool in pools.items() if depth else ():
+        place = counts.get(pool.name, 0)
+        counts[pool.name] = place + 1
+        found[node] = tuple(f"{pool.name}-{kind}-{place // size + 1}" for kind, size in enumerate(sizes, 1))
+    return found
 
 
 def _attributes(cluster: str, pool: Pool) -> Mapping[str, str]:
@@ -224,6 +266,7 @@ def _node_view(node: NodeView, held: Held, ready: bool, cordoned: bool) -> NodeV
         draining=held.drain_until is not None,
         gpus=node.gpus,
         attributes=node.attributes,
+        domains=node.domains,
     )
 
 

@@ -58,7 +58,7 @@ class Scene:
 def added(s: Scene, node: str, lease: LeaseRef, stamp: Stamp) -> Changed:
     """The node serves the lease; a drain of the same lease that was under way is called off."""
     held = s.world.held(node)
-    if (late := _stale(f"node {node}", held.stamp, stamp)) is not None:
+    if (late := stale(f"node {node}", held.stamp, stamp)) is not None:
         return s.world, late
     if held.lease is not None and held.lease.uid != lease.uid:
         return s.refused("NodeHeld", f"node {node} serves {held.lease.request}")
@@ -72,7 +72,7 @@ def added(s: Scene, node: str, lease: LeaseRef, stamp: Stamp) -> Changed:
 def evicted(s: Scene, node: str, uid: str, by: datetime, stamp: Stamp) -> Changed:
     """The lease's workloads have until `by`; the node stays theirs."""
     held = s.world.held(node)
-    if (late := _stale(f"node {node}", held.stamp, stamp)) is not None:
+    if (late := stale(f"node {node}", held.stamp, stamp)) is not None:
         return s.world, late
     held = replace(held, stamp=stamp)
     over = held.drain_until is not None and held.drain_until <= s.now
@@ -84,7 +84,7 @@ def evicted(s: Scene, node: str, uid: str, by: datetime, stamp: Stamp) -> Change
 def removed(s: Scene, node: str, uid: str, stamp: Stamp) -> Changed:
     """The node is drained and then free; one that another lease has by now is left alone."""
     held = s.world.held(node)
-    if (late := _stale(f"node {node}", held.stamp, stamp)) is not None:
+    if (late := stale(f"node {node}", held.stamp, stamp)) is not None:
         return s.world, late
     held = replace(held, stamp=stamp)
     if held.lease is None or held.lease.uid != uid:
@@ -105,7 +105,7 @@ def _draining(s: Scene, node: str, held: Held) -> Held:
 def isolated(s: Scene, node: str, reason: str, stamp: Stamp) -> Changed:
     """Nothing new lands on the node."""
     held = s.world.held(node)
-    if (late := _stale(f"node {node}", held.stamp, stamp)) is not None:
+    if (late := stale(f"node {node}", held.stamp, stamp)) is not None:
         return s.world, late
     if node not in s.fleet.views:
         return s.refused("NodeGone", f"the cluster has no node {node}")
@@ -115,7 +115,7 @@ def isolated(s: Scene, node: str, reason: str, stamp: Stamp) -> Changed:
 def restored(s: Scene, node: str, stamp: Stamp) -> Changed:
     """Our own isolation ends; a person's cordon is a fact of its own and stays."""
     held = s.world.held(node)
-    if (late := _stale(f"node {node}", held.stamp, stamp)) is not None:
+    if (late := stale(f"node {node}", held.stamp, stamp)) is not None:
         return s.world, late
     if node not in s.fleet.views:
         return s.refused("NodeGone", f"the cluster has no node {node}")
@@ -126,7 +126,7 @@ def slice_ensured(s: Scene, terms: SliceTerms, stamp: Stamp) -> Changed:
     """Exactly these namespaces are the slice's; one of another slice is never taken over."""
     name, namespaces = terms.name, terms.namespaces
     state = s.world.slices.get(name)
-    if (late := _stale(f"slice {name}", state.stamp if state else None, stamp)) is not None:
+    if (late := stale(f"slice {name}", state.stamp if state else None, stamp)) is not None:
         return s.world, late
     for owner, other in sorted(s.world.slices.items()):
         taken = sorted(set(namespaces) & set(other.namespaces)) if other.present and owner != name else []
@@ -160,7 +160,7 @@ def announced(s: Scene, notes: tuple[Note, ...]) -> World:
 def slice_removed(s: Scene, name: str, stamp: Stamp) -> Changed:
     """Our marks are gone; workloads of people stay where they are, without GPUs."""
     state = s.world.slices.get(name)
-    if (late := _stale(f"slice {name}", state.stamp if state else None, stamp)) is not None:
+    if (late := stale(f"slice {name}", state.stamp if state else None, stamp)) is not None:
         return s.world, late
     holding = sorted(n for n, h in s.world.nodes.items() if h.lease is not None and h.lease.slice == name)
     if holding:
@@ -177,7 +177,7 @@ def checked(
     if node not in s.fleet.views:
         return s.world, NODE_GONE
     held = s.world.held(node)
-    if (late := _stale(f"node {node}", held.stamp, stamp)) is not None:
+    if (late := stale(f"node {node}", held.stamp, stamp)) is not None:
         return s.world, late
     run = held.checks.get(stage)
     if run is None or run.lease.uid != lease.uid or s.now >= run.begun + s.pace.check + _fresh(s, stage):
@@ -203,7 +203,7 @@ def submitted(s: Scene, workload: Workload) -> World:
     return replace(s.world, workloads=(*s.world.workloads, workload))
 
 
-def _stale(what: str, have: Stamp | None, stamp: Stamp) -> Refused | None:
+def stale(what: str, have: Stamp | None, stamp: Stamp) -> Refused | None:
     if have is None or have <= stamp:
         return None
     return Refused(

@@ -1,8 +1,8 @@
 """The commands over a repository: what people ask of it and change in it.
 
 Found by `egs` through the entry-point group `egs.commands`. Modules named after a group (`asking`, `showing`,
-`requesting`, `sharing`, `proposals`, `changing`, `watching`, `entering`, `installing`) hold the command lines alone;
-the work behind each is imported when it runs.
+`requesting`, `sharing`, `proposals`, `changing`, `watching`, `entering`, `installing`, `simulating`, `insights`) hold
+the command lines alone; the work behind each is imported when it runs.
 """
 
 from __future__ import annotations
@@ -19,15 +19,19 @@ def register(app: typer.Typer) -> None:
         asking,
         changing,
         entering,
+        insights,
         installing,
         proposals,
         requesting,
         sharing,
         showing,
+        simulating,
         watching,
     )
 
     asking.register(app)
+    simulating.register(app)
+    insights.register(app)
     showing.register(app)
     watching.register(app)
     requesting.register(app)

@@ -127,11 +127,13 @@ def plan(  # noqa: PLR0913 - each is an option of the command
     """
     from reconciler.commands.errors import WrongUse
     from reconciler.commands.plans import show_instance, show_plan
+    from schemas.scheduling import Fairness as Counted
 
     if instance is not None:
         if output is PlanForm.YAML or ref is not None or against is not None:
             raise WrongUse("--instance goes with --pool, --now, --fairness and -o csv|json|table only")
-        raise typer.Exit(show_instance(instance, pool or [], now, output or PlanForm.CSV))
+        counted = None if fairness is Fairness.OFF else Counted()
+        raise typer.Exit(show_instance(instance, pool or [], now, output or PlanForm.CSV, counted))
     if pool or output is PlanForm.CSV or fairness is Fairness.OFF:
         raise WrongUse("--pool, --fairness and -o csv belong to --instance FILE")
     show_plan(repo, now, (ref, against), Form(output or PlanForm.TABLE))

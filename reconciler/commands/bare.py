@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Self
 
-from reconciler.branch import Loaded, StatusBranch
+from reconciler.branch import StatusBranch
 from reconciler.commands.believing import believed
 from reconciler.commands.errors import NotAllowed, WrongUse
 from reconciler.commands.output import note, working
@@ -21,12 +21,14 @@ from reconciler.commands.signatures import must_sign, person_signs
 from reconciler.commands.source import MAIN, STATUS, Changes, no_main
 from reconciler.commands.worktree import person
 from reconciler.credentials import from_environment
+from reconciler.remembering import RECORDS_VERSION
 from reconciler.settings import Settings
 from reconciler.store.address import parse
 from reconciler.store.cache import DocumentCache
 from reconciler.store.git import GitStore
 from reconciler.store.names import is_branch
-from reconciler.store.port import Outcome, Person
+from reconciler.store.port import Contents, Outcome, Person
+from reconciler.trees import Loaded
 from schemas.check import File
 from schemas.errors import Fault, UserError
 from schemas.reading import READER_VERSION
@@ -43,15 +45,17 @@ class Bare:
     is_folder = False
     is_worktree = False
 
-    def __init__(self, store: GitStore, cache: DocumentCache, folder: Path, address: str) -> None:
-        """`folder` is where git's configuration of the person is read."""
+    def __init__(
+        self, store: GitStore, caches: tuple[DocumentCache, DocumentCache], folder: Path, address: str
+    ) -> None:
+        """`caches` keep documents and records; `folder` is where git's configuration of the person is read."""
         self.store = store
-        self.cache = cache
+        self.cache = caches[0]
         self.address = address
         self._folder = folder
         self._tips: Mapping[str, str] | None = None
         settings = Settings(repo="", state=Path(), status_branch=STATUS)
-        self._status = StatusBranch(store, settings, "reader", believed().controllers())
+        self._status = StatusBranch(store, settings, "reader", believed().controllers(), caches[1])
         self._told = ""
 
     @classmethod
@@ -67,11 +71,12 @@ class Bare:
         with contextlib.ExitStack() as stack:
             store = _mirrored(remote, home / "mirrors" / name, stack)
             stack.callback(store.close)
-            cache = DocumentCache(home / "documents.sqlite", READER_VERSION)
-            stack.callback(cache.close)
+            caches = kept_of(name)
+            for cache in caches:
+                stack.callback(cache.close)
             local = address.protocol == "file" and "://" not in address.url
             folder = tree or (Path(address.url) if local else Path.cwd())
-            yield cls(store, cache, folder, remote)
+            yield cls(store, caches, folder, remote)
 
     def commit_of(self, ref: str | None) -> str:
         """See `source.Source.commit_of`: a branch, or the full id of a commit on one."""
@@ -82,6 +87,14 @@ class Bare:
         if ref is None:
             raise no_main()
         return self._fetch_other(name)
+
+    def contents(self, ref: str | None) -> tuple[Contents, str]:
+        """See `source.Source.contents`."""
+        return self.store, self.commit_of(ref)
+
+    def note(self, notes: Mapping[str, str]) -> None:
+        """See `source.Source.note`."""
+        self._status.note(notes)
 
     def shown(self, ref: str | None) -> str | None:
         """See `source.Source.shown`."""
@@ -180,6 +193,15 @@ def cache_folder() -> Path:
     if given:
         return Path(given).expanduser()
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "egs"
+
+
+def kept_of(name: str) -> tuple[DocumentCache, DocumentCache]:
+    """What commands keep of the documents and records of one repository, by a name of its own."""
+    home = cache_folder() / "read"
+    return (
+        DocumentCache(home / f"{name}.documents.sqlite", READER_VERSION),
+        DocumentCache(home / f"{name}.records.sqlite", RECORDS_VERSION),
+    )
 
 
 def _mirrored(remote: str, mirror: Path, stack: contextlib.ExitStack) -> GitStore:

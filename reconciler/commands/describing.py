@@ -13,6 +13,7 @@ from reconciler.commands.reasons import reasons
 from reconciler.commands.schedule import schedule
 from reconciler.commands.source import Source, opened
 from reconciler.commands.state import State, clock, read_state, split
+from scheduler.elastic import existing
 from schemas.status import WAITING, GPRStatus
 from schemas.units import instant
 from schemas.view import gpr_path
@@ -132,7 +133,7 @@ def describe_node(repo: str | None, now: str | None, name: str, form: Form) -> N
         found = [row for row in rows if (row["cluster"], row["name"]) == (cluster, node)]
         if not found:
             raise NotFound(
-                "node", name, (f"{key[0]}/{n}" for key, p in state.wanted.pools.items() for n in p.nodes)
+                "node", name, (f"{key[0]}/{n}" for key, p in state.wanted.pools.items() for n in existing(p))
             )
         record = state.facts.nodes.get((cluster, node))
         lease = tables.held_nodes(state).get((cluster, node))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
-from reconciler.branch import Loaded
 from reconciler.commands.bare import Bare
 from reconciler.commands.errors import NotAllowed, WrongUse
 from reconciler.commands.output import note
@@ -18,7 +17,8 @@ from reconciler.commands.source import STATUS, Changes
 from reconciler.commands.worktree import WorkTree, person
 from reconciler.store.cache import DocumentCache
 from reconciler.store.memory import MemoryRemote, MemoryStore
-from reconciler.store.port import REGULAR_MODE, Draft, Outcome, Person, Store
+from reconciler.store.port import REGULAR_MODE, Contents, Draft, Outcome, Person, Store
+from reconciler.trees import Loaded
 from schemas.check import File
 from schemas.errors import UserError
 from schemas.reading import PATHS, READER_VERSION, rule_of
@@ -70,6 +70,17 @@ class Folder:
             draft = Draft(files, key or "files", Person("egs", "egs@egs.dev"), _EPOCH)
             self._commits[key] = self.store.write(draft)
         return self._commits[key]
+
+    def contents(self, ref: str | None) -> tuple[Contents, str]:
+        """See `source.Source.contents`: a commit of the work tree is read from its own objects."""
+        if ref is None or self._tree is None:
+            return self.store, self.commit_of(ref)
+        return self._tree.reader, self._tree.commit_of(ref)
+
+    def note(self, notes: Mapping[str, str]) -> None:
+        """See `source.Source.note`."""
+        if self._status is not None:
+            self._status.note(notes)
 
     def shown(self, ref: str | None) -> str | None:
         """See `source.Source.shown`."""

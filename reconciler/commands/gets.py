@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from reconciler.commands import holds, output, tables
+from reconciler.commands import holds, output, policies, tables
 from reconciler.commands.errors import NotFound, WrongUse
 from reconciler.commands.happenings import Filter, event_row, events
 from reconciler.commands.output import Form, parsed
@@ -243,13 +243,17 @@ def get_events(repo: str | None, wanted: Filter, limit: int, form: Form) -> None
 
 
 def get_problems(repo: str | None, form: Form) -> None:
-    """What is wrong with the documents, and what of main does not count."""
+    """What is wrong with the documents, what of main does not count, and which requests break a policy now."""
     from dataclasses import asdict
 
     with opened(repo) as source:
+        now = clock(None, source)
+        broken = policies.problem_rows(source, now)
+        known = {(row["file"], row["rule"]) for row in broken}
         rows: Rows = [
-            *holds.problem_rows(source, clock(None, source)),
-            *(asdict(problem) for problem in checked(source, None, None).problems),
+            *holds.problem_rows(source, now),
+            *broken,
+            *(asdict(p) for p in checked(source, None, None).problems if (p.file, p.rule) not in known),
         ]
     _answer(
         rows,

@@ -6,7 +6,7 @@ possible get another one. Held by tests/commands/test_moving.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -21,10 +21,10 @@ from reconciler.commands.requests import Answering, where_it_is
 from reconciler.commands.source import Source, opened
 from reconciler.commands.state import State, clock, split, state_at
 from reconciler.effects import effects
+from reconciler.placing import standings
 from scheduler.compare import Effect
-from scheduler.rank import Rank, rank
+from scheduler.rank import Standing, rank_key
 from schemas.status import WAITING, Phase
-from schemas.units import seconds
 from schemas.view import gpr_path
 
 MOST = 1000
@@ -52,22 +52,7 @@ class Target:
         return self.end or f"before {self.before}"
 
 
-@dataclass(frozen=True, slots=True)
-class Queued:
-    """A waiting request as far as its place goes."""
-
-    key: str
-    priority: int
-    move: int
-    filed_at: int
-
-    @property
-    def rank(self) -> Rank:
-        """Its place; lower is served first."""
-        return rank(self.priority, self.move, self.filed_at, self.key)
-
-
-def renumbered(order: Sequence[Queued]) -> dict[str, int] | None:
+def renumbered(order: Sequence[Standing]) -> dict[str, int] | None:
     """The numbers that put requests of one priority into this order, only those that differ; None: there are none.
 
     The numbers of those ahead are raised where that does it, else the numbers of those behind are lowered.
@@ -79,40 +64,40 @@ def renumbered(order: Sequence[Queued]) -> dict[str, int] | None:
     return None
 
 
-def _raised(order: Sequence[Queued]) -> list[Queued]:
+def _raised(order: Sequence[Standing]) -> list[Standing]:
     """From the last on, each as low as its own number allows and still ahead of the one behind it."""
-    found: list[Queued] = []
+    found: list[Standing] = []
     for request in reversed(order):
         behind = found[-1] if found else None
-        if behind is not None and request.rank >= behind.rank:
+        if behind is not None and rank_key(request) >= rank_key(behind):
             request = replace(request, move=behind.move)
-            if request.rank >= behind.rank:
+            if rank_key(request) >= rank_key(behind):
                 request = replace(request, move=behind.move + 1)
         found.append(request)
     return found[::-1]
 
 
-def _lowered(order: Sequence[Queued]) -> list[Queued]:
+def _lowered(order: Sequence[Standing]) -> list[Standing]:
     """From the first on, each as high as its own number allows and still behind the one ahead of it."""
-    found: list[Queued] = []
+    found: list[Standing] = []
     for request in order:
         ahead = found[-1] if found else None
-        if ahead is not None and request.rank <= ahead.rank:
+        if ahead is not None and rank_key(request) <= rank_key(ahead):
             request = replace(request, move=ahead.move)
-            if request.rank <= ahead.rank:
+            if rank_key(request) <= rank_key(ahead):
                 request = replace(request, move=ahead.move - 1)
         found.append(request)
     return found
 
 
-def fewest(order: Sequence[Queued], moved: str) -> dict[str, int] | None:
+def fewest(order: Sequence[Standing], moved: str) -> dict[str, int] | None:
     """As `renumbered`; where a number for the moved one alone does it, that."""
     place = next(i for i, q in enumerate(order) if q.key == moved)
     around = [order[i].move for i in (place - 1, place + 1) if 0 <= i < len(order)]
     tried = sorted({m + step for m in around for step in (-1, 0, 1)}, key=lambda m: (abs(m), m))
     for number in tried:
         candidate = [replace(q, move=number) if q.key == moved else q for q in order]
-        if abs(number) <= MOST and all(a.rank < b.rank for a, b in pairwise(candidate)):
+        if abs(number) <= MOST and all(rank_key(a) < rank_key(b) for a, b in pairwise(candidate)):
             return {moved: number} if number != order[place].move else {}
     return renumbered(order)
 
@@ -152,11 +137,11 @@ def _numbers(state: State, key: str, target: Target) -> dict[str, int]:
         raise NotAllowed(
             f"{key} is {status.phase} and waits for nothing any more; only waiting requests move"
         )
-    priority = status.accepted_spec.priority
-    order = sorted(_queue(state, priority, key), key=lambda q: q.rank)
+    places = _places(state, key)
+    mine = places[key]
+    order = sorted((q for q in places.values() if _effective(q) == _effective(mine)), key=rank_key)
     others = [q for q in order if q.key != key]
-    place = _place(state, others, priority, key, target)
-    mine = next(q for q in order if q.key == key)
+    place = _place(state, others, mine, places, target)
     numbers = fewest([*others[:place], mine, *others[place:]], key)
     if numbers is None:
         raise NotAllowed(f"no numbers from -{MOST} to {MOST} are left for that order; move others first")
@@ -165,30 +150,43 @@ def _numbers(state: State, key: str, target: Target) -> dict[str, int]:
     return numbers
 
 
-def _queue(state: State, priority: int, key: str) -> list[Queued]:
-    return [
-        Queued(name, priority, status.accepted_spec.move, seconds(status.filed_at))
+def _places(state: State, key: str) -> dict[str, Standing]:
+    """Of everyone in the queue, and of the request itself."""
+    queued = {
+        name: status
         for name, status in state.facts.requests.items()
-        if status.accepted_spec.priority == priority and (status.phase is Phase.QUEUED or name == key)
-    ]
+        if status.phase is Phase.QUEUED or name == key
+    }
+    return standings(queued, state.wanted, state.now)
 
 
-def _place(state: State, others: Sequence[Queued], priority: int, key: str, target: Target) -> int:
+def _effective(place: Standing) -> int:
+    """What it names and what waiting added to that: a move stays within it."""
+    return place.priority + place.boost
+
+
+def _place(
+    state: State, others: Sequence[Standing], mine: Standing, places: Mapping[str, Standing], target: Target
+) -> int:
     if target.end:
         return 0 if target.end == "first" else len(others)
-    if target.before == key:
-        raise WrongUse(f"--before {key}: a request cannot be put before itself")
+    if target.before == mine.key:
+        raise WrongUse(f"--before {mine.key}: a request cannot be put before itself")
     for place, other in enumerate(others):
         if other.key == target.before:
             return place
     status = state.request(target.before)
     if status.phase is not Phase.QUEUED:
         raise NotAllowed(f"{target.before} is {status.phase} and not in the queue; name one that waits")
-    theirs = status.accepted_spec.priority
     raise NotAllowed(
-        f"{target.before} has priority {theirs} and {key} has {priority}: a move stays within one priority; "
-        f"`egs gpr priority {key} {theirs}` comes first"
+        f"{_told_priority(places[target.before])} and {_told_priority(mine)}: a move stays within one priority; "
+        f"`egs gpr priority {mine.key} {_effective(places[target.before])}` comes first"
     )
+
+
+def _told_priority(place: Standing) -> str:
+    aged = f" ({place.boost} of it for waiting)" if place.boost else ""
+    return f"{place.key} has priority {_effective(place)}{aged}"
 
 
 def _with_move(there: Ground, number: int) -> bytes:

@@ -14,11 +14,13 @@ from reconciler.commands.errors import WrongUse
 from reconciler.commands.output import Form, shown, wire
 from reconciler.commands.schedule import Row, Schedule, refusal_json, schedule, unread_refusal
 from reconciler.commands.source import Source, opened
-from reconciler.commands.state import State, as_filed, clock, read_state
+from reconciler.commands.state import State, as_filed, clock, read_states
 from reconciler.effects import effects
+from reconciler.filings import read_filings
 from scheduler.compare import Effect
 from scheduler.instance import InstanceError, InstancePlan, plan_instance
 from scheduler.snapshot import Refusal
+from schemas.scheduling import Fairness
 from schemas.units import instant
 
 _DIGITS = 7
@@ -50,19 +52,15 @@ class Planned:
 
 def planned(source: Source, now: datetime, ref: str | None, against: str | None) -> Planned:
     """The schedule at `ref`, and against which other commit it changes what."""
-    state = read_state(source, now, ref)
+    state, *bases = read_states(source, now, ref, *([] if against is None else [against]))
     head = schedule(state.facts.requests, state.snapshot, state.wanted, _unread(source, state, ref))
-    if against is None:
-        return Planned(state, head)
-    base = read_state(source, now, against)
-    return Planned(state, head, effects(base, state).effects)
+    return Planned(state, head, effects(bases[0], state).effects if bases else None)
 
 
 def _unread(source: Source, state: State, ref: str | None) -> Iterable[Refusal]:
-    commit = source.commit_of(ref)
-    for key, filed in sorted(state.wanted.filed.items()):
+    for key, filed in sorted(read_filings(state.wanted.filed)):
         if filed.spec is None and key not in state.facts.requests:
-            spec = as_filed(source, commit, key)
+            spec = as_filed(source, source.commit_of(ref), key)
             yield unread_refusal(key, filed, spec, state.wanted, state.problems)
 
 
@@ -130,11 +128,13 @@ def print_effects(effects: Iterable[Effect]) -> None:
     output.table(("REQUEST", "CHANGE", "WAS", "NOW", "CAUSE"), cells, "the change moves nobody")
 
 
-def show_instance(file: str, pools: Sequence[str], now: str | None, form: str) -> int:
+def show_instance(
+    file: str, pools: Sequence[str], now: str | None, form: str, fairness: Fairness | None
+) -> int:
     """The command on a CSV; gives the exit code."""
     try:
         text = Path(file).read_text(encoding="utf-8") if file != "-" else _stdin()
-        found = plan_instance(text, _sizes(pools), _seconds(now))
+        found = plan_instance(text, pool_sizes(pools), _seconds(now), fairness)
     except (OSError, UnicodeDecodeError) as error:
         raise WrongUse(
             f"{file} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}"
@@ -155,7 +155,8 @@ def _stdin() -> str:
     return sys.stdin.read()
 
 
-def _sizes(pools: Sequence[str]) -> list[tuple[str, int]]:
+def pool_sizes(pools: Sequence[str]) -> list[tuple[str, int]]:
+    """`--pool NAME=NODES`, each; raises WrongUse."""
     sizes: dict[str, int] = {}
     for text in pools:
         name, _, nodes = text.rpartition("=")

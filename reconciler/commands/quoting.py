@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from reconciler.charging import Account, Verdict, full_account, queue_full, too_few_hours, verdict
 from reconciler.commands import output
 from reconciler.commands.errors import NotAllowed, NotFound, WrongUse
+from reconciler.commands.expectations import likely_starts
 from reconciler.commands.output import Form, wire
 from reconciler.commands.source import opened
 from reconciler.commands.state import State, clock, is_name, read_state
 from reconciler.commands.typed import lasting, time
+from reconciler.offering import offering, shut_now
+from reconciler.placing import unfiled
+from scheduler.choosing import served
 from scheduler.fit import candidate_pools, limit_violations, usable_pools, would_fit
 from scheduler.quote import Quote, quote
 from scheduler.reasons import Reason
-from scheduler.snapshot import Request
+from scheduler.snapshot import PoolKey, Request
+from scheduler.waits import guarded
 from schemas.gpr import GPR, RequestSpec, resolve
 from schemas.reading import read_document
 from schemas.slice import SliceSpec
-from schemas.units import instant, seconds
+from schemas.units import format_duration, instant, seconds
 from schemas.view import gpr_path
 from schemas.yamltext import dump
 
@@ -91,21 +97,61 @@ def quotes(state: State, spec: RequestSpec, name: str = UNFILED) -> tuple[Quote,
 
     It would be filed now. Where nobody records when that is, its name decides among equals, as it will then.
     """
-    slice_ = slice_of(state, spec.slice)
-    pools = state.wanted.pools
-    fitting = candidate_pools(spec, slice_, pools)
-    allowed = usable_pools(spec, slice_, state.wanted.project, pools, None)
-    request = Request(
-        key=f"{spec.slice}/{name}",
+    request = unfiled_request(state, spec, name)
+    allowed = usable_pools(spec, slice_of(state, spec.slice), state.wanted.project, state.wanted.pools, None)
+    account = full_account(spec.slice, state.facts, state.wanted)
+    found = verdict(spec, None, account, state.wanted)
+    needs = {key: key not in allowed or key in found.soft for key in request.pools}
+    shut = barred_now(spec, account, found, state)
+    answers = quote(guarded(state.snapshot), request, needs)
+    open_, barred = (tuple(a for a in answers if (a.pool in shut) is is_shut) for is_shut in (False, True))
+    return (*open_, *(_without_start(answer, shut[answer.pool]) for answer in barred))
+
+
+def unfiled_request(state: State, spec: RequestSpec, name: str = UNFILED) -> Request:
+    """The request as it would wait if it were filed now, in every pool that it fits."""
+    filed_at = 0 if state.committed is None else state.snapshot.now
+    place = unfiled(f"{spec.slice}/{name}", spec, filed_at, state.facts, state.wanted)
+    return Request(
+        key=place.key,
         slice=spec.slice,
         nodes=spec.nodes,
         duration=int(spec.duration.total_seconds()),
-        pools=fitting,
+        pools=candidate_pools(spec, slice_of(state, spec.slice), state.wanted.pools),
         priority=spec.priority,
-        filed_at=0 if state.committed is None else state.snapshot.now,
+        share=place.share,
+        service=place.service,
+        filed_at=filed_at,
         not_before=0 if spec.not_before is None else seconds(spec.not_before),
     )
-    return quote(state.snapshot, request, {key: key not in allowed for key in fitting})
+
+
+def barred_now(spec: RequestSpec, account: Account, found: Verdict, state: State) -> dict[PoolKey, str]:
+    """Pools that it would not get if it were filed now, whatever an admin says, and why."""
+    most = account.slice_.limits.max_waiting
+    if most is not None and account.waiting >= most:
+        return dict.fromkeys(found.wants, queue_full(most))
+    shut = shut_now(spec, state.wanted, state.facts)
+    why = "a burst cluster takes no request so long, or its hours of this month are taken"
+    away = {pool: f"{pool[0]} is not for it: {why}" for pool in found.wants if pool[0] in shut}
+    return away | {pool: too_few_hours(pool, found, account) for pool in found.hard}
+
+
+def _without_start(answer: Quote, why: str) -> Quote:
+    return replace(answer, start=None, wait_s=None, reason=str(Reason.LIMIT_EXCEEDED), message=why)
+
+
+def served_by(state: State, spec: RequestSpec, answers: Sequence[Quote]) -> Quote | None:
+    """The one that a request without an admin's word would get: by what it prefers, and burst clusters last."""
+    free = {
+        answer.pool: answer for answer in answers if answer.start is not None and not answer.needs_approval
+    }
+    open_ = tuple(
+        key for key in candidate_pools(spec, slice_of(state, spec.slice), state.wanted.pools) if key in free
+    )
+    chosen = offering(state.wanted, state.facts, state.snapshot.pools).among(spec, open_)
+    pool = served(chosen, {key: answer.start for key, answer in free.items() if answer.start is not None})
+    return None if pool is None else free[pool]
 
 
 def slice_of(state: State, name: str) -> SliceSpec:
@@ -148,11 +194,20 @@ def show_quotes(repo: str | None, now: str | None, wish: Wish, form: Form) -> in
     _check_clusters(spec, slice_)
     broken = limit_violations(spec, slice_)
     answers = quotes(state, spec)
+    likely = {} if broken else likely_starts(state, unfiled_request(state, spec), answers)
     rows = [quote_json(answer, state, is_barred=bool(broken)) for answer in answers]
+    for row, answer in zip(rows, answers, strict=True):
+        if answer.pool in likely:
+            row["forecast"] = likely[answer.pool].model_dump(mode="json", by_alias=True)
     if form is not Form.TABLE:
         output.data(rows, form)
     else:
         _print(rows)
+    for pool, said in likely.items():
+        output.note(
+            f"{'/'.join(pool)}: it would likely start around {output.local(said.p50)}, four times in five between "
+            f"{output.local(said.p10)} and {output.local(said.p90)}"
+        )
     for violation in broken:
         output.note(violation.message)
     if not answers:
@@ -160,7 +215,18 @@ def show_quotes(repo: str | None, now: str | None, wish: Wish, form: Form) -> in
     for answer in answers:
         if answer.start is None and not broken:
             output.note(f"{'/'.join(answer.pool)}: {answer.message}")
+        elif not broken:
+            _note_burst(answer, state)
     return 0 if any(row["estimatedStartTime"] for row in rows) else 1
+
+
+def _note_burst(answer: Quote, state: State) -> None:
+    burst = state.wanted.clusters[answer.pool[0]].burst
+    if burst is not None:
+        output.note(
+            f"{'/'.join(answer.pool)} is of a burst cluster, used only where no start elsewhere is within "
+            f"{format_duration(burst.after)}, at {answer.price_per_gpu_hour:g} per GPU-hour"
+        )
 
 
 def _check_clusters(spec: RequestSpec, slice_: SliceSpec) -> None:

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 
+from reconciler.approval import hard_violations
 from reconciler.commands import holds, output
+from reconciler.commands.alternatives import Alternative, alternatives
 from reconciler.commands.errors import NotFound
-from reconciler.commands.output import Form, spoken
+from reconciler.commands.output import Form, spoken, working
 from reconciler.commands.schedule import full_plan
 from reconciler.commands.source import opened
 from reconciler.commands.state import State, clock, read_state, split
 from reconciler.evidence import NOT_AUTHORISED
+from reconciler.forecasting import expected
 from scheduler.fit import approval_reasons
 from scheduler.snapshot import Plan
 from scheduler.why import why
+from schemas.insights import Forecast
 from schemas.status import HOLDING, GPRStatus, Phase, Slip
 from schemas.units import format_instant, instant
 
+_SOON_S = 300
+"""Of what starts so soon, nothing is expected but the plan."""
 _SLIPS = 3
 """Moves of a start that are told, the latest; `egs describe gpr` has them all."""
 
@@ -72,13 +79,15 @@ def _of_pending(state: State, key: str, status: GPRStatus) -> Iterator[str]:
 def _of_queued(state: State, key: str, status: GPRStatus) -> Iterator[str]:
     planned = full_plan(state.facts.requests, state.snapshot, state.wanted)
     if key not in state.snapshot.requests:
-        yield f"It is not planned: {status.message or 'its slice is gone'}."
+        why_not = () if status.accepted_spec.stopped else hard_violations(status, state.wanted)
+        yield f"It is not planned: {'; '.join(why_not) or status.message or 'its slice is gone'}."
         return
     sentences = why(state.snapshot, planned, key)
     yield from _starts(state, planned, key)
     yield from sentences
     if key in planned.placements and not sentences:
         yield "Its nodes are free; it waits only for the checks before its start."
+    yield from _expected(state, planned, key)
     if status.retry_count and status.message:
         yield f"It was {status.message}."
 
@@ -97,6 +106,23 @@ def _starts(state: State, planned: Plan, key: str) -> Iterator[str]:
         )
         return
     yield f"It is number {rank} in the queue and starts at {format_instant(start)} ({wait}) in {pool}."
+
+
+def _expected(state: State, planned: Plan, key: str) -> Iterator[str]:
+    """When it will likely start, beside the plan."""
+    place = planned.placements.get(key)
+    if place is None or place.start - state.snapshot.now < _SOON_S or state.committed is None:
+        return
+    found = expected(state.facts, state.facts.requests, state.snapshot, planned, [key]).get(key)
+    if found is None:
+        yield "When it will likely start is not known: too few requests have ended here to learn from."
+        return
+    said = found.forecast
+    p10, p50, p90 = (format_instant(at) for at in (said.p10, said.p50, said.p90))
+    yield (
+        f"It will likely start around {p50}, and four times in five between {p10} and {p90}, going by the last "
+        f"{said.learnt_from} requests that ended."
+    )
 
 
 def _of_holding(state: State, status: GPRStatus) -> Iterator[str]:
@@ -122,16 +148,37 @@ def _slip(slip: Slip) -> str:
     return f"Its start moved from {format_instant(slip.was)} to {now} because of {slip.cause}{by}."
 
 
+def changes(state: State, key: str) -> tuple[Alternative, ...]:
+    """What could be changed about a waiting request so that it starts earlier; empty for any other."""
+    status = state.facts.requests.get(key)
+    if status is None or status.phase is not Phase.QUEUED or key not in state.snapshot.requests:
+        return ()
+    return alternatives(state, full_plan(state.facts.requests, state.snapshot, state.wanted), key)
+
+
 def show_reasons(repo: str | None, now: str | None, key: str, form: Form) -> None:
     """The command."""
-    split(key)
+    slice_, name = split(key)
     with opened(repo) as source:
         state = read_state(source, clock(now, source))
-    sentences = reasons(state, key)
+        sentences = reasons(state, key)
+        with working("Trying what could be changed"):
+            found = changes(state, key)
     if form is Form.TABLE:
-        output.text("\n".join(sentences))
+        output.text("\n".join([*sentences, *(one.sentence() for one in found)]))
         return
-    slice_, name = split(key)
     status = state.facts.requests.get(key)
-    phase = None if status is None else str(status.phase)
-    output.data({"slice": slice_, "name": name, "phase": phase, "reasons": sentences}, form)
+    content = {
+        "slice": slice_,
+        "name": name,
+        "phase": None if status is None else str(status.phase),
+        "reasons": sentences,
+        "forecast": forecast_json(None if status is None else status.forecast),
+        "alternatives": [one.json() for one in found],
+    }
+    output.data(content, form)
+
+
+def forecast_json(found: Forecast | None) -> dict[str, Any] | None:
+    """As the controller told it beside the promise; None: there was too little to learn from, or it does not wait."""
+    return None if found is None else found.model_dump(mode="json", by_alias=True)

@@ -25,6 +25,8 @@ def register(app: typer.Typer) -> None:
     gpr.command("move", short_help="Put a request before others (admins).")(move)
     gpr.command("rename", short_help="Change the name people see.")(rename)
     gpr.command("extend", short_help="Ask for grace beyond the duration.")(extend)
+    gpr.command("stop", short_help="Give the nodes back and keep the time.")(stop)
+    gpr.command("start", short_help="Queue a stopped request again.")(start)
     gpr.command("release", short_help="End a request now.")(release)
     gpr.command("cancel", short_help="Take a waiting request back.")(cancel)
     app.add_typer(gpr, name="gpr")
@@ -44,6 +46,8 @@ def create(  # noqa: PLR0913 - each is an option of the command
     cluster: wishes.Clusters = None,
     not_before: wishes.NotBefore = None,
     start: wishes.Start = None,
+    prefer: wishes.Prefer = None,
+    max_wait: wishes.MaxWait = None,
     rdma: wishes.Rdma = False,
     model: wishes.ModelName = None,
     pull_request: AsPull = None,
@@ -71,6 +75,7 @@ def create(  # noqa: PLR0913 - each is an option of the command
     kind = {"gpuShape": shape_field(shape or ()), "memoryPerGpu": memory, "instanceType": instance_type}
     term = {"clusters": cluster or None, "duration": duration, "priority": priority, "notBefore": not_before}
     more = {"start": start, "network": {"rdma": True} if rdma else None}
+    more |= {"prefer": prefer, "maxWait": max_wait}
     rest = {"model": None if model is None else {"name": model}, "template": template}
     means = Means(repo, author, pull_request)
     run(means, request, {**size, **kind, **term, **more, **rest}, Answering(now, output, dry_run))
@@ -192,6 +197,36 @@ def extend(
 
     edits = extension(duration)
     change(Means(repo, author, pull_request), request, edits, f"Extend {request} by {duration}")
+
+
+def stop(request: Request, pull_request: StraightOn = None, repo: Repo = None, author: Author = None) -> None:
+    """Give a request's nodes back now and keep the time that is left; one that waits gives up its start.
+
+    \b
+    Example:
+      egs gpr stop vision/train
+
+    Idle GPUs cost: this goes straight to main also where the project wants pull requests, and needs no review.
+    """
+    from reconciler.commands.publishing import Means
+    from reconciler.commands.requests import change
+
+    means = Means(repo, author, pull_request, by_default="push")
+    change(means, request, [(("stopped",), True)], f"Stop {request}")
+
+
+def start(request: Request, pull_request: AsPull = None, repo: Repo = None, author: Author = None) -> None:
+    """Queue a stopped request again, as if it were filed now, for the time that is left of it.
+
+    \b
+    Example:
+      egs gpr start vision/train
+    """
+    from reconciler.commands.publishing import Means
+    from reconciler.commands.requests import change
+
+    means = Means(repo, author, pull_request)
+    change(means, request, [(("stopped",), None)], f"Start {request} again")
 
 
 def release(

@@ -12,7 +12,7 @@ from reconciler.commands.errors import NotAllowed, NotFound, WrongUse
 from reconciler.commands.grounds import Ground, ground
 from reconciler.commands.output import Form, wire
 from reconciler.commands.publishing import Change, Means, Submitted, report, submit
-from reconciler.commands.quoting import gpr_text, quote_json, quotes
+from reconciler.commands.quoting import gpr_text, quote_json, quotes, served_by
 from reconciler.commands.source import Source, opened
 from reconciler.commands.state import State, as_filed, clock, split
 from reconciler.commands.typed import lasting, time
@@ -133,10 +133,13 @@ def check_typed(path: str, data: bytes, old: bytes) -> None:
 
 
 def _estimate(source: Source, done: Submitted, key: str) -> dict[str, Any] | None:
-    """The earliest of its quotes; None when there is no start yet."""
+    """The start that it would get, or the earliest that an admin could give it; None when there is none yet."""
     spec = as_filed(source, done.commit, key)
-    answers = () if spec is None else quotes(done.before, spec, split(key)[1])
-    return quote_json(answers[0], done.before) if answers and answers[0].start is not None else None
+    if spec is None:
+        return None
+    answers = quotes(done.before, spec, split(key)[1])
+    found = served_by(done.before, spec, answers) or next((a for a in answers if a.start is not None), None)
+    return None if found is None else quote_json(found, done.before)
 
 
 def where_it_is(done: Submitted) -> dict[str, Any]:

@@ -8,13 +8,17 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from reconciler.approval import hard_violations
 from reconciler.commands.output import wire
 from reconciler.facts import Filed, Wanted
+from reconciler.leaving import STOPPED
+from reconciler.records import live
 from scheduler.fit import limit_violations, would_fit
 from scheduler.plan import plan
 from scheduler.reasons import Reason
 from scheduler.snapshot import Placement, Plan, PoolKey, Refusal, Snapshot
 from schemas.gpr import RequestSpec
+from schemas.insights import Forecast
 from schemas.problems import Problem
 from schemas.status import HOLDING, GPRStatus, Phase
 from schemas.units import instant
@@ -37,6 +41,7 @@ class Row:
     gpu_shape: str | None = None
     nodes: tuple[str, ...] | None = None
     reason: str | None = None
+    forecast: Forecast | None = None  # as told beside the promise that this start is
 
     def wait(self, now: datetime) -> timedelta | None:
         """Time until the start; none is left once it has begun, whatever the clock says."""
@@ -48,7 +53,7 @@ class Row:
         """The row of `egs plan -o json`."""
         slice_, _, name = self.key.partition("/")
         wait = self.wait(now)
-        return {
+        row: dict[str, Any] = {
             "slice": slice_,
             "name": name,
             "phase": str(self.phase),
@@ -63,6 +68,9 @@ class Row:
             "nodes": None if self.nodes is None else list(self.nodes),
             "reason": self.reason,
         }
+        if self.forecast is not None:
+            row["forecast"] = self.forecast.model_dump(mode="json", by_alias=True)
+        return row
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,20 +103,29 @@ def schedule(
     # Queued, but its slice is gone or has become too small for it: nobody plans it, and it is told so.
     outside = sorted(
         key
-        for key, status in requests.items()
+        for key, status in live(requests).items()
         if status.phase is Phase.QUEUED and key not in snapshot.requests
     )
     rows = [
         *_holding(requests, snapshot),
         *_waiting(ranked, requests, snapshot, planned),
-        *(Row(key, Phase.QUEUED, reason=Reason.LIMIT_EXCEEDED) for key in outside),
+        *(Row(key, Phase.QUEUED, reason=_why_outside(requests[key])) for key in outside),
         *_pending(requests),
     ]
     refusals = [planned.refusals[key] for key in ranked if key in planned.refusals]
-    refusals += [
-        Refusal(key, Reason.LIMIT_EXCEEDED, requests[key].message or "its slice is gone") for key in outside
-    ]
+    refusals += [Refusal(key, _why_outside(requests[key]), _said(requests[key], wanted)) for key in outside]
     return Schedule(tuple(rows), (*refusals, *unread), planned)
+
+
+def _said(status: GPRStatus, wanted: Wanted) -> str:
+    """What is so now, whatever was committed last."""
+    return (
+        status.message or "" if status.accepted_spec.stopped else "; ".join(hard_violations(status, wanted))
+    )
+
+
+def _why_outside(status: GPRStatus) -> str:
+    return STOPPED if status.accepted_spec.stopped else str(Reason.LIMIT_EXCEEDED)
 
 
 def refusal_json(refusal: Refusal) -> dict[str, Any]:
@@ -139,7 +156,7 @@ def unread_refusal(
 
 
 def _holding(requests: Mapping[str, GPRStatus], snapshot: Snapshot) -> Iterable[Row]:
-    for key, status in sorted(requests.items()):
+    for key, status in sorted(live(requests).items()):
         if status.phase not in HOLDING:
             continue
         held = status.assignment
@@ -186,10 +203,11 @@ def _placed(
         pool=place.pool,
         gpu_shape=pool.gpu_shape,
         reason="ClusterObserved" if pool.observed else kept,
+        forecast=status.forecast if status.estimated_start_time == instant(place.start) else None,
     )
 
 
 def _pending(requests: Mapping[str, GPRStatus]) -> Iterable[Row]:
-    for key, status in sorted(requests.items()):
+    for key, status in sorted(live(requests).items()):
         if status.phase is Phase.PENDING_APPROVAL:
             yield Row(key, status.phase, reason=Reason.NEEDS_APPROVAL)

@@ -13,11 +13,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
-from reconciler.branch import Loaded
 from reconciler.commands.errors import NotAllowed, WrongUse
 from reconciler.store.address import is_remote
 from reconciler.store.cache import DocumentCache
-from reconciler.store.port import Outcome, Person, Store
+from reconciler.store.port import Contents, Outcome, Person, Store
+from reconciler.trees import Loaded
 from schemas.check import File
 from schemas.errors import UserError
 
@@ -48,6 +48,9 @@ class Source(Protocol):
     def commit_of(self, ref: str | None) -> str:
         """The commit, in `store`, of a branch or commit; None: what is there now (of a repository: main)."""
 
+    def contents(self, ref: str | None) -> tuple[Contents, str]:
+        """Where the documents of what `commit_of` means are read with the least work, and the commit there."""
+
     def shown(self, ref: str | None) -> str | None:
         """The commit's id for people; None for files as they lie in a folder."""
 
@@ -56,6 +59,9 @@ class Source(Protocol):
 
     def loaded(self, now: datetime) -> Loaded | None:
         """The status as last written; None where there is no status."""
+
+    def note(self, notes: Mapping[str, str]) -> None:
+        """Keep what is known of files for the next command; see `reconciler.quiet`."""
 
     def status(self) -> tuple[Store, str] | None:
         """The store and tip of the status branch."""

@@ -11,11 +11,16 @@ from reconciler.commands.errors import NotFound, WrongUse
 from reconciler.commands.output import working
 from reconciler.commands.source import Source
 from reconciler.desired import Desired
+from reconciler.evicting import with_room_made
 from reconciler.extension import extended
 from reconciler.facts import Facts, Wanted
+from reconciler.placing import asked_anew
 from reconciler.preview import preview
+from reconciler.records import Records, Unread
+from reconciler.store.port import Contents
+from reconciler.trees import Loaded
 from reconciler.wording import with_readers_words
-from reconciler.world import asked_anew, build_snapshot
+from reconciler.world import build_snapshot
 from scheduler.snapshot import Snapshot
 from schemas.gpr import GPR, GPRTemplate, RequestSpec, resolve
 from schemas.problems import Problem
@@ -52,25 +57,71 @@ class State:
 
 def read_state(source: Source, now: datetime, ref: str | None = None) -> State:
     """Costs what differs from the documents the cache knows, plus one reading of the status."""
-    return replace(state_at(source, now, source.commit_of(ref)), commit=source.shown(ref))
+    return read_states(source, now, ref)[0]
+
+
+def read_states(source: Source, now: datetime, *refs: str | None) -> list[State]:
+    """As `read_state` of each; what two of them have alike is read once."""
+    found: list[State] = []
+    last: Desired | None = None
+    for ref in refs:
+        contents, commit = source.contents(ref)
+        loaded = source.loaded(now)
+        desired = _documents(source, contents, commit, loaded, last)
+        found.append(replace(_state(source, now, commit, desired, loaded), commit=source.shown(ref)))
+        last = desired
+    return found
 
 
 def state_at(source: Source, now: datetime, commit: str) -> State:
     """As `read_state`, of a commit in `source.store` that nobody else need have."""
     loaded = source.loaded(now)
-    desired = Desired(source.store, source.cache)
+    return _state(source, now, commit, _documents(source, source.store, commit, loaded), loaded)
+
+
+def _documents(
+    source: Source, contents: Contents, commit: str, loaded: Loaded | None, beside: Desired | None = None
+) -> Desired:
+    known = beside if beside is not None and beside.store is contents else None
+    desired = Desired(contents, source.cache) if known is None else known.twin()
     if loaded is not None:
         desired.restore(loaded.accepted)
+        desired.leave_unread(loaded.notes)
     with working("Reading"):
         desired.update(commit, None if loaded is None or source.is_folder else loaded.facts.trust)
+    return desired
+
+
+def _state(source: Source, now: datetime, commit: str, desired: Desired, loaded: Loaded | None) -> State:
     before = Facts(now) if loaded is None else loaded.facts
     wanted = with_readers_words(desired.wanted(before), before)
-    facts = preview(before, wanted, now, EPOCH if loaded is None else None)
-    facts, snapshot, _ = extended(
-        facts, wanted, build_snapshot(wanted, facts, None, asked_anew(before, facts))
-    )
     committed = None if loaded is None else loaded.facts
-    return State(now, commit, wanted, committed, facts, snapshot, desired.problems)
+    bare = State(now, commit, wanted, committed, before, Snapshot(0, {}, {}, {}), desired.problems)
+    state = with_wanted(bare, wanted)
+    _keep_notes(source, desired, before, state.facts)
+    return state
+
+
+def with_wanted(state: State, wanted: Wanted) -> State:
+    """What the controller would make of these documents, at the same instant and with the same status."""
+    before = Facts(state.now) if state.committed is None else state.committed
+    facts = preview(before, wanted, state.now, EPOCH if state.committed is None else None)
+    facts, longer, _ = extended(
+        facts, wanted, build_snapshot(wanted, facts, None, asked_anew(before, facts, wanted))
+    )
+    made = with_room_made(facts, wanted, longer)
+    return replace(state, wanted=wanted, facts=made.facts, snapshot=made.world)
+
+
+def _keep_notes(source: Source, desired: Desired, before: Facts, after: Facts) -> None:
+    """Of requests that are over and whose files need no look again: the next command leaves them unread."""
+    if not isinstance(before.requests, Records):
+        return
+    read = ((k, s) for k, s in before.requests.over.items() if not isinstance(s, Unread))
+    still = (key for key, status in read if after.requests.get(key) == status)
+    notes = {key: note for key in still if (note := desired.note_of(key)) is not None}
+    if notes:
+        source.note(notes)
 
 
 def clock(now: str | None, source: Source) -> datetime:

@@ -12,6 +12,7 @@ from reconciler.commands.schedule import Row, schedule
 from reconciler.commands.state import State
 from reconciler.facts import NodeKey
 from scheduler.concrete import choose_nodes, in_order_of_begin, need
+from scheduler.elastic import existing
 from scheduler.plan import plan
 from scheduler.rank import rank_key
 from scheduler.snapshot import FOREVER, Lease, PoolKey, Snapshot
@@ -19,6 +20,8 @@ from schemas.status import HOLDING, WAITING, GPRStatus, NodeState, Phase
 from schemas.units import format_duration, instant
 
 Rows = list[dict[str, Any]]
+SHOWN_WINDOWS = 5
+"""Windows of maintenance that are shown of one node: those that come again do so for ever."""
 UNMANAGED = "Unmanaged"
 """In place of the state of a node that is not ours to judge."""
 
@@ -49,6 +52,9 @@ def gpr_row(key: str, status: GPRStatus) -> dict[str, Any]:
         "duration": format_duration(spec.duration),
         "estimatedStartTime": wire(status.estimated_start_time),
         "estimatedEndTime": wire(status.estimated_end_time),
+        "forecast": None
+        if status.forecast is None
+        else status.forecast.model_dump(mode="json", by_alias=True),
         "startTime": wire(status.start_time),
         "endTime": wire(status.end_time),
         "cluster": held.cluster if held else status.estimated_cluster,
@@ -112,25 +118,26 @@ def clusters(state: State) -> Rows:
 
 def _pool_row(state: State, cluster: str, pool: str, held: Mapping[NodeKey, Lease]) -> dict[str, Any]:
     found = state.wanted.pools[cluster, pool]
-    out = {n for n in found.nodes if _state(state, (cluster, n)) is not NodeState.READY}
-    leased = {n for n in found.nodes if (cluster, n) in held}
+    names = existing(found)
+    out = {n for n in names if _state(state, (cluster, n)) is not NodeState.READY}
+    leased = {n for n in names if (cluster, n) in held}
     return {
         "name": pool,
         "gpuShape": found.gpu_shape,
         "gpusPerNode": found.gpus_per_node,
         "memoryPerGpu": found.memory_per_gpu,
         "pricePerGpuHour": found.price_per_gpu_hour,
-        "nodes": len(found.nodes),
+        "nodes": len(names),
         "leased": len(leased),
         "out": len(out),
-        "free": len(set(found.nodes) - out - leased),
+        "free": len(set(names) - out - leased),
     }
 
 
 def nodes(state: State, cluster: str | None = None, pool: str | None = None) -> Rows:
     """Every node of a pool, and what left its pool while somebody has it: who that is, and its calendar from now on."""
     held, calendars = held_nodes(state), calendar_of_nodes(state)
-    names = {key: list(found.nodes) for key, found in state.wanted.pools.items()}
+    names = {key: list(existing(found)) for key, found in state.wanted.pools.items()}
     pooled = {(key[0], name) for key, found in names.items() for name in found}
     for node, lease in sorted(held.items()):
         if node not in pooled:
@@ -205,8 +212,8 @@ def calendar_of_nodes(state: State) -> dict[NodeKey, Rows]:
         _enter(found, lease, is_tentative=True)
     for pool in snapshot.pools.values():
         for node, windows in pool.windows.items():
-            for window in windows:
-                if window.begin > 0 or window.end < FOREVER:
+            for window in windows[:SHOWN_WINDOWS]:
+                if window.end < FOREVER:
                     row = _calendar_row(None, window.begin, window.end, is_tentative=False)
                     found.setdefault((pool.key[0], node), []).append(row)
     return {node: sorted(rows, key=lambda row: str(row["begin"])) for node, rows in found.items()}

@@ -50,6 +50,18 @@ NotBefore = Annotated[
 Start = Annotated[
     str | None, typer.Option(metavar="MODE", help="asap, ready or promised.", show_default="asap")
 ]
+Prefer = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHAT", help="Of the pools that fit: earliest, price or memory.", show_default="earliest"
+    ),
+]
+MaxWait = Annotated[
+    str | None,
+    typer.Option(
+        "--max-wait", metavar="D", help="Longest wait for the pools it prefers, then any.", show_default=False
+    ),
+]
 Rdma = Annotated[bool, typer.Option("--rdma", help="Only nodes with RDMA.")]
 ModelName = Annotated[
     str | None,

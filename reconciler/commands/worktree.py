@@ -14,6 +14,7 @@ from reconciler.store.address import Address
 from reconciler.store.objects import parse_listing
 from reconciler.store.port import REGULAR_MODE, Entry, Person
 from reconciler.store.process import Git, as_person
+from reconciler.store.reader import GitReader
 from schemas.check import File
 from schemas.errors import Fault
 from schemas.strictyaml import MAX_BYTES
@@ -28,6 +29,8 @@ class WorkTree:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._git = Git(git_dir(root), root, Address(str(root), "file"))
+        self.reader = GitReader(self._git, _LIMIT_S)
+        """Its commits."""
 
     def commit_of(self, name: str) -> str:
         """The full id of whatever commit a person names: a branch, a tag, `HEAD~1`, `origin/main`."""

@@ -10,19 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Literal
 
 from reconciler.approval import hard_violations
 from reconciler.conditions import lease_duration
 from reconciler.effects import effects
-from reconciler.facts import Scene, Seen
+from reconciler.evicting import sent_away
+from reconciler.leaving import STOPPED, stopped_text
+from reconciler.offering import offering
+from reconciler.placing import standing
 from reconciler.pulls.looking import Sight, Sights
 from reconciler.pulls.merging import Merged
 from reconciler.pulls.reading import introduced
 from reconciler.pulls.stamps import Stamps, stamps_of
-from reconciler.settings import Settings
 from reconciler.trust.model import Denial
+from scheduler.choosing import served
 from scheduler.compare import Comparison, Effect
 from scheduler.fit import candidate_pools
 from scheduler.quote import quote
@@ -44,7 +46,6 @@ FEWEST_TRIALS = 3
 NEEDS_APPROVAL = "NeedsApproval"
 NEEDS_ADMIN = "NeedsAdmin"
 """Of a request for a slice: nothing is wrong with it, and it counts when an admin merges it."""
-_SETTINGS = Settings(repo="", state=Path())
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +121,7 @@ class PullCheck:
     judged: Judged = Judged()
     wishes: tuple[Wish, ...] = ()
     moved: tuple[Effect, ...] = ()  # everybody else
+    sent_away: tuple[str, ...] = ()  # running requests that go back into the queue to make room
     needs: tuple[Need, ...] = ()
     others: tuple[Other, ...] = ()
 
@@ -148,6 +150,7 @@ def check_pull(sights: Sights, merge: Merged, judged: Judged, now: datetime) -> 
         judged=judged,
         wishes=wishes,
         moved=tuple(effect for effect in found.effects if effect.key not in own),
+        sent_away=sent_away(base.facts, head.facts),
         needs=(*_needs(base, head, own, judged.actor), *asked),
         others=tuple(_others(base, head, merge)),
     )
@@ -236,14 +239,20 @@ def _queued(wish: Wish, status: GPRStatus, side: Sight, found: Comparison) -> Wi
     if refusal is not None:
         fits = f"; would fit: {refusal.would_fit}" if refusal.would_fit else ""
         return replace(wish, reason=str(refusal.reason), message=f"{refusal.message}{fits}")
-    return replace(wish, reason="LimitExceeded", message="; ".join(hard_violations(status, _scene(side))))
+    if status.accepted_spec.stopped:
+        return replace(wish, reason=STOPPED, message=stopped_text(wish.key, status))
+    return replace(wish, reason="LimitExceeded", message="; ".join(hard_violations(status, side.wanted)))
 
 
 def _if_approved(wish: Wish, status: GPRStatus, side: Sight, found: Comparison) -> Wish:
     """When it would start if an admin approved at once: what an admin wants to know before deciding."""
     spec, waits = status.accepted_spec, replace(wish, needs_approval=True, reason=NEEDS_APPROVAL)
     slice_ = side.wanted.slices.get(spec.slice)
-    pools = () if slice_ is None else candidate_pools(spec, slice_, side.wanted.pools)
+    fitting = () if slice_ is None else candidate_pools(spec, slice_, side.wanted.pools)
+    chosen = offering(side.wanted, side.facts, found.world.pools).among(spec, fitting, None, status)
+    pools = chosen.pools
+    gpus = side.wanted.pools[pools[0]].gpus_per_node if pools else spec.gpus_per_node
+    place = standing(wish.key, status, gpus, side.wanted, side.facts.at)
     asked = Request(
         key=wish.key,
         slice=spec.slice,
@@ -251,14 +260,20 @@ def _if_approved(wish: Wish, status: GPRStatus, side: Sight, found: Comparison) 
         duration=int(lease_duration(status).total_seconds()),
         pools=pools,
         priority=spec.priority,
-        filed_at=seconds(status.filed_at),
+        boost=place.boost,
+        move=place.move,
+        share=place.share,
+        service=place.service,
+        filed_at=place.filed_at,
         not_before=0 if spec.not_before is None else seconds(spec.not_before),
     )
-    best = next(iter(quote(found.world, asked, planned=found.planned)), None)
-    if best is None or best.start is None:
+    answers = quote(found.world, asked, planned=found.planned)
+    starts = {answer.pool: answer.start for answer in answers if answer.start is not None}
+    best = served(chosen, starts)
+    if best is None:
         return replace(waits, message="no pool it may use could hold it, approved or not")
-    end = instant(best.start + asked.duration)
-    return _priced(replace(waits, start=instant(best.start), end=end), best.pool, side)
+    end = instant(starts[best] + asked.duration)
+    return _priced(replace(waits, start=instant(starts[best]), end=end), best, side)
 
 
 def _priced(wish: Wish, key: PoolKey | None, side: Sight) -> Wish:
@@ -276,10 +291,6 @@ def _priced(wish: Wish, key: PoolKey | None, side: Sight) -> Wish:
         gpu_hours=round(hours, 2),
         amount=round(amount, 2),
     )
-
-
-def _scene(side: Sight) -> Scene:
-    return Scene(side.facts.at, _SETTINGS, side.wanted, Seen({}), side.facts.nodes)
 
 
 # -- approvals -----------------------------------------------------------------------------------------------

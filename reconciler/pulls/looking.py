@@ -8,15 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from reconciler.evicting import with_room_made
 from reconciler.extension import extended
 from reconciler.facts import Facts, Wanted
+from reconciler.placing import asked_anew, placed
 from reconciler.preview import preview
 from reconciler.pulls.merging import Merged
 from reconciler.pulls.reading import Documents, Known, keys_of
 from reconciler.pulls.standing import Standing, intent_of, standing
 from reconciler.store.port import Store
 from reconciler.wording import with_readers_words
-from reconciler.world import asked_anew, build_snapshot
+from reconciler.world import build_snapshot
 from scheduler.snapshot import Snapshot
 from schemas.check import forbidden_edits
 from schemas.errors import Fault
@@ -84,10 +86,11 @@ def _seen(documents: Documents, found: Standing | None, now: datetime) -> Sight:
     touched = {key: status for key, status in before.requests.items() if key in moved}
     fresh = preview(replace(before, requests=touched), wanted, now, EPOCH if found is None else None)
     rest = {key: status for key, status in before.requests.items() if key not in moved}
-    facts = replace(fresh, requests={**rest, **fresh.requests})
-    world = build_snapshot(wanted, facts, None, asked_anew(before, facts))
+    facts = placed(before, replace(fresh, requests={**rest, **fresh.requests}), wanted)
+    world = build_snapshot(wanted, facts, None, asked_anew(before, facts, wanted))
     facts, world, _ = extended(facts, wanted, world)
-    return Sight(wanted, facts, world, desired.repository.copy(), desired.problems)
+    made = with_room_made(facts, wanted, world)
+    return Sight(wanted, made.facts, made.world, desired.repository.copy(), desired.problems)
 
 
 def _edits(store: Store, merge: Merged, base: Sight, head: Sight) -> tuple[Problem, ...]:

@@ -11,12 +11,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from reconciler.branch import FACT
 from reconciler.desired import ACCEPTED
 from reconciler.facts import Facts
 from reconciler.status import OWN_BYTES, UNREADABLE, Record, facts_of, record_from, request_path
 from reconciler.store.port import REGULAR_MODE, Commit, Store
 from reconciler.store.trailers import parse_stamp
+from reconciler.trees import FACT
 from schemas.status import TERMINAL
 
 _PHASE = re.compile(rb"^status:\n  phase: ([A-Za-z]+)$", re.MULTILINE)

@@ -96,6 +96,12 @@ def _hindrances(check: PullCheck) -> str:
 
 
 def _effect_on_others(check: PullCheck) -> str:
+    gone = len(check.sent_away)
+    room = f"{counted(gone, 'running request makes', 'running requests make')} room and" if gone else ""
+    return " ".join(filter(None, (room, _effect_on_waiting(check))))
+
+
+def _effect_on_waiting(check: PullCheck) -> str:
     later = [effect for effect in check.moved if effect.change in {"later", "refused"}]
     sooner = sum(effect.change == "earlier" for effect in check.moved)
     if later:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 log = logging.getLogger(__name__)
 
+_MANY = 50_000  # more than these are picked from all there are
 _PORTION = 500  # SQLite allows 999 variables a statement where it was built with its old limit
 _MAKE = """
 CREATE TABLE IF NOT EXISTS documents (
@@ -34,7 +35,13 @@ class DocumentCache:
     def get_many(self, oids: Iterable[str]) -> dict[str, bytes]:
         """Those of the documents that are known."""
         found: dict[str, bytes] = {}
+        oids = set(oids)
         with self._guarded():
+            if len(oids) > _MANY:
+                rows = self._database.execute(
+                    "SELECT oid, content FROM documents WHERE version = ?", (self._version,)
+                )
+                return {oid: content for oid, content in rows if oid in oids}
             for portion in _portions(oids):
                 marks = ",".join("?" * len(portion))
                 query = f"SELECT oid, content FROM documents WHERE version = ? AND oid IN ({marks})"  # noqa: S608
@@ -51,10 +58,10 @@ class DocumentCache:
     def retain(self, live: Iterable[str]) -> None:
         """Drop the documents whose blobs are not among the live ones. Costs what is kept."""
         with self._guarded(), self._database:
-            self._database.execute("CREATE TEMP TABLE IF NOT EXISTS live (oid TEXT PRIMARY KEY)")
-            self._database.execute("DELETE FROM live")
-            self._database.executemany("INSERT OR IGNORE INTO live VALUES (?)", ((oid,) for oid in live))
-            self._database.execute("DELETE FROM documents WHERE oid NOT IN (SELECT oid FROM live)")
+            dead = {oid for (oid,) in self._database.execute("SELECT oid FROM documents")}.difference(live)
+            self._database.executemany(
+                "DELETE FROM documents WHERE oid = ?", ((oid,) for oid in sorted(dead))
+            )
 
     def close(self) -> None:
         """Write out and let go of the file."""

@@ -17,6 +17,7 @@ from reconciler.store.walking import differing
 from schemas.errors import Fault
 
 _PORTION = 500  # ids a question: 20 kB, well below what a pipe holds
+_LISTINGS = 2  # of main and of the status branch
 _WALK_S = 20.0
 """A stranger's history may be made to be slow to walk."""
 _REGULAR_MODES = (0o100644, 0o100755)
@@ -32,6 +33,7 @@ class GitReader:
         self._limit_s = limit_s
         self._contents = Helper(git, ("cat-file", "--batch"))
         self._headers = Helper(git, ("cat-file", "--batch-check"))
+        self._listings: dict[str, tuple[Entry, ...]] = {}
 
     def commit(self, oid: str) -> Commit:
         """See `port.Store.commit`."""
@@ -81,8 +83,17 @@ class GitReader:
 
     def diff(self, old: str | None, new: str) -> Sequence[Entry]:
         """See `port.Store.diff`."""
-        before = None if old is None else self.tree_of(old)
-        return differing(self._trees, before, self.tree_of(new))
+        if old is not None:
+            return differing(self._trees, self.tree_of(old), self.tree_of(new))
+        return self._listing(self.tree_of(new))
+
+    def _listing(self, tree: str) -> Sequence[Entry]:
+        """All files of a tree; a process that begins asks several times for the same."""
+        known = self._listings.get(tree)
+        if known is None:
+            known = tuple(differing(self._trees, None, tree))
+            self._listings = dict([*self._listings.items(), (tree, known)][-_LISTINGS:])
+        return known
 
     def _trees(self, oids: Sequence[str]) -> Mapping[str, bytes]:
         return self._read_objects(oids, b"tree")

@@ -41,7 +41,13 @@ def differing(read: Trees, old: str | None, new: str) -> list[Entry]:
         folders = _folders(read, steps)
         below: list[_Step] = []
         for prefix, before, after in steps:
-            for entry in _in_folder(prefix, folders[before], folders[after], below):
+            only = None if before is not None or after is None else folders[after]
+            there = (
+                _in_folder(prefix, folders[before], folders[after], below)
+                if only is None
+                else _in_new_folder(prefix, only, below)
+            )
+            for entry in there:
                 found.append(entry)
                 letters += len(entry.path)
             if len(found) + len(below) > MAX_PATHS or letters + len(prefix) > MAX_LETTERS:
@@ -61,6 +67,15 @@ def _folders(read: Trees, steps: Sequence[_Step]) -> dict[str | None, _Folder]:
     folders: dict[str | None, _Folder] = {None: {}}
     folders.update(parsed)
     return folders
+
+
+def _in_new_folder(prefix: str, folder: _Folder, below: list[_Step]) -> Iterator[Entry]:
+    """As `_in_folder` of one that was not there before."""
+    for name, entry in folder.items():
+        if entry.mode == _FOLDER:
+            below.append((f"{prefix}{name}/", None, entry.oid))
+        else:
+            yield Entry(prefix + name, entry.oid, entry.mode)
 
 
 def _in_folder(prefix: str, before: _Folder, after: _Folder, below: list[_Step]) -> Iterator[Entry]:

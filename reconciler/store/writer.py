@@ -146,6 +146,10 @@ class BranchWriter:
         """The branch's tip as far as we know; the base of the next commit."""
         return self._tip
 
+    def blob(self, path: str) -> str | None:
+        """The id of the content that lies at that path of the tip; None: nothing does."""
+        return self._files.get(path)
+
     @property
     def term(self) -> int:
         """The term we took last; 0 before the first."""

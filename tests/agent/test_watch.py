@@ -11,6 +11,8 @@ from agent.simulated import SimulatedReader, file_source
 from agent.watch import Manifest, Watch
 from reconciler.clusters.embedded import EmbeddedCluster
 from reconciler.clusters.faults import GpuFails, NodeDies
+from reconciler.clusters.port import LeaseRef, SliceTerms, Stamp
+from reconciler.clusters.world import Job
 from reconciler.store.memory import MemoryRemote, MemoryStore
 from reconciler.store.port import Draft, Outcome, Person
 from schemas.cluster import ClusterSpec
@@ -53,12 +55,25 @@ class World:
         reader = SimulatedReader(lambda now: self.cluster.gpu_readings(NODE, now))
         self.watch = Watch(reader, Reporter(store, who), Manifest(store, "main", who, 5 * MINUTE), who)
 
-    def commit_manifest(self, gpus: int = 8, hot: int = 85, text: str | None = None) -> None:
+    def use_gpus(self, since: datetime) -> None:
+        """A slice has the node, and a job of it runs there."""
+        stamp, lease = Stamp(1, 1), LeaseRef("u", "a/x", "a", since + timedelta(days=1))
+        self.cluster.ensure_slice(SliceTerms("a", ("a",)), stamp, since)
+        self.cluster.add(NODE, lease, stamp, since)
+        self.cluster.submit(Job("train", "a", 8), since)
+
+    def commit_manifest(
+        self, gpus: int = 8, hot: int = 85, text: str | None = None, project: str | None = None
+    ) -> None:
         store = MemoryStore(self.remote)
         tip = store.fetch(["main"]).get("main")
         content = (text or MANIFEST.format(gpus=gpus, hot=hot)).encode()
         author = Person("Ada", "ada@example.com")
-        draft = Draft({"clusters/east.yaml": content}, "manifest", author, NOW, base=tip, parent=tip)
+        changes = {"clusters/east.yaml": content}
+        if project is not None:
+            head = "apiVersion: egs.dev/v1alpha1\nkind: Project\nmetadata: {name: default}\n"
+            changes["project.yaml"] = f"{head}spec: {project}\n".encode()
+        draft = Draft(changes, "manifest", author, NOW, base=tip, parent=tip)
         assert store.push("main", store.write(draft), tip) is Outcome.COMMITTED
 
     def cycles(self, count: int):
@@ -78,16 +93,38 @@ class World:
 
 def test_a_quiet_node_is_reported_once():
     world = World()
-    world.cycles(50)
+    world.cycles(30)
     (report,) = world.reports()
-    assert (report.healthy, report.at, len(report.gpus)) == (True, NOW, 8)
+    assert (report.healthy, report.at, len(report.gpus), report.idle_since) == (True, NOW, 8, None)
+
+
+def test_a_node_that_rests_is_reported_idle_once_and_again_when_it_is_used():
+    """E8: five minutes of rest are idleness, and the first reading of use ends it."""
+    world = World()
+    world.cycles(60)
+    world.use_gpus(world.now)
+    world.cycles(60)
+    told = [((r.at - NOW).total_seconds(), r.idle_since) for r in world.reports()]
+    assert told == [(0, None), (300, NOW), (600, None)]
+
+
+def test_the_threshold_of_idleness_is_the_projects():
+    """E8: `scheduling.idle.below`; what a simulated GPU at work shows is less than 50 only where it is told so."""
+    world = World()
+    world.commit_manifest(project="{admins: [{email: ada@example.com}], scheduling: {idle: {below: 50}}}")
+    world.start()
+    world.watch.cycle(world.now)
+    assert world.watch._manifest.orders(world.now).idle_below == 50
+    world.commit_manifest(project="{admins: [{email: ada@example.com}], scheduling: {idle: {below: 99}}}")
+    world.now += 5 * MINUTE
+    assert world.watch._manifest.orders(world.now).idle_below == 50  # invalid: the last valid one stays
 
 
 def test_a_gpu_that_fails_and_is_repaired_is_told_each_time():
     """H14, H15: bad at once, well again after the driver was content for some readings."""
     fault = GpuFails(node=NODE, gpu=3, at=NOW + MINUTE, until=NOW + 3 * MINUTE, xid=95)
     world = World(fault)
-    world.cycles(40)
+    world.cycles(29)
     told = [(r.healthy, r.reason, (r.at - NOW).total_seconds()) for r in world.reports()]
     assert told == [(True, None, 0), (False, "RecoveryAction1", 60), (True, None, 190)]
     bad = world.reports()[1].gpus[3]

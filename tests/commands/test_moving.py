@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.commands.moving import MOST, Queued, fewest, renumbered
+from reconciler.commands.moving import MOST, fewest, renumbered
+from scheduler.rank import Standing, rank_key
 from tests.commands.rig import BO, Control, egs, fleet, folder, main_file, minutes, repository, request
 from tests.support.repos import tip
-from tests.support.world import slice_
+from tests.support.world import project, slice_
 
 QUEUE = {**request("a/run", nodes=4), **request("b/one", nodes=4)}
 AT = "2026-11-21T08:05:00Z"
@@ -20,20 +21,25 @@ FREE = {"slices/a/slice.yaml": slice_("a")}
 
 
 @st.composite
-def orders(draw: st.DrawFn) -> list[Queued]:
+def orders(draw: st.DrawFn) -> list[Standing]:
     """Waiting requests of one priority, in any order at all."""
     numbers = st.integers(-3, 3) | st.sampled_from([-MOST, MOST])
     count = draw(st.integers(1, 7))
-    found = [Queued(f"s/{i}", 101, draw(numbers), draw(st.integers(0, 2))) for i in range(count)]
+    found = [
+        Standing(
+            f"s/{i}", 101, move=draw(numbers), share=draw(st.integers(0, 1)), filed_at=draw(st.integers(0, 2))
+        )
+        for i in range(count)
+    ]
     return draw(st.permutations(found))
 
 
-def ranks(order: list[Queued], numbers: dict[str, int]) -> list[object]:
-    return [(-numbers.get(q.key, q.move), q.filed_at, q.key) for q in order]
+def ranks(order: list[Standing], numbers: dict[str, int]) -> list[object]:
+    return [(-numbers.get(q.key, q.move), q.share, q.filed_at, q.key) for q in order]
 
 
 @given(orders())
-def test_the_numbers_give_exactly_the_order_that_was_asked_for(order: list[Queued]) -> None:
+def test_the_numbers_give_exactly_the_order_that_was_asked_for(order: list[Standing]) -> None:
     numbers = renumbered(order)
     if numbers is not None:
         assert all(one < other for one, other in pairwise(ranks(order, numbers)))  # type: ignore[operator]
@@ -42,11 +48,11 @@ def test_the_numbers_give_exactly_the_order_that_was_asked_for(order: list[Queue
 
 @given(orders(), st.data())
 def test_a_request_that_is_moved_leaves_the_order_of_all_others(
-    order: list[Queued], data: st.DataObject
+    order: list[Standing], data: st.DataObject
 ) -> None:
     """Whose place no other request passes keeps the promise; so the others' order must not change."""
     moved = data.draw(st.sampled_from(order))
-    others = sorted((q for q in order if q is not moved), key=lambda q: q.rank)
+    others = sorted((q for q in order if q is not moved), key=rank_key)
     place = data.draw(st.integers(0, len(others)))
     wanted = [*others[:place], moved, *others[place:]]
     numbers = fewest(wanted, moved.key)
@@ -54,9 +60,10 @@ def test_a_request_that_is_moved_leaves_the_order_of_all_others(
         assert all(one < other for one, other in pairwise(ranks(wanted, numbers)))  # type: ignore[operator]
 
 
-def waiting(tmp_path: Path) -> tuple[Path, Control]:
+def waiting(tmp_path: Path, **project_spec: object) -> tuple[Path, Control]:
     """a/run holds all nodes; b/one, b/two and a/three wait, in this order."""
-    repo = repository(tmp_path / "r.git", fleet(**FREE, **request("a/run", nodes=4)))
+    files = {"project.yaml": project(**project_spec), **FREE, **request("a/run", nodes=4)}
+    repo = repository(tmp_path / "r.git", fleet(**files))
     control = Control(repo, tmp_path / "state")
     control.run(minutes(1))
     for minute, key in ((2, "b/one"), (3, "b/two"), (4, "a/three")):
@@ -153,3 +160,14 @@ def test_a_move_stays_within_one_priority(tmp_path: Path) -> None:
     done = egs("gpr", "move", "--now", AT, "b/one", "--before", "b/high", "--repo", repo)
     assert done.code == 1
     assert "`egs gpr priority b/one 250` comes first" in done.err
+
+
+def test_a_move_passes_nobody_who_stands_higher_for_having_waited(tmp_path: Path) -> None:
+    """And says what would; once both waited as long, it does."""
+    repo, _ = waiting(tmp_path, scheduling={"ageing": {"every": "10m", "step": 7}})
+    words = ["gpr", "move", "a/three", "--before", "b/one", "--repo", repo, "--author", BO, "--dry-run"]
+    early = egs(*words, "--now", "2026-11-21T08:12:30Z", "-o", "json")
+    assert early.code == 1
+    assert "b/one has priority 108 (7 of it for waiting) and a/three has priority 101" in early.err
+    assert "`egs gpr priority a/three 108` comes first" in early.err
+    assert egs(*words, "--now", "2026-11-21T08:13:00Z", "-o", "json").json["moves"] == {"a/three": 1}

@@ -172,6 +172,7 @@ def test_an_edit_changes_its_lines_and_nothing_else(tmp_path: Path) -> None:
         pytest.param(["rename", "a/mine", "Third try"], "  displayName: Third try", id="rename (D9)"),
         pytest.param(["extend", "a/mine", "0d0h30m"], "  extend: 0d0h30m", id="extend (D10)"),
         pytest.param(["release", "a/mine"], "  earlyRelease: true", id="release (D11)"),
+        pytest.param(["stop", "a/mine"], "  stopped: true", id="stop (D13)"),
     ],
 )
 def test_each_short_edit_sets_its_field(tmp_path: Path, args: list[str], line: str) -> None:
@@ -250,6 +251,24 @@ class TestWhileItHoldsNodes:
         for words in (["cancel", "a/run"], ["release", "a/run"], ["edit", "a/run", "nodes=2"]):
             assert _gpr(running, *words).code == 1
         self._prune(running)
+
+    def test_stop_keeps_its_time_and_start_queues_it_again(self, running: Path) -> None:
+        """D13: what is stopped is shown with its reason, and is nobody's to wait for."""
+        assert _gpr(running, "start", "a/run").code == 1
+        assert _gpr(running, "stop", "a/run").code == 0
+        self.control.run(minutes(30))
+        shown = {row["name"]: row for row in egs("plan", "--repo", running, "-o", "json").json["requests"]}
+        assert (shown["run"]["phase"], shown["run"]["reason"], shown["run"]["rank"]) == (
+            "Queued",
+            "Stopped",
+            None,
+        )
+        assert shown["then"]["phase"] == "Provisioned"
+        assert _gpr(running, "start", "a/run").code == 0
+        self.control.run(minutes(40))
+        again = {row["name"]: row for row in egs("plan", "--repo", running, "-o", "json").json["requests"]}
+        assert (again["run"]["phase"], again["run"]["reason"]) == ("Queued", None)
+        assert again["run"]["estimatedStartTime"] is not None
 
     def _prune(self, repo: Path) -> None:
         path = "slices/a/gprs/run.yaml"

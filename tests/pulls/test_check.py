@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from reconciler.pulls.check import PullCheck
+from reconciler.pulls.words import description
 from schemas.status import Cause, Phase
 from schemas.units import instant
 from tests.pulls.pull import Pulls, request, wish
@@ -56,6 +57,25 @@ def test_the_plan_of_the_check_is_what_the_controller_promises_after_the_merge()
     for key, now in moved.items():
         assert now is not None
         assert pulls.world.status(key).estimated_start_time == instant(now)
+
+
+def test_who_has_to_make_room_is_named_and_the_start_is_the_one_that_gives() -> None:
+    """E7: what the check shows is what the controller decides after the merge."""
+    policy = {"preemption": {"guaranteed": "0m", "leastGain": "10m"}}
+    pulls = Pulls.on(request("b/run", 4, "3h", priority=50), {"project.yaml": project(scheduling=policy)})
+    files = request("a/urgent", priority=150)
+    check = pulls.check(files)
+    assert (check.sent_away, minutes(check)) == (("b/run",), 5 + 10 + 5 + 2)
+    assert "1 running request makes room and nobody waits longer" in description(check)
+    pulls.then(files)
+    assert pulls.world.status("b/run").evicted_by == "a/urgent"
+    assert pulls.world.status("a/urgent").estimated_start_time == wish(check).start
+
+
+def test_a_request_that_is_stopped_says_so() -> None:
+    """D13."""
+    found = wish(Pulls.on().check(request("a/later", stopped=True)))
+    assert (found.reason, found.start) == ("Stopped", None)
 
 
 def test_who_has_to_wait_longer_is_named_with_the_cause() -> None:

@@ -11,7 +11,7 @@ import pytest
 from reconciler.clusters.port import ClusterView, Difference, LeaseRef, NodeView
 from reconciler.diff import Action, Do, actions, drifted
 from reconciler.facts import Facts, Outcomes, Seen, Wanted
-from reconciler.world import manifest_pools
+from reconciler.pools import manifest_pools
 from schemas.cluster import Checks, Cluster
 from schemas.gpr import RequestSpec
 from schemas.project import Project
@@ -255,5 +255,5 @@ def test_nodes_of_a_running_request_are_measured(
 def test_the_order_of_kinds_is_the_order_of_work() -> None:
     assert sorted(Do) == [
         Do.REMOVE, Do.RESTORE, Do.ISOLATE, Do.EVICT, Do.ENSURE_FLEET, Do.ENSURE_SLICE, Do.CHECK, Do.ADD,
-        Do.REMOVE_SLICE,
+        Do.REMOVE_SLICE, Do.SCALE,
     ]  # fmt: skip

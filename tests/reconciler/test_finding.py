@@ -8,13 +8,13 @@ from reconciler.clusters.port import ClusterView, NodeView, UnmanagedNode
 from reconciler.desired import Desired
 from reconciler.facts import Facts, Wanted
 from reconciler.finding import found_in, unmanaged_in, with_found
+from reconciler.pools import manifest_pools
 from reconciler.status import MAX_NAMES, OWN_BYTES, facts_from, render
 from reconciler.store.cache import DocumentCache
-from reconciler.world import manifest_pools
 from schemas.cluster import Cluster
+from schemas.inventory import UnmanagedNode as Shown
 from schemas.project import Project
 from schemas.reading import READER_VERSION
-from schemas.status import UnmanagedNode as Shown
 from tests.support.world import World, at, cluster, parsed, project
 
 POOL = {"gpuShape": "H100-80GB", "gpusPerNode": 8, "memoryPerGpu": 80}

@@ -11,7 +11,7 @@ from reconciler.facts import Outcomes, Scene, Seen
 from reconciler.handover import with_check_results
 from reconciler.settings import Settings
 from reconciler.spares import Spares
-from reconciler.status import _document as rendered
+from reconciler.writing import document as rendered
 from scheduler.snapshot import Lease
 from schemas.base import Metadata
 from schemas.gpr import RequestSpec

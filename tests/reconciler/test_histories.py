@@ -25,7 +25,7 @@ SLICES = ("a", "b", "c")
 NODES = {"east": 3, "west": 2}
 PAUSES = (0.0, 0.2, 1.0, 4.0, 15.0, 40.0)
 TOLD_WHY = frozenset({
-    "FitsNowhere", "LimitExceeded", "NeedsApproval", "NodesOut", "ClusterObserved", "ClusterUnreachable",
+    "FitsNowhere", "LimitExceeded", "NeedsApproval", "NodesOut", "ClusterObserved", "ClusterUnreachable", "Stopped",
 })  # fmt: skip
 """Reasons with which a request may still wait when everything else is over."""
 
@@ -46,6 +46,7 @@ WHAT = (
     "node dies", "check fails", "drain hangs", "cordon", "report bad", "report bad", "report good", "clear",
     "cluster away", "answer lost", "steal", "restart", "absence", "remote away", "maintenance", "quota", "limit",
     "prices", "observe", "invalid request", "invalid cluster", "mend", "gone slice", "job",
+    "policy", "stop", "start", "rest",
 )  # fmt: skip
 
 
@@ -219,6 +220,27 @@ class History:
         self.world.commit({f"slices/{name}/slice.yaml": build.slice_(name, spans[name], **change)})
         self.said = f"{name} {change}"
 
+    def do_policy(self, step: Step) -> None:
+        """Preemption, idle reclaim and a reserve, each on or off."""
+        scheduling: dict[str, object] = {}
+        if step.n % 4:
+            scheduling["preemption"] = {"guaranteed": f"{step.minutes % 40}m", "notice": f"{1 + step.m}m"}
+        if step.m % 2:
+            scheduling["idle"] = {"maxTimeout": f"{10 + step.minutes}m", "notice": "5m"}
+        if step.n % 3 == 0:
+            scheduling["reserve"] = [{"cluster": ("east", "west")[step.m % 2], "pool": "h100", "nodes": 1}]
+        self.world.commit({"project.yaml": build.project(scheduling=scheduling)})
+        self.said = str(scheduling)
+
+    def do_stop(self, step: Step) -> None:
+        if key := self._some(step.n, *WAITING, Phase.PROVISIONED, Phase.PROVISIONING):
+            self._write(key, stopped=True)
+
+    def do_start(self, step: Step) -> None:
+        stopped = sorted(key for key, spec in self.specs.items() if spec.get("stopped"))
+        if stopped:
+            self._write(stopped[step.n % len(stopped)], stopped=False)
+
     def do_quota(self, step: Step) -> None:
         self._slice(step, quota={"gpus": (8, 16, 64)[step.m % 3]})
 
@@ -295,6 +317,13 @@ class History:
     def do_report_good(self, step: Step) -> None:
         name, node = self._node(step)
         self.world.report(node, True, name)
+
+    def do_rest(self, step: Step) -> None:
+        """Nobody uses the GPUs of some nodes, as their agents say."""
+        name = ("east", "west")[step.n % 2]
+        for number in range(1 + step.m % NODES[name]):
+            self.world.report(f"h100-{1 + number}", True, name, idle_since=self.world.now)
+        self.said = name
 
     def do_steal(self, step: Step) -> None:
         held = [(c, v) for c, v in self.laws.nodes(self.world.now) if v.lease is not None]

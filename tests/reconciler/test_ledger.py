@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from reconciler.facts import Facts
 from reconciler.ledger import with_finished
+from schemas.base import Person
 from schemas.gpr import RequestSpec
+from schemas.project import ProjectSpec
 from schemas.status import Cost, GPRStatus, Phase
 from tests.support.world import START, at
+
+PROJECT = ProjectSpec(admins=(Person(email="ada@example.com"),))
 
 
 def status(gpu_hours: float | None, **update: object) -> GPRStatus:
@@ -47,9 +52,29 @@ def test_every_lease_is_counted_once(history: list[GPRStatus | None], leases: in
     facts = Facts(START)
     for moment in history:
         after = {} if moment is None else {"a/x": moment}
-        usage = with_finished(facts, after, "USD", at(5))
+        usage = with_finished(facts, after, PROJECT, at(5))
         facts = Facts(START, requests=after, usage=usage)
     months = [m for record in facts.usage.values() for m in record.months]
     assert sum(m.leases for m in months) == leases
     assert sum(m.gpu_hours for m in months) == gpu_hours
     assert sum(m.amount for m in months) == gpu_hours * 2
+
+
+def test_what_fairness_reads_decays_from_the_lease_on() -> None:
+    """E4: eight GPUs for an hour that ended just now are a little less than eight GPU-hours, a half-life later half.
+
+    The ledger is written when a lease ends and never because time passed.
+    """
+    run = {"start_time": at(0), "end_time": at(60)}
+    running = status(None, **run)
+    over = status(8.0, phase=Phase.RELEASING, **run)
+    facts = Facts(at(59), requests={"a/x": running})
+    usage = with_finished(facts, {"a/x": over}, PROJECT, at(60))
+    assert usage["a"].used == pytest.approx(8.0, rel=0.01)
+    assert usage["a"].at == at(60)
+    later = replace(facts, requests={"a/x": over}, usage=usage)
+    assert with_finished(later, {"a/x": over}, PROJECT, at(9999))["a"] is usage["a"]
+    week = at(60 + 7 * 24 * 60)
+    again = {"a/y": status(2.0, uid="gpr-2", phase=Phase.COMPLETED, start_time=week, end_time=week)}
+    found = with_finished(replace(later, at=week), {"a/x": over, **again}, PROJECT, week)
+    assert found["a"].used == pytest.approx(usage["a"].used / 2 + 2.0, abs=0.001)

@@ -7,7 +7,7 @@ import pytest
 from reconciler.applying import Applier
 from reconciler.clusters.pull import ReportBranches
 from reconciler.loop import Reconciler
-from reconciler.status import _document as document
+from reconciler.writing import document as document
 from reconciler.status import request_path
 from reconciler.store.cache import DocumentCache
 from reconciler.store.memory import MemoryStore

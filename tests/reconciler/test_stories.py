@@ -19,8 +19,12 @@ import yaml
 from reconciler.clusters import faults as scripted
 from reconciler.clusters.embedded import EmbeddedCluster
 from reconciler.clusters.world import Job
+from reconciler.desired import Desired
+from reconciler.store.cache import DocumentCache
+from reconciler.violations import violations
 from schemas.cluster import Cluster
 from schemas.errors import UserError
+from schemas.reading import READER_VERSION
 from schemas.status import GPRStatus
 from schemas.units import format_instant
 from tests.support import world as build
@@ -150,6 +154,7 @@ class Play:
             name, _, node = where.partition("/")
             more = dict(said)
             more["faults"] = tuple(at(minute) for minute in more.pop("faults", ()))
+            more["idle_since"] = at(more.pop("idle")) if "idle" in more else None
             self.world.report(node, more.pop("healthy"), name, **more)
 
     def do_job(self, jobs: Mapping[str, Mapping[str, Any]]) -> None:
@@ -221,6 +226,11 @@ class Play:
         view = self._driver("east").observe(self.world.now)
         return {f"{w.namespace}/{w.name}": w.phase for w in view.workloads}
 
+    def see_sizes(self, want: Mapping[str, int]) -> dict[str, int]:
+        """How many nodes an elastic pool is told to have."""
+        found = {where: where.split("/") for where in want}
+        return {w: self._driver(c).observe(self.world.now).sizes[p] for w, (c, p) in found.items()}
+
     def see_slices(self, want: object) -> list[str]:
         return sorted(self._driver("east").observe(self.world.now).slices)
 
@@ -255,6 +265,21 @@ class Play:
             for name in want
             if name in usage
         }
+
+    def see_spent(self, want: Mapping[str, Any]) -> dict[str, Any]:
+        usage = self.world.facts().usage
+        return {
+            name: [[m.month, m.cluster, m.gpu_shape, m.gpu_hours] for m in usage[name].spent]
+            for name in want
+            if name in usage
+        }
+
+    def see_violations(self, want: object) -> list[str]:
+        """What breaks a policy now, as `slice/name Rule waits` or `… holds`."""
+        facts, desired = self.world.facts(), Desired(self.world.people, DocumentCache(None, READER_VERSION))
+        desired.update(self.world.people.fetch(["main"])["main"])
+        found = violations(facts, desired.wanted(facts))
+        return [f"{v.key} {v.rule} {'waits' if v.is_waiting else 'holds'}" for v in found]
 
     def see_commits(self, want: int) -> int:
         """Commits of the status branch since the step before."""
@@ -301,8 +326,15 @@ def _shown(status: GPRStatus | None, want: object) -> object:
             want["says"] if any(want["says"] in c.message for c in s.conditions) else s.conditions
         ),
         "marks": lambda s: [m.percent for m in s.marks],
+        "leaves": lambda s: s.eviction and _minute(s.eviction.at),
+        "evictedBy": lambda s: s.evicted_by,
+        "remaining": lambda s: s.remaining and s.remaining.total_seconds() / 60,
+        "idle": lambda s: _minute(s.idle_since),
+        "place": lambda s: s.estimated_pool,
         "retries": lambda s: s.retry_count,
         "delayed": lambda s: s.delayed_count,
+        "displaced": lambda s: s.displaced_count,
+        "firstCome": lambda s: _minute(s.place.first_come) if s.place else None,
         "cost": lambda s: s.cost and s.cost.amount,
         "gpuHours": lambda s: s.cost and s.cost.gpu_hours,
         "name": lambda s: s.accepted_spec.display_name,
@@ -310,6 +342,8 @@ def _shown(status: GPRStatus | None, want: object) -> object:
         "askedNodes": lambda s: s.accepted_spec.nodes,
         "needs": lambda s: list(s.approval.reasons) if s.approval else [],
         "approvedBy": lambda s: s.approval.by if s.approval else None,
+        "charged": lambda s: s.charge and s.charge.gpu_hours,
+        "barred": lambda s: list(s.charge.barred) if s.charge else [],
         "failed": lambda s: sorted({c.node for c in s.checks if not c.passed}),
     }
     return {name: shown[name](status) for name in want}

@@ -6,8 +6,8 @@ import pytest
 
 from reconciler.diff import lease_ref
 from reconciler.facts import Facts, Wanted
+from reconciler.pools import manifest_pools
 from reconciler.terms import terms_in
-from reconciler.world import manifest_pools
 from schemas.cluster import Cluster
 from schemas.project import Project
 from schemas.slice import Slice

@@ -69,6 +69,10 @@ def hold(snapshot: Snapshot, pool: Pool, request: Request, start: int) -> range:
     return range(max(snapshot.now, start - pool.prepare), start + request.duration + pool.drain)
 
 
+def held_back(request: Request, pool: PoolKey) -> int:
+    return request.fallback.get(pool, -1)
+
+
 Placed = dict[str, tuple[PoolKey, int]]
 
 
@@ -113,12 +117,16 @@ class BrutePlanner:
         leaders = (
             {r.key: self.placed[r.key] for r in above if r.key in self.placed} if displaces else self.placed
         )
-        found = self.earliest(leaders, request, HORIZON)
+        found = self.earliest(leaders, request)
         if found is None:
             return
         pool, start = found
-        for other in request.pools:
-            if self.may_start(request, other, start) and self.possible(self.placed, request, other, start):
+        for other in (pool, *request.pools):
+            in_vain = (
+                held_back(request, other) <= held_back(request, pool) or held_back(request, other) < start
+            )
+            may = in_vain and self.may_start(request, other, start)
+            if may and self.possible(self.placed, request, other, start):
                 self.placed[request.key] = (other, start)
                 return
         self.make_room(request, pool, start)
@@ -144,11 +152,33 @@ class BrutePlanner:
 
     def compress(self, request: Request) -> None:
         current = self.placed.pop(request.key)
-        self.placed[request.key] = self.earliest(self.placed, request, current[1]) or current
+        self.placed[request.key] = self.earliest(self.placed, request, current) or current
 
-    def earliest(self, placed: Placed, request: Request, before: int) -> tuple[PoolKey, int] | None:
+    def earliest(
+        self, placed: Placed, request: Request, current: tuple[PoolKey, int] | None = None
+    ) -> tuple[PoolKey, int] | None:
+        """Pools that are held back come last, and not at all where the others are in time.
+
+        With a place of its own it takes what is earlier, and in a pool less held back what is as early.
+        """
+        best = None
+        for since in sorted({held_back(request, pool) for pool in request.pools}):
+            own = None if current is None else held_back(request, current[0])
+            reached = best or (current if own is not None and own < since else None)
+            if reached is not None and reached[1] <= since:
+                break
+            before = HORIZON if current is None else current[1] + (since < own)
+            pools = [pool for pool in request.pools if held_back(request, pool) == since]
+            found = self.first_of(placed, request, pools, before)
+            if found is not None and (best is None or found[1] < best[1]):
+                best = found
+        return best
+
+    def first_of(
+        self, placed: Placed, request: Request, pools: Sequence[PoolKey], before: int
+    ) -> tuple[PoolKey, int] | None:
         for start in range(self.snapshot.now, before):
-            for pool in request.pools:
+            for pool in pools:
                 if self.may_start(request, pool, start) and self.possible(placed, request, pool, start):
                     return pool, start
         return None
@@ -164,7 +194,19 @@ class BrutePlanner:
         there = self.snapshot.pools[pool]
         here = [(self.get(key), s) for key, (p, s) in placed.items() if p == pool] + [(request, start)]
         jobs = [Job(hold(self.snapshot, there, r, s), r.nodes, there.nodes) for r, s in here]
-        return self.slice_free(placed, request, start) and assignable(jobs, self.busy[pool])
+        if not self.slice_free(placed, request, start) or not self.spares(jobs, there):
+            return False
+        return assignable(jobs, self.busy[pool])
+
+    def spares(self, jobs: Sequence[Job], pool: Pool) -> bool:
+        """Whether all that is withheld stays free while the last of the jobs runs."""
+        for second in jobs[-1].seconds if pool.withheld else ():
+            held = sum(job.nodes for job in jobs if second in job.seconds)
+            out = sum(second in seconds for seconds in self.busy[pool.key].values())
+            kept = sum(kept.nodes for kept in pool.withheld if kept.begin <= second < kept.end)
+            if held + out + kept > len(pool.nodes):
+                return False
+        return True
 
     def slice_free(self, placed: Placed, request: Request, start: int) -> bool:
         if not request.slice:

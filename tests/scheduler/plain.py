@@ -7,26 +7,46 @@ from contextlib import contextmanager
 
 import pytest
 
-from scheduler.board import Board, Spot, floor, spot
-from scheduler.snapshot import FOREVER, Pool, Request
+from scheduler.board import Board, Spot, floor, held_back_until, spot
+from scheduler.snapshot import FOREVER, Pool, PoolKey, Request
 
 
 class PlainBoard(Board):
     """As its parent, but what one search has shown is not known to the next."""
 
-    def earliest(self, request: Request, before: int = FOREVER) -> Spot | None:
-        best = None
-        for key in request.pools:
-            pool = self._pools.get(key)
-            if pool is not None and pool.open:
-                start = self._earliest_there(pool, request, before)
-                if start is not None:
-                    best, before = spot(pool, request, start, self._now), start
+    def earliest(self, request: Request) -> Spot | None:
+        """Each of its pools alone; of those not held back, or held back in vain, the earliest."""
+        return self._earliest_of(request, None)
+
+    def _earliest_of(self, request: Request, place: Spot | None) -> Spot | None:
+        found = {
+            key: spot(self._pools[key], request, start, self._now) for key, start in self._starts(request)
+        }
+        best: Spot | None = None
+        for since in sorted({held_back_until(request, key) for key in found}):
+            own = since if place is None else held_back_until(request, place.pool)
+            reached = best or (place if own < since else None)
+            if reached is not None and reached.start <= since:
+                break
+            group = [key for key in found if held_back_until(request, key) == since]
+            better = [
+                found[k] for k in group if place is None or found[k].start < place.start + (since < own)
+            ]
+            least = min(better, key=lambda other: other.start, default=None)
+            if least is not None and (best is None or least.start < best.start):
+                best = least
         return best
+
+    def _starts(self, request: Request) -> Iterator[tuple[PoolKey, int]]:
+        for key in request.pools:
+            if key in self._pools and self._pools[key].open:
+                start = self._earliest_there(self._pools[key], request, FOREVER)
+                if start is not None:
+                    yield key, start
 
     def advance(self, request: Request, place: Spot) -> Spot:
         self.lift(request, place)
-        better = self.earliest(request, place.start)
+        better = self._earliest_of(request, place)
         if better is not None:
             return self.put(request, better)
         self.put_back(request, place)

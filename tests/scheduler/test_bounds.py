@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.bounds import Bounds, Scale
@@ -13,11 +13,12 @@ from tests.scheduler.crowds import history
 from tests.scheduler.plain import plainly
 from tests.scheduler.play import BENIGN, HARMFUL, commit, happen
 from tests.scheduler.worlds import EAST, WEST, promised_worlds, request
+from tests.support.nightly import law
 
 NOW = 100
 
 
-@settings(max_examples=600, deadline=None)
+@law(600)
 @given(promised_worlds(windows=True), st.data())
 def test_the_plan_is_the_one_made_without_bounds(snapshot: Snapshot, data: st.DataObject) -> None:
     for what in data.draw(st.lists(st.sampled_from((*BENIGN, *HARMFUL)), min_size=1, max_size=3)):

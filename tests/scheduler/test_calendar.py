@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.calendar import PoolCalendar, Steps, share_out
 from scheduler.snapshot import FOREVER, Window
+from tests.support.nightly import law
 
 SPAN = 40
 
 stretches = st.tuples(st.integers(0, SPAN), st.integers(1, SPAN)).map(lambda t: (t[0], t[0] + t[1]))
 
 
-@settings(max_examples=300, deadline=None)
+@law(300)
 @given(st.lists(st.tuples(stretches, st.integers(-2, 2)), max_size=12), st.data())
 def test_steps_are_a_list_of_seconds(adds: list[tuple[tuple[int, int], int]], data: st.DataObject) -> None:
     steps, seconds = Steps(0, 3), [3] * (4 * SPAN)
@@ -66,7 +67,7 @@ def test_what_is_wanted_comes_first_as_far_as_it_is_free() -> None:
     assert share_out(3, {5: 1, FOREVER: 9}, [(FOREVER, 1), (7, 2)]) == ((5, 1), (FOREVER, 2))
 
 
-@settings(max_examples=300, deadline=None)
+@law(300)
 @given(
     st.lists(st.lists(stretches, max_size=2), min_size=1, max_size=4),
     st.integers(1, 4),

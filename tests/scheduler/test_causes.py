@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.causes import Moved, slips
@@ -15,6 +15,7 @@ from scheduler.snapshot import Change, ChangeKind, Promise, Snapshot, Window
 from schemas.status import Cause
 from tests.scheduler.play import BENIGN, HARMFUL, at, commit, decide_due, happen, later, next_instant
 from tests.scheduler.worlds import EAST, OUT, lease, pool, request, world, worlds
+from tests.support.nightly import law
 
 TWO = pool(2)
 HELD = request("a", 2, promise=Promise(EAST, 0))
@@ -168,7 +169,7 @@ def test_when_the_budget_is_spent_the_likeliest_is_named_and_not_called_proven()
     )
 
 
-@settings(max_examples=300, deadline=None)
+@law(300)
 @given(worlds(windows=True), st.data())
 def test_every_slip_in_a_random_history_has_a_cause_that_is_true(
     snapshot: Snapshot, data: st.DataObject

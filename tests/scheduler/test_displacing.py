@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from scheduler.calendar import PoolCalendar, Share
 from scheduler.displacing import Overlapping, who_gives_way
 from scheduler.snapshot import FOREVER, Window
+from tests.support.nightly import law
 
 Held = tuple[int, int, tuple[Share, ...]]
 spans = st.tuples(st.integers(0, 20), st.integers(1, 10)).map(lambda t: (t[0], t[0] + t[1]))
@@ -24,7 +25,7 @@ def held_by(calendar: PoolCalendar, wanted: list[tuple[tuple[int, int], int]]) -
     return held[::-1]
 
 
-@settings(max_examples=500, deadline=None)
+@law(500)
 @given(
     st.lists(free_times, min_size=1, max_size=4),
     st.lists(st.tuples(spans, st.integers(1, 3)), max_size=8),

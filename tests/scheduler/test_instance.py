@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from scheduler.instance import InstanceError, plan_instance
+from schemas.scheduling import Fairness
 
 HEAD = "id,pool,submit,nodes,duration,priority,slice,running,notBefore\n"
 
@@ -131,3 +132,24 @@ def test_the_same_bytes_under_every_hash_seed() -> None:
     }
     assert len(outputs) == 1
     assert outputs.pop().count("\n") == 301
+
+
+def test_with_fairness_the_slice_that_asked_for_less_comes_first() -> None:
+    """A running row counts; a row without a slice shares with nobody; priorities come before all of it."""
+    text = HEAD + "\n".join(
+        (
+            "run,a,0,1,36000,101,x,1,",
+            "x1,a,0,1,3600,101,x,,",
+            "x2,a,0,1,3600,101,x,,",
+            "y1,a,1,1,3600,101,y,,",
+            "n1,a,2,1,3600,101,,,",
+            "x9,a,3,1,3600,102,x,,",
+        )
+    )
+    found = plan_instance(text, [("a", 1)], now=0, fairness=Fairness(step=5))
+    order = [a.id for a in sorted(found.answers, key=lambda answer: answer.start or 0)]
+    assert order == ["run", "x9", "y1", "n1", "x1", "x2"]
+    bare = plan_instance(text, [("a", 1)], now=0)
+    assert [a.id for a in sorted(bare.answers, key=lambda answer: answer.start or 0)] == [
+        *("run", "x9", "x1", "x2", "y1", "n1")
+    ]

@@ -17,7 +17,10 @@ LIVES = [
     pytest.param([Event.DECIDE, Event.RELEASE, Event.CLEAN], Phase.COMPLETED, id="released before its start"),
     pytest.param([Event.CANCEL], Phase.CANCELLED, id="cancelled while it waits"),
     pytest.param([Event.DECIDE, Event.CHECKS_FAILED], Phase.QUEUED, id="checks failed: it waits again"),
-    pytest.param([Event.DECIDE, Event.START, Event.EVICT], Phase.QUEUED, id="evicted: it waits again"),
+    pytest.param(
+        [Event.DECIDE, Event.START, Event.EVICT, Event.REQUEUE], Phase.QUEUED, id="evicted: it waits again"
+    ),
+    pytest.param([Event.DECIDE, Event.STOP], Phase.QUEUED, id="stopped before its start: it waits"),
     pytest.param(
         [Event.DECIDE, Event.START, Event.NODES_FAILED], Phase.QUEUED, id="its nodes failed: it waits again"
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.plan import plan
@@ -22,11 +22,12 @@ from tests.scheduler.play import (
     slices_overlap,
 )
 from tests.scheduler.worlds import promised_worlds, worlds
+from tests.support.nightly import law
 
 STEPS = 6
 
 
-@settings(max_examples=300, deadline=None)
+@law(300)
 @given(worlds(windows=True), st.data())
 def test_as_time_passes_and_room_appears_nobody_is_ever_later(
     snapshot: Snapshot, data: st.DataObject
@@ -45,7 +46,7 @@ def test_as_time_passes_and_room_appears_nobody_is_ever_later(
         assert later(promised, planned) == []
 
 
-@settings(max_examples=300, deadline=None)
+@law(300)
 @given(worlds(windows=True), st.data())
 def test_no_node_and_no_slice_ever_serves_two(snapshot: Snapshot, data: st.DataObject) -> None:
     """Whatever happens, what is planned can be decided with concrete nodes."""
@@ -62,7 +63,7 @@ def test_no_node_and_no_slice_ever_serves_two(snapshot: Snapshot, data: st.DataO
         snapshot, planned = commit(happen(data.draw, snapshot, what))
 
 
-@settings(max_examples=300, deadline=None)
+@law(300)
 @given(worlds(windows=True), st.data())
 def test_deciding_ahead_of_time_moves_nobody_later(snapshot: Snapshot, data: st.DataObject) -> None:
     """Nodes may be named before their hold begins: they then have calendars of their own, and all still holds."""
@@ -78,7 +79,7 @@ def test_deciding_ahead_of_time_moves_nobody_later(snapshot: Snapshot, data: st.
             assert later(promised, planned) == []
 
 
-@settings(max_examples=300, deadline=None)
+@law(300)
 @given(worlds(windows=True), st.data())
 def test_from_nothing_a_lower_rank_never_delays_a_higher_one(snapshot: Snapshot, data: st.DataObject) -> None:
     whole = plan(snapshot)
@@ -87,14 +88,14 @@ def test_from_nothing_a_lower_rank_never_delays_a_higher_one(snapshot: Snapshot,
     assert _starts(alone) == {key: start for key, start in _starts(whole).items() if key in ahead}
 
 
-@settings(max_examples=300, deadline=None)
+@law(300)
 @given(promised_worlds(windows=True))
 def test_planning_again_changes_nothing_for_the_worse(snapshot: Snapshot) -> None:
     snapshot, _ = commit(snapshot)
     assert later(snapshot, plan(snapshot)) == []
 
 
-@settings(max_examples=300, deadline=None)
+@law(300)
 @given(promised_worlds(windows=True))
 def test_every_request_is_placed_or_refused_with_words(snapshot: Snapshot) -> None:
     planned = plan(snapshot)
@@ -104,7 +105,7 @@ def test_every_request_is_placed_or_refused_with_words(snapshot: Snapshot) -> No
     assert all(refusal.reason and refusal.message for refusal in planned.refusals.values())
 
 
-@settings(max_examples=300, deadline=None)
+@law(300)
 @given(promised_worlds(windows=True), st.randoms(use_true_random=False))
 def test_the_order_of_the_snapshots_mappings_means_nothing(snapshot: Snapshot, random: object) -> None:
     def shuffled(entries):

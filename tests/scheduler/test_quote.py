@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from scheduler.plan import plan
 from scheduler.quote import quote
 from scheduler.snapshot import Promise, Snapshot
 from tests.scheduler.play import commit
 from tests.scheduler.worlds import EAST, OUT, WEST, lease, pool, promised_worlds, request, world
+from tests.support.nightly import law
 
 ASKED = request("a", 2, pools=(EAST, WEST))
 
@@ -42,7 +43,7 @@ def test_the_need_for_an_approval_is_shown_beside_the_start() -> None:
     assert [(q.pool, q.needs_approval) for q in answers] == [(EAST, False), (WEST, True)]
 
 
-@settings(max_examples=300, deadline=None)
+@law(300)
 @given(promised_worlds(windows=True))
 def test_a_quote_is_what_planning_gives_once_it_is_filed(snapshot: Snapshot) -> None:
     """On a world that has come to rest: what was committed would not move by itself."""

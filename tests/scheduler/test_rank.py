@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.rank import Rank, in_rank_order, overtaking, rank
+from scheduler.rank import Rank, Standing, in_rank_order, overtaking, rank_key, room_in_band
 from tests.scheduler.worlds import request
 
 A = request("a", filed_at=1)
@@ -23,6 +23,18 @@ A = request("a", filed_at=1)
         ),
         pytest.param(
             A, request("b", move=-1), id="and whom an admin moved down, though filed earlier, behind"
+        ),
+        pytest.param(
+            request("b", boost=1, filed_at=9), A, id="what waiting adds counts as priority, before moves too"
+        ),
+        pytest.param(request("b", move=1, share=9), A, id="an admin's move comes before what slices used"),
+        pytest.param(
+            request("b", service=9, filed_at=9),
+            replace(A, share=1),
+            id="then whose slice used less of its share",
+        ),
+        pytest.param(
+            request("b", service=8, filed_at=9), replace(A, service=9), id="then the shorter service"
         ),
         pytest.param(A, request("b", filed_at=2), id="then who filed first"),
         pytest.param(A, request("b", filed_at=1), id="then the name, so that the order is total"),
@@ -40,7 +52,10 @@ ranks = st.dictionaries(
 
 
 def _ranks(found: dict[str, tuple[int, int, int]]) -> dict[str, Rank]:
-    return {key: rank(*place, key) for key, place in found.items()}
+    return {
+        key: rank_key(Standing(key, priority, move=move, filed_at=filed_at))
+        for key, (priority, move, filed_at) in found.items()
+    }
 
 
 @given(ranks, ranks)
@@ -49,3 +64,17 @@ def test_whoever_was_behind_somebody_and_is_ahead_of_them_has_overtaken(before, 
     common = old.keys() & new.keys()
     slowly = {one for one in common for other in common if old[one] > old[other] and new[one] < new[other]}
     assert overtaking(old, new) == slowly
+
+
+@pytest.mark.parametrize(
+    ("priority", "room"),
+    [
+        pytest.param(1, 99, id="the lowest of the low band"),
+        pytest.param(100, 0, id="the highest of the low band"),
+        pytest.param(101, 99, id="the lowest of the medium band"),
+        pytest.param(250, 50, id="the middle of the high band"),
+        pytest.param(300, 0, id="nothing is above 300"),
+    ],
+)
+def test_a_band_ends_where_the_next_begins(priority, room):
+    assert room_in_band(priority) == room

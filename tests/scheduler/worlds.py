@@ -8,7 +8,18 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from scheduler.binding import Held, wanted_shares
-from scheduler.snapshot import FOREVER, Lease, Plan, Pool, PoolKey, Promise, Request, Snapshot, Window
+from scheduler.snapshot import (
+    FOREVER,
+    Lease,
+    Plan,
+    Pool,
+    PoolKey,
+    Promise,
+    Request,
+    Snapshot,
+    Window,
+    Withheld,
+)
 from scheduler.stretches import free_stretches, leases_by_pool
 
 EAST: PoolKey = ("east", "h100")
@@ -94,8 +105,15 @@ def pools_and_leases(
                 found[name] = (Window(first, first + 1), Window(second, FOREVER))
             elif what == 3 and draw(st.integers(0, 3)) == 0:
                 found[name] = OUT
-        pools.append(replace(fresh, windows=found))
+        pools.append(replace(fresh, windows=found, withheld=draw(withheld())))
     return pools, leases
+
+
+def withheld() -> st.SearchStrategy[tuple[Withheld, ...]]:
+    """Mostly nothing; a node or two for a while, or for good."""
+    spans = st.tuples(st.integers(0, 9), st.sampled_from([4, 12, FOREVER]), st.integers(1, 2))
+    kept = spans.map(lambda span: (Withheld(span[0], min(span[0] + span[1], FOREVER), span[2]),))
+    return st.sampled_from([(), (), ()]).flatmap(lambda none: st.just(none) | kept)
 
 
 @st.composite
@@ -115,6 +133,7 @@ def requests(
             filed_at=draw(st.integers(0, 3)),
             not_before=draw(st.sampled_from([0, 0, 0, 3, 9])),
             movable=draw(st.sampled_from([True, True, True, False])),
+            fallback={key: draw(st.integers(0, 14)) for key in keys if draw(st.integers(0, 3)) == 0},
         )
     return found
 

@@ -18,7 +18,41 @@ def finds(selector: dict[str, str]) -> dict[str, Any]:
     return {**UNCOUNTED, "selector": selector}
 
 
+def elastic(**more: object) -> dict[str, Any]:
+    """A pool that grows."""
+    return {**UNCOUNTED, "elastic": {"max": 4}, **more}
+
+
+TARGET = {"apiVersion": "apps/v1", "resource": "deployments", "namespace": "default", "name": "nodes"}
 CASES = [
+    pytest.param(
+        {EAST: {"pools": [elastic(nodes=2)]}},
+        "ElasticPool",
+        EAST,
+        ("spec", "pools", 0, "nodes"),
+        id="a pool that grows and counts nodes",
+    ),
+    pytest.param(
+        {EAST: {"driver": "kubernetes", "pools": [elastic(elastic={"max": 4, "target": TARGET})]}},
+        "ElasticPool",
+        EAST,
+        ("spec", "pools", 0),
+        id="a real pool that grows and does not find its nodes",
+    ),
+    pytest.param(
+        {EAST: {"driver": "kubernetes", "pools": [elastic(selector={"pool": "a"})]}},
+        "ElasticPool",
+        EAST,
+        ("spec", "pools", 0, "elastic"),
+        id="a real pool that grows and scales nothing",
+    ),
+    pytest.param(
+        {EAST: {"pools": [elastic(elastic={"max": 4, "target": TARGET})]}},
+        "ElasticPool",
+        EAST,
+        ("spec", "pools", 0, "elastic"),
+        id="a simulated pool that scales something",
+    ),
     pytest.param(
         {EAST: {"pools": [UNCOUNTED]}},
         "NodesOrSelector",

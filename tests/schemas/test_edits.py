@@ -33,6 +33,8 @@ FREE: dict[str, Any] = {
     "not_before": instant(0),
     "start": "promised",
     "move": 1,
+    "stopped": True,
+    "max_wait": HOUR,
 }
 LESS: dict[str, Any] = {"nodes": 1, "gpus_per_node": 2, "memory_per_gpu": 0, "duration": HOUR, "priority": 1}
 MORE: dict[str, Any] = {
@@ -49,6 +51,7 @@ OTHER: dict[str, Any] = {
     "instance_type": "p5",
     "network": Network(rdma=True),
     "sharing": "mig:1g",
+    "prefer": "price",
 }
 
 

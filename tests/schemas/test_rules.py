@@ -86,6 +86,20 @@ CASES = [
         id="a slice in a cluster that is not there",
     ),
     pytest.param(
+        {"project.yaml": {"scheduling": {"reserve": [{"cluster": "oost", "pool": "h100", "nodes": 1}]}}},
+        "UnknownCluster",
+        "project.yaml",
+        ("spec", "scheduling", "reserve", 0, "cluster"),
+        id="a reserve of a cluster that is not there",
+    ),
+    pytest.param(
+        {"project.yaml": {"scheduling": {"reserve": [{"cluster": "east", "pool": "h200", "nodes": 1}]}}},
+        "UnknownPool",
+        "project.yaml",
+        ("spec", "scheduling", "reserve", 0, "pool"),
+        id="a reserve of a pool that is not there",
+    ),
+    pytest.param(
         {TRAIN: {"clusters": ["west"]}},
         "ClusterNotAllowed",
         TRAIN,
@@ -297,21 +311,6 @@ CASES = [
     pytest.param(
         {TRAIN: {"memoryPerGpu": 81920}}, "MemoryInMiB", TRAIN, ("spec", "memoryPerGpu"), id="memory as MiB"
     ),
-    pytest.param(
-        {TRAIN: {"idleTimeout": "30m"}},
-        "NotYetInEffect",
-        TRAIN,
-        ("spec", "idleTimeout"),
-        id="an idle timeout",
-    ),
-    pytest.param(
-        {TRAIN: {"preemptible": False}},
-        "NotYetInEffect",
-        TRAIN,
-        ("spec", "preemptible"),
-        id="protection from preemption",
-    ),
-    pytest.param({SLICE: {"weight": 2}}, "NotYetInEffect", SLICE, ("spec", "weight"), id="a weight"),
 ]
 
 

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from reconciler.clusters.port import NodeView
 from reconciler.clusters.world import view_of
-from reconciler.conditions import lease_duration
+from reconciler.conditions import counted_end, lease_duration
 from reconciler.events import MARKS
 from reconciler.facts import Facts
 from reconciler.loop import Cycle
@@ -121,6 +121,9 @@ class Laws:
         record = facts.nodes.get((cluster, node))
         lost = record is not None and record != before.nodes.get((cluster, node))
         lost = lost or _is_found(cluster, node, before) > _is_found(cluster, node, facts)
+        lost = lost or facts.scales.get((cluster, node)) != before.scales.get(
+            (cluster, node)
+        )  # a late pool's
         return lost or _is_checked(node, facts) or facts.intent != before.intent
 
     # -- what clusters show ----------------------------------------------------------------------------------
@@ -173,7 +176,7 @@ def _one_request_a_slice(facts: Facts) -> Iterator[str]:
     running: dict[str, list[tuple[datetime, datetime, str]]] = {}
     for key, status in sorted(facts.requests.items()):
         start = status.start_time or status.estimated_start_time
-        end = status.end_time or status.estimated_end_time
+        end = counted_end(status) or status.estimated_end_time
         if status.phase in HOLDING and start is not None and end is not None:
             running.setdefault(status.accepted_spec.slice, []).append((start, end, key))
     for slice_, leases in sorted(running.items()):
@@ -187,7 +190,13 @@ def _ends_are_strict(key: str, status: GPRStatus, now: datetime) -> Iterator[str
     if status.phase is not Phase.PROVISIONED:
         return
     assert status.start_time is not None
-    if status.end_time != status.start_time + lease_duration(status) + status.extended_by:
+    least = status.start_time + lease_duration(status)
+    # What was left of a request that queued again holds the grace that it had got by then.
+    most = least + status.extended_by
+    if (
+        status.end_time is None
+        or not (least if status.remaining is not None else most) <= status.end_time <= most
+    ):
         yield f"{key} ends at {status.end_time}, which is not its start and its duration"
     if status.end_time is None or now >= status.end_time:
         yield f"{key} is Provisioned at {now}, past its end"

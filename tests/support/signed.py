@@ -65,7 +65,7 @@ class SignedWorld(World):
         **more: object,
     ) -> None:
         """A report on that branch, mostly the node's own, signed with the key of that name or not at all."""
-        from reconciler.status import _document as rendered
+        from reconciler.writing import document as rendered
 
         fields: dict[str, object] = {"at": self.now, "metadata": NodeMetadata(name=node), **more}
         document = AgentReport(cluster=cluster_name, node=node, healthy=healthy, **fields)  # type: ignore[arg-type]

@@ -11,6 +11,7 @@ from reconciler.clusters.embedded import EmbeddedCluster
 from reconciler.clusters.port import ClusterDriver
 from reconciler.facts import Facts
 from reconciler.loop import Cycle, Reconciler
+from reconciler.remembering import RECORDS_VERSION
 from reconciler.settings import Settings
 from reconciler.store.cache import DocumentCache
 from reconciler.store.memory import MemoryRemote, MemoryStore
@@ -97,6 +98,9 @@ class World:
         self.remote = MemoryRemote()
         self.people = MemoryStore(self.remote)
         self.now = START
+        # What outlives a controller, as its state folder does.
+        self.documents = DocumentCache(None, READER_VERSION)
+        self.records = DocumentCache(None, RECORDS_VERSION)
         self.drivers: dict[str, EmbeddedCluster] = {}
         self.fleets: dict[
             str, ClusterSpec
@@ -129,7 +133,7 @@ class World:
 
     def report(self, node: str, healthy: bool, cluster_name: str = "east", **more: object) -> None:
         """An agent says how its node is."""
-        from reconciler.status import _document as rendered
+        from reconciler.writing import document as rendered
 
         document = AgentReport(
             metadata=NodeMetadata(name=node),
@@ -146,12 +150,13 @@ class World:
         self._count += 1
         return Reconciler(
             MemoryStore(self.remote),
-            DocumentCache(None, READER_VERSION),
+            self.documents,
             self._open,
             self.settings,
             f"controller-{self._count}",
             adopt=self.adopt,
             may_lead=may_lead,
+            records=self.records,
         )
 
     def _open(self, specs: Mapping[str, ClusterSpec]) -> Mapping[str, ClusterDriver]:

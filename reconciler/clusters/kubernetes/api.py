@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode
 
 from reconciler.clock import monotonic_s
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kubernetes.client import ApiClient
     from urllib3.response import BaseHTTPResponse
 
+T = TypeVar("T")
 Json = dict[str, Any]
 Patch = Sequence[Mapping[str, Any]]
 """Operations of a JSON Patch (RFC 6902)."""
@@ -68,6 +69,14 @@ def refused(no: Rejected) -> Refused:
     if not of_one or no.status in {401, 429}:
         raise no
     return Refused(no.reason, str(no))
+
+
+def answered(act: Callable[[], T]) -> T | Refused:
+    """One object or right in trouble is an answer; a server that is in trouble, or out of reach, is a fault."""
+    try:
+        return act()
+    except Rejected as no:
+        return refused(no)
 
 
 @dataclass(frozen=True, slots=True)

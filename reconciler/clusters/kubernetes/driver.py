@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from reconciler.clusters.kubernetes import exits
-from reconciler.clusters.kubernetes.api import Api, Rejected, refused
+from reconciler.clusters.kubernetes.api import Api, Rejected, answered
 from reconciler.clusters.kubernetes.checks import Checks
 from reconciler.clusters.kubernetes.features import Features, discover
 from reconciler.clusters.kubernetes.informer import Informer
@@ -35,6 +35,7 @@ from reconciler.clusters.kubernetes.names import SYSTEM_NAMESPACE
 from reconciler.clusters.kubernetes.nodes import NODES, NodeWriter
 from reconciler.clusters.kubernetes.notes import Heard, announce
 from reconciler.clusters.kubernetes.placement import Placement, Site
+from reconciler.clusters.kubernetes.scaling import Scaling
 from reconciler.clusters.kubernetes.slices import Slices
 from reconciler.clusters.kubernetes.strays import Strays
 from reconciler.clusters.kubernetes.verdicts import Subject
@@ -65,8 +66,6 @@ from reconciler.clusters.port import (
 )
 from schemas.cluster import ClusterSpec
 from schemas.errors import Fault
-
-T = TypeVar("T")
 
 PODS = "/api/v1/pods"
 FIRST_SYNC_S = 60.0
@@ -123,7 +122,7 @@ class KubernetesCluster:
         self._parts: Begun | None = None
         self._same = datetime.min.replace(tzinfo=UTC)  # when the server last was of the version that we know
         self._index: tuple[Mapping[str, Pod], Mapping[str, str], PodsOfNodes] = ({}, {}, {})
-        self._strays = Strays(spec, self._named)
+        self._strays, self._scaling = Strays(spec, self._named), Scaling(api, spec)
 
     # --- what is ---
 
@@ -133,7 +132,7 @@ class KubernetesCluster:
         self._follow_upgrade(version, now)
         known = self._known()
         self._refuse_stale()
-        return self._looks.look(known, self._pods_by_node(known), now)
+        return replace(self._looks.look(known, self._pods_by_node(known), now), sizes=self._scaling.sizes())
 
     def differences(self, slices: tuple[SliceTerms, ...], now: datetime) -> tuple[Difference, ...]:
         """Of nodes, slices and placement; those that belong to the cluster as a whole bear no slice."""
@@ -169,7 +168,7 @@ class KubernetesCluster:
     def ensure_fleet(self, stamp: Stamp, now: datetime) -> Answer:
         """Placement works, nodes of the pools bear our marks and no others do, no pod is where it may not be."""
         known = self._known()
-        answer: Answer = _answered(lambda: self._begun().placement.ensure(stamp, now))
+        answer: Answer = answered(lambda: self._begun().placement.ensure(stamp, now))
         unlike = [n for n in managed(known, self._spec, self._named) if self._differing(n)]
         for node in unlike[:FLEET_WRITES]:
             answer = self._first(answer, self._writer.change(node.name, stamp, lambda _, marks: marks))
@@ -177,9 +176,9 @@ class KubernetesCluster:
             answer = self._first(
                 answer, self._writer.write(node.name, lambda n: _late(n, stamp) or untouched(n))
             )
-        mended = _answered(lambda: self._begun().placement.repair(known.pods, known.slices))
+        mended = answered(lambda: self._begun().placement.repair(known.pods, known.slices))
         to_end = to_sweep(known, self._spec, self._named)
-        swept = _answered(lambda: self._checks.sweep(to_end, stamp, now))
+        swept = answered(lambda: self._checks.sweep(to_end, stamp, now))
         for refusal in (mended, swept):
             answer = self._first(answer, refusal or Done())
         by, eviction = now + self._spec.notice, self._begun().features.eviction
@@ -217,7 +216,7 @@ class KubernetesCluster:
         if found is not None and (refusal := _late(found, stamp)) is not None:
             return refusal
         subject = None if found is None else self._subject(found, lease)
-        return _answered(lambda: self._checks.run(subject, stage, stamp, now))
+        return answered(lambda: self._checks.run(subject, stage, stamp, now))
 
     def _subject(self, node: Node, lease: LeaseRef) -> Subject:
         peers = tuple(peer.name for peer in self._serving(lease.uid) if peer.name != node.name)
@@ -313,6 +312,10 @@ class KubernetesCluster:
         """Uncordoned, unless it leaves or somebody else had cordoned it."""
         return self._writer.change(node, stamp, lambda _, marks: replace(marks, isolated=None))
 
+    def scale(self, pool: str, count: int, leaving: tuple[str, ...], stamp: Stamp, now: datetime) -> Answer:
+        """By the `scale` subresource of the pool's target."""
+        return answered(lambda: self._scaling.scale(pool, count, leaving, stamp))
+
     def announce(self, notes: tuple[Note, ...], now: datetime) -> None:
         """As events, where `kubectl get events` shows them."""
         announce(self._api, notes, self._known().slices, self._heard, self._home.instance)
@@ -386,14 +389,6 @@ class KubernetesCluster:
         if known.pods is not self._index[0] or owners != self._index[1]:
             self._index = (known.pods, owners, by_node(known.pods, owners))
         return self._index[2]
-
-
-def _answered(act: Callable[[], T]) -> T | Refused:
-    """One object or right in trouble is an answer; a server that is in trouble, or out of reach, is a fault."""
-    try:
-        return act()
-    except Rejected as no:
-        return refused(no)
 
 
 def _late(node: Node, stamp: Stamp) -> Refused | None:

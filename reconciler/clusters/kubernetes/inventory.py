@@ -232,6 +232,16 @@ def attributes(node: Node) -> dict[str, str]:
     return {name: value for name, value in sorted(found.items()) if value}
 
 
+def domains(node: Node, spec: ClusterSpec) -> tuple[str, ...]:
+    """Where it stands: up to the first kind of domain of which its labels say nothing."""
+    found: list[str] = []
+    for label in spec.topology:
+        if not node.labels.get(label):
+            break
+        found.append(node.labels[label])
+    return tuple(found)
+
+
 def unmanaged(nodes: Iterable[Node]) -> tuple[UnmanagedNode, ...]:
     """GPU nodes of no pool, for people to see."""
     return tuple(UnmanagedNode(n.name, n.product, n.gpus) for n in nodes if n.has_gpus)

@@ -1,0 +1,402 @@
+"""From a push to the committed status that answers it at 100,000 manifests; what restarts and `egs plan` cost there.
+
+    python -m benchmarks.cycle [--manifests 100000] [--runs 7] [--keep FOLDER] [--profile]
+
+A bare repository in which each slice of 100 requests has ten that wait; all others are over, but for those that hold
+the nodes of the two embedded clusters. The status branch was written by the real controller, promises and all. What is
+timed is the real controller on the real remote: cycles in which nothing changed; cycles after one request was pushed,
+by their phases; and a new controller in a process of its own, with its mirror and caches as the last one left them,
+until its first cycle is committed. `egs plan --against` is a whole command, on a clone and on its second run. Goals: a
+push answered in 1 s, a restart in 3 s, a comparison of two commits in 5 s.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import gc
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from benchmarks.repositories import ENVIRONMENT, data, git
+from reconciler import loop
+from reconciler.branch import StatusBranch
+from reconciler.compose import controller
+from reconciler.desired import Desired
+from reconciler.loop import Reconciler
+from reconciler.settings import Settings
+from reconciler.status import request_file, request_path
+from reconciler.store.git import GitStore
+from reconciler.store.port import Person
+from reconciler.warming import make_ready
+from schemas.collector import heap_settled
+from schemas.gpr import GPR, RequestSpec, resolve
+from schemas.reading import read_document
+from schemas.status import Assignment, Check, Cost, GPRStatus, Phase
+from schemas.view import gpr_path
+from schemas.yamltext import dump
+
+NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
+PER_SLICE = 100
+WAITING = 10
+"""Of a slice's requests."""
+NODES = 250
+"""Of each of the two pools of each of the two clusters."""
+OVER = (Phase.COMPLETED, Phase.COMPLETED, Phase.COMPLETED, Phase.CANCELLED, Phase.FAILED)
+ADA = Person("Ada", "ada@example.com")
+_COMMITTER = b"committer Ada <ada@example.com> 1767225600 +0000\n"
+PHASES = ("fetch", "read", "observe", "fold", "decide", "render", "commit", "act", "other")
+SECOND = timedelta(seconds=1)
+
+
+# -- the repository --------------------------------------------------------------------------------------------------
+
+
+def make(folder: Path, manifests: int) -> None:
+    """A bare repository with that many requests, and what the real controller makes of it until all is quiet."""
+    repo = folder / "fleet.git"
+    repo.mkdir(parents=True)
+    git(repo, "init", "--quiet", "--bare", "--initial-branch=main")
+    git(repo, "config", "gc.auto", "0")
+    stream = b"".join(_commit("refs/heads/main", "The fleet", _files(manifests)))
+    git(repo, "fast-import", "--quiet", "--done", given=stream)
+    store = GitStore(str(repo), folder / "mirror")
+    settings = _settings(folder)
+    store.fetch(["main"])
+    branch = StatusBranch(store, settings, "history")
+    branch.take_over(NOW)
+    store.close()
+    message = git(repo, "log", "-1", "--format=%B", "egs/status").decode().strip()
+    main = git(repo, "rev-parse", "main").decode().strip()
+    stream = b"".join(_commit("refs/heads/egs/status", f"{message}\nIntent: {main}\n", _statuses(manifests)))
+    git(repo, "fast-import", "--quiet", "--done", "--force", given=stream)
+    acting, now = controller(settings), NOW + timedelta(minutes=1)
+    for _ in range(100):  # it plans, publishes and hands nodes over
+        done = acting.cycle(now)
+        now = max(now + SECOND, min(done.wake, now + timedelta(seconds=30)))
+        if (
+            not done.changed
+            and not done.acted
+            and done.pushed == "Unchanged"
+            and now > NOW + timedelta(minutes=5)
+        ):
+            break
+    _close(acting)
+
+
+def _close(acting: Reconciler) -> None:
+    """Its mirror is another's then."""
+    acting._store.close()  # type: ignore[attr-defined]
+
+
+def _settings(folder: Path) -> Settings:
+    return Settings(repo=str(folder / "fleet.git"), state=folder / "state", pushes_per_minute=None)
+
+
+def _commit(ref: str, message: str, files: Iterator[tuple[str, bytes]]) -> Iterator[bytes]:
+    yield f"commit {ref}\n".encode() + _COMMITTER + data(message.encode())
+    for path, content in files:
+        yield f"M 100644 inline {path}\n".encode() + data(content)
+    yield b"done\n"
+
+
+def _files(manifests: int) -> Iterator[tuple[str, bytes]]:
+    yield "project.yaml", _document("Project", "default", {"admins": [{"email": ADA.email}]})
+    for cluster in ("east", "west"):
+        pools = [
+            {"name": name, "gpuShape": "H100-80GB", "gpusPerNode": 8, "memoryPerGpu": 80, "nodes": NODES}
+            for name in ("a", "b")
+        ]
+        spec = {"driver": "embedded", "mode": "manage", "pricePerGpuHour": 2.5, "pools": pools}
+        yield f"clusters/{cluster}.yaml", _document("Cluster", cluster, spec)
+    for number in range(manifests):
+        slice_, name = slice_and_name(number)
+        if number % PER_SLICE == 0:
+            spec = {"members": [{"email": f"bo-{slice_}@example.com"}], "namespaces": [slice_]}
+            spec |= {"clusters": ["east", "west"], "quota": {"gpus": 32}}
+            yield f"slices/{slice_}/slice.yaml", _document("Slice", slice_, spec)
+        yield gpr_path(slice_, name), request(number)
+
+
+def slice_and_name(number: int) -> tuple[str, str]:
+    """Of the numbered request."""
+    return f"s{number // PER_SLICE:04d}", f"g{number:06d}"
+
+
+def request(number: int, priority: int = 0) -> bytes:
+    """The file of the numbered request, about 500 bytes; priority 0: its own."""
+    return _named(_request(number % 420, priority), number)
+
+
+def _named(text: bytes, number: int) -> bytes:
+    """What was made for the slice s0000 and the name g000000, for this number."""
+    slice_, name = slice_and_name(number)
+    return text.replace(b"s0000", slice_.encode()).replace(b"g000000", name.encode())
+
+
+@cache
+def _request(kind: int, priority: int) -> bytes:
+    spec: dict[str, object] = {
+        "slice": "s0000",
+        "displayName": "Fine-tune g000000, the second try with a longer warm-up",
+        "nodes": 1 + kind % 7 % 4,
+        "gpusPerNode": 8,
+        "gpuShape": "H100-80GB",
+        "memoryPerGpu": 80,
+        "duration": f"0d{1 + kind % 12}h{kind % 60}m",
+        "priority": priority or 50 + kind % 150,
+        "preemptible": True,
+        "network": {"rdma": False, "secondary": False},
+        "model": {"name": "llama-3-8b", "framework": "pytorch", "parameters": {"lora": "true", "rank": "16"}},
+    }
+    return _document("GPR", "g000000", spec)
+
+
+def _statuses(manifests: int) -> Iterator[tuple[str, bytes]]:
+    for number in range(manifests):
+        if number % PER_SLICE < PER_SLICE - WAITING:
+            path = request_path("/".join(slice_and_name(number)))
+            yield path, _named(_status(number % 420, OVER[number % len(OVER)]), number)
+
+
+@cache
+def _status(kind: int, phase: Phase) -> bytes:
+    filed = read_document(gpr_path("s0000", "g000000"), _request(kind, 0))
+    assert isinstance(filed, GPR)
+    spec = resolve(filed.spec, None)
+    assert isinstance(spec, RequestSpec)
+    start = NOW - timedelta(days=3)
+    nodes = tuple(f"a-{i + 1}" for i in range(spec.nodes))
+    checks = tuple(
+        Check(stage="pre", node=node, name=name, passed=True, value="ok", at=start)
+        for node in nodes
+        for name in ("gpus", "memory")
+    )
+    status = GPRStatus(
+        phase=phase,
+        uid="gpr-g000000-0000",
+        filed_at=start - timedelta(hours=2),
+        estimated_start_time=start,
+        estimated_end_time=start + spec.duration,
+        assignment=Assignment(cluster="east", pool="a", nodes=nodes),
+        held_from=start - timedelta(minutes=2),
+        start_time=start,
+        end_time=start + spec.duration,
+        released_at=start + spec.duration,
+        checks=checks,
+        cost=Cost(amount=20.0, currency="USD", gpu_hours=8.0),
+        accepted_spec=spec,
+        spec_digest=spec.digest(300),
+    )
+    return request_file("s0000/g000000", status)
+
+
+def _document(kind: str, name: str, spec: dict[str, object]) -> bytes:
+    head = {"apiVersion": "egs.dev/v1alpha1", "kind": kind, "metadata": {"name": name}}
+    return dump({**head, "spec": spec}).encode()
+
+
+def file_one(repo: Path, slice_: int, run: int) -> None:
+    """One person's merge: a new request of one slice, in the middle of its slice's ranks."""
+    name = f"new-{run}-{slice_}"
+    content = request(slice_ * PER_SLICE, 101).replace(f"g{slice_ * PER_SLICE:06d}".encode(), name.encode())
+    stream = b"commit refs/heads/main\n" + _COMMITTER + data(b"File a request") + b"from refs/heads/main^0\n"
+    stream += f"M 100644 inline {gpr_path(f's{slice_:04d}', name)}\n".encode() + data(content) + b"done\n"
+    git(repo, "fast-import", "--quiet", "--done", given=stream)
+
+
+# -- the figures -----------------------------------------------------------------------------------------------------
+
+
+class Clock:
+    """Seconds of each phase of a cycle; a phase inside of another counts for itself alone."""
+
+    def __init__(self) -> None:
+        self.spent: dict[str, float] = {}
+        self._stack: list[tuple[str, float]] = []
+
+    @contextmanager
+    def running(self, phase: str) -> Iterator[None]:
+        """Time what happens inside."""
+        begun = time.perf_counter()
+        self._stack.append((phase, 0.0))
+        try:
+            yield
+        finally:
+            _, inner = self._stack.pop()
+            took = time.perf_counter() - begun
+            self.spent[phase] = self.spent.get(phase, 0.0) + took - inner
+            if self._stack:
+                outer, before = self._stack[-1]
+                self._stack[-1] = (outer, before + took)
+
+    def watch(self, owner: Any, name: str, phase: str) -> None:
+        """From now on calls of that function count for the phase."""
+        inner: Callable[..., Any] = getattr(owner, name)
+
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            with self.running(phase):
+                return inner(*args, **kwargs)
+
+        setattr(owner, name, timed)
+
+
+def watched() -> Clock:
+    """A clock for the phases of cycles of this process."""
+    clock = Clock()
+    for owner, name, phase in (
+        (Reconciler, "_fetch", "fetch"),
+        (Reconciler, "_read_desired", "read"),
+        (Reconciler, "_observe", "observe"),
+        (loop, "fold", "fold"),
+        (loop, "decide", "decide"),
+        (Reconciler, "_files", "render"),
+        (Desired, "accepted_files", "render"),
+        (StatusBranch, "write", "commit"),
+        (Reconciler, "_carry_out", "act"),
+        (Reconciler, "_tell", "act"),
+    ):
+        clock.watch(owner, name, phase)
+    return clock
+
+
+def cycle(acting: Reconciler, clock: Clock, now: datetime) -> tuple[float, dict[str, float], str]:
+    """Seconds of one cycle, of its phases, and what became of its commit."""
+    clock.spent = {}
+    with clock.running("other"):
+        done = acting.cycle(now)
+    return sum(clock.spent.values()), dict(clock.spent), done.pushed
+
+
+def measure(folder: Path, runs: int, slices: int, profile: bool) -> None:
+    """Quiet cycles, and cycles after a push."""
+    make_ready()  # as a process that runs does beside its loop
+    clock, acting = watched(), controller(_settings(folder))
+    begun = time.perf_counter()
+    now = _last(folder) + timedelta(minutes=1)
+    first = acting.cycle(now)
+    print(f"restart in this process: {time.perf_counter() - begun:.2f} s, {first.pushed}", flush=True)
+    heap_settled()
+    for _ in range(5):
+        now += SECOND
+        settled = cycle(acting, clock, now)
+    _print(
+        "nothing changed", [cycle(acting, clock, now + i * SECOND) for i in range(1, runs + 1)], "Unchanged"
+    )
+    now, found, profiler = now + (runs + 1) * SECOND, [], cProfile.Profile()
+    for run in range(runs + 1):
+        file_one(folder / "fleet.git", run * 37 % slices, int(now.timestamp()))
+        if profile and run:
+            profiler.enable()
+        found.append(cycle(acting, clock, now))
+        profiler.disable()
+        for _ in range(3):
+            now += SECOND
+            cycle(acting, clock, now)
+        now += SECOND
+    _print("one request pushed", found[1:], "Committed")
+    _close(acting)
+    if profile:
+        profiler.dump_stats("cycle.prof")
+    assert settled[2] == "Unchanged", settled
+
+
+def _last(folder: Path) -> datetime:
+    at = git(folder / "fleet.git", "log", "-1", "--format=%ct", "egs/status").decode()
+    return datetime.fromtimestamp(int(at), UTC)
+
+
+def _print(what: str, found: list[tuple[float, dict[str, float], str]], pushed: str) -> None:
+    medians = {p: statistics.median(spent.get(p, 0.0) for _, spent, _ in found) * 1000 for p in PHASES}
+    parts = ", ".join(f"{phase} {ms:.0f}" for phase, ms in medians.items())
+    whole = statistics.median(took for took, _, _ in found) * 1000
+    as_expected = sum(each[2] == pushed for each in found)
+    print(f"{what}: {whole:.0f} ms ({parts}); {as_expected} of {len(found)} {pushed}", flush=True)
+
+
+RESTART = """
+import sys, time
+from datetime import datetime
+from pathlib import Path
+begun = time.perf_counter()
+from benchmarks.cycle import _settings
+from reconciler.compose import controller
+acting = controller(_settings(Path(sys.argv[1])))
+done = acting.cycle(datetime.fromisoformat(sys.argv[2]))
+print(f"{time.perf_counter() - begun:.3f} {done.pushed}")
+"""
+
+
+def restarts(folder: Path, runs: int) -> None:
+    """A new process each time."""
+    found = []
+    for run in range(runs):
+        now = _last(folder) + timedelta(seconds=90 + run)
+        args = [sys.executable, "-c", RESTART, str(folder), now.isoformat()]
+        found.append(subprocess.run(args, capture_output=True, text=True, check=True).stdout.split())
+    median = statistics.median(float(seconds) for seconds, *_ in found)
+    print(f"restart: {median:.2f} s from imports to the first commit ({', '.join(f[1] for f in found)})")
+
+
+def against(folder: Path, runs: int) -> None:
+    """`egs plan --against` for the last five pushes, in a clone."""
+    with tempfile.TemporaryDirectory() as scratch:
+        tree = Path(scratch) / "tree"
+        git(Path(scratch), "clone", "--quiet", "--no-checkout", str(folder / "fleet.git"), str(tree))
+        now = f"{_last(folder) + timedelta(minutes=1):%Y-%m-%dT%H:%M:%SZ}"
+        egs = str(Path(sys.executable).with_name("egs"))
+        commits = git(tree, "rev-list", "--max-count=6", "main").decode().split()
+        args = [egs, "plan", "--repo", str(tree), "--ref", commits[0], "--against", commits[-1]]
+        args += ["--now", now, "-o", "json"]
+        found = []
+        for _ in range(runs):
+            begun = time.perf_counter()
+            done = subprocess.run(args, env=_environment(), capture_output=True, check=False)
+            found.append(time.perf_counter() - begun)
+            assert done.returncode == 0, done.stderr[-2000:]
+        print(
+            f"egs plan --against, five pushes: {found[0]:.2f} s at first, then {statistics.median(found[1:]):.2f} s"
+        )
+
+
+def _environment() -> dict[str, str]:
+    return {**ENVIRONMENT, "PYTHONPATH": str(Path(__file__).parents[1])}
+
+
+def main() -> None:
+    """Make the repository, measure, print."""
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("--manifests", type=int, default=100_000)
+    options.add_argument("--runs", type=int, default=7)
+    options.add_argument("--keep", type=Path, help="make the repository there, or use the one that is there")
+    options.add_argument("--only", choices=("cycle", "restart", "against"))
+    options.add_argument("--profile", action="store_true", help="write cycle.prof of the cycles after pushes")
+    given = options.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = given.keep or Path(scratch) / "fleet"
+        if not (folder / "fleet.git").exists():
+            begun = time.perf_counter()
+            make(folder, given.manifests)
+            print(f"repository made in {time.perf_counter() - begun:.0f} s", flush=True)
+        gc.collect()
+        if given.only in (None, "cycle"):
+            measure(folder, given.runs, given.manifests // PER_SLICE, given.profile)
+        if given.only in (None, "restart"):
+            restarts(folder, given.runs)
+        if given.only in (None, "against"):
+            against(folder, 3)
+
+
+if __name__ == "__main__":
+    main()

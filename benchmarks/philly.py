@@ -1,0 +1,79 @@
+"""The Philly trace as requests: Microsoft's GPU cluster, 2017 (Jeon et al., ATC '19; CC BY 4.0).
+
+The trace has no priorities and no requested durations, so both are made up, always the same: a request reserves the
+next step of a menu above its run time (at most the longest step, and it then uses all of that), bands are drawn
+at random, a GPU counts as a node, and a virtual cluster is a slice's name for fairness alone. The pool is as large as
+makes the reserved node-hours `load` times those there are while requests arrive.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+HOUR = 3600
+MENU_H = (1, 2, 4, 8, 12, 24, 48, 72)
+"""What people may reserve, hours."""
+BANDS = ((50, 0.5), (150, 0.35), (250, 0.15))
+"""Priorities and how often each is drawn: most work is of the low band."""
+REQUESTS = 16_000
+LOAD = 1.3
+SEED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request; seconds and whole nodes."""
+
+    id: str
+    submit: int
+    nodes: int
+    duration: int
+    actual: int
+    priority: int
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """Requests on one pool; `strict`: everybody keeps their nodes to the end."""
+
+    asked: tuple[Asked, ...]
+    nodes: int
+
+    def text(self, *, slices: bool = False) -> str:
+        """The CSV of the bare interface; `actual` is what each request really ran."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(("id", "pool", "submit", "nodes", "duration", "priority", "actual"))
+        for a in self.asked:
+            writer.writerow((a.id, "philly", a.submit, a.nodes, a.duration, a.priority, a.actual))
+        return out.getvalue()
+
+
+def instance(
+    file: Path, requests: int = REQUESTS, load: float = LOAD, bands: Sequence[tuple[int, float]] = BANDS
+) -> Instance:
+    """The first `requests` that were submitted."""
+    chance = random.Random(SEED)
+    with gzip.open(file, "rt", encoding="utf-8", newline="") as lines:
+        rows = sorted(csv.DictReader(lines), key=lambda row: (int(row["submit_s"]), row["job"]))
+    rows = [row for row in rows if int(row["gpus"]) > 0 and int(row["duration_s"]) > 0][:requests]
+    priorities, weights = zip(*bands, strict=True)
+    asked = []
+    for row in rows:
+        used = min(int(row["duration_s"]), MENU_H[-1] * HOUR)
+        reserved = next(step * HOUR for step in MENU_H if step * HOUR >= used)
+        priority = chance.choices(priorities, weights)[0]
+        asked.append(
+            Asked(row["job"], int(row["submit_s"]), int(row["gpus"]), reserved, used, priority, row["vc"])
+        )
+    span = asked[-1].submit - asked[0].submit
+    work = sum(a.nodes * a.duration for a in asked)
+    nodes = max(round(work / span / load), max(a.nodes for a in asked))
+    return Instance(tuple(asked), nodes)

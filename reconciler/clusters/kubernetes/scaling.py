@@ -1,0 +1,113 @@
+"""How many nodes an elastic pool is to have: the `scale` subresource of the object that makes them.
+
+Whatever has one will do: a MachineDeployment of Cluster API, a provider's node group. We say how many and never make or
+delete a node. Before a pool shrinks its leaving nodes are cordoned; where Cluster API makes them, their Machines are
+also marked as the ones to delete. Other scalers must be told by their own means to delete cordoned nodes first.
+
+Each write is conditional on the version that was read, and bears our stamp on the object itself, so that a paused old
+controller scales nothing.
+"""
+
+from __future__ import annotations
+
+from reconciler.clusters.kubernetes.api import Api, Json, Rejected
+from reconciler.clusters.kubernetes.marks import late, read_stamp, write_stamp
+from reconciler.clusters.kubernetes.names import OBJECT_STAMP
+from reconciler.clusters.kubernetes.nodes import NODES
+from reconciler.clusters.port import Answer, Done, Refused, Stamp
+from schemas.cluster import ClusterSpec
+from schemas.elastic import ScaleTarget
+
+TRIES = 5
+"""Whoever works on the object writes its status now and then; each try reads all anew."""
+CONFLICT = 409
+CLUSTER_API = "cluster.x-k8s.io/"
+"""Group of Cluster API, and prefix of its annotations."""
+MACHINE, NAMESPACE = CLUSTER_API + "machine", CLUSTER_API + "cluster-namespace"
+"""Annotations of a node: which Machine it is."""
+DELETE = CLUSTER_API + "delete-machine"
+"""Annotation of a Machine: it goes first when its set shrinks."""
+
+
+class Scaling:
+    """The targets of one cluster's elastic pools."""
+
+    def __init__(self, api: Api, spec: ClusterSpec) -> None:
+        self._api = api
+        self._targets = {
+            pool.name: pool.elastic.target
+            for pool in spec.pools
+            if pool.elastic is not None and pool.elastic.target is not None
+        }
+
+    def sizes(self) -> dict[str, int]:
+        """What each was told last; one that cannot be read is left out, and says why when it is scaled."""
+        found = {}
+        for pool, target in self._targets.items():
+            try:
+                found[pool] = _replicas(self._api.get(f"{path_of(target)}/scale"))
+            except Rejected as no:
+                if no.status not in {403, 404}:
+                    raise
+        return found
+
+    def scale(self, pool: str, count: int, leaving: tuple[str, ...], stamp: Stamp) -> Answer:
+        """Raises `Rejected` what the server refuses."""
+        target = self._targets.get(pool)
+        if target is None:
+            return Refused("NotElastic", f"pool {pool} names nothing to scale; give it elastic.target")
+        for _ in range(TRIES):
+            try:
+                answer = self._try(target, count, leaving, stamp)
+            except Rejected as no:
+                if no.status != CONFLICT:
+                    raise
+                answer = None
+            if answer is not None:
+                return answer
+        return Refused("Conflict", f"{target.resource} {target.name} changes all the time; it is tried again")
+
+    def _try(self, target: ScaleTarget, count: int, leaving: tuple[str, ...], stamp: Stamp) -> Answer | None:
+        """None: it changed meanwhile."""
+        path = path_of(target)
+        found = self._api.find(path)
+        if found is None:
+            where = f"{target.resource} {target.name} of {target.api_version}"
+            return Refused("TargetMissing", f"there is no {where} to scale; correct elastic.target")
+        held = read_stamp((found["metadata"].get("annotations") or {}).get(OBJECT_STAMP))
+        if (refusal := late(f"{target.resource} {target.name}", held, stamp)) is not None:
+            return refusal
+        version = found["metadata"]["resourceVersion"]
+        if held != stamp:
+            meta = {"resourceVersion": version, "annotations": {OBJECT_STAMP: write_stamp(stamp)}}
+            version = self._api.merge(path, {"metadata": meta})["metadata"]["resourceVersion"]
+        now = self._api.get(f"{path}/scale")
+        if now["metadata"]["resourceVersion"] != version:
+            return None
+        if _replicas(now) > count and target.api_version.startswith(CLUSTER_API):
+            self._mark(leaving, target)
+        if _replicas(now) != count:
+            body = {"metadata": {"resourceVersion": version}, "spec": {"replicas": count}}
+            self._api.merge(f"{path}/scale", body)
+        return Done()
+
+    def _mark(self, nodes: tuple[str, ...], target: ScaleTarget) -> None:
+        """Their Machines go first."""
+        for name in nodes:
+            node = self._api.find(f"{NODES}/{name}")
+            said = {} if node is None else node["metadata"].get("annotations") or {}
+            if MACHINE in said and NAMESPACE in said:
+                where = f"/apis/{target.api_version}/namespaces/{said[NAMESPACE]}/machines/{said[MACHINE]}"
+                if self._api.find(where) is not None:
+                    self._api.merge(where, {"metadata": {"annotations": {DELETE: "true"}}})
+
+
+def path_of(target: ScaleTarget) -> str:
+    """Where the server has it."""
+    root = f"/apis/{target.api_version}" if "/" in target.api_version else f"/api/{target.api_version}"
+    space = "" if target.namespace is None else f"/namespaces/{target.namespace}"
+    return f"{root}{space}/{target.resource}/{target.name}"
+
+
+def _replicas(scale: Json) -> int:
+    return int((scale.get("spec") or {}).get("replicas") or 0)

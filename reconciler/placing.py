@@ -1,0 +1,276 @@
+"""The place of a request in the queue: what its rank reads once, when it is filed, and who takes a place now. Pure.
+
+What its slice used and asked for is read when a request is filed or asks for more or something else, and kept from
+then on: by approvals, moves, requeues. What follows from it and from waiting is worked out and never written.
+
+Held by tests/reconciler/test_placing.py and tests/cases/reconciler/fairness.yaml.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from reconciler.conditions import lease_duration
+from reconciler.facts import Facts, Wanted
+from reconciler.records import Records, changed, live, records
+from scheduler.fairness import Asked, Scale, ahead, counted, decayed, of_lease, share
+from scheduler.fit import candidate_pools
+from scheduler.plan import plan
+from scheduler.rank import Standing, overtaking, rank_key, room_in_band
+from scheduler.snapshot import FOREVER, Snapshot
+from scheduler.waits import PROTECTED, aged, first_come, latest
+from schemas.gpr import RequestSpec
+from schemas.scheduling import Fairness, Scheduling
+from schemas.status import WAITING, GPRStatus, Phase, Place
+from schemas.units import instant, seconds
+
+RUNS = frozenset({Phase.PROVISIONING, Phase.PROVISIONED})
+"""Phases whose GPU-hours no ledger has yet."""
+
+
+def placed(before: Facts, after: Facts, wanted: Wanted) -> Facts:
+    """`after` with a place for whoever was filed since `before`, or asks for more or something else."""
+    fresh = _takers(before, after)
+    if not fresh:
+        return after
+    found = _places(after, wanted, frozenset(fresh))
+    requests = records(after.requests)
+    for key in fresh:
+        update = {"place": found.get(key), "displaced_count": 0}
+        requests[key] = requests[key].model_copy(update=update)
+    return replace(after, requests=requests)
+
+
+def _takers(before: Facts, after: Facts) -> list[str]:
+    return [
+        key
+        for key in sorted(changed(before.requests, after.requests))
+        if (status := after.requests.get(key)) is not None
+        and status.phase in WAITING
+        and (
+            (old := before.requests.get(key)) is None
+            or old.uid != status.uid
+            or old.filed_at != status.filed_at
+        )
+    ]
+
+
+def _places(facts: Facts, wanted: Wanted, fresh: Collection[str]) -> dict[str, Place]:
+    """The places of these requests as they are read now."""
+    fairness = wanted.project.scheduling.fairness
+    if fairness is None:
+        return {}
+    slices = {facts.requests[key].accepted_spec.slice for key in fresh}
+    waiting: dict[str, list[Asked]] = {name: [] for name in slices}
+    used = {name: _used(facts, name, fairness) for name in slices}
+    for key, status in live(facts.requests).items():
+        name = status.accepted_spec.slice
+        if name not in waiting:
+            continue
+        if status.phase in WAITING:
+            waiting[name].append(_asked(key, status, wanted))
+        elif status.phase in RUNS:
+            used[name] += _held(status, wanted, facts.at, fairness)
+    found: dict[str, Place] = {}
+    for name in sorted(slices):
+        found |= _places_in(waiting[name], used[name], fresh, facts, fairness)
+    return found
+
+
+def _places_in(
+    waiting: Iterable[Asked], used: float, fresh: Collection[str], facts: Facts, fairness: Fairness
+) -> dict[str, Place]:
+    """The fresh places of one slice: none is better than what its requests filed before have by now.
+
+    Else a slice that cancels what it filed first would push its own promises back with what it files next.
+    """
+    found, least = {}, 0.0
+    for key, hours in ahead(waiting):
+        status = facts.requests[key]
+        if key in fresh:
+            found[key] = Place(used=round(used, 2), ahead=round(max(hours, least - used), 2))
+        elif status.place is not None:
+            waited, half_life = facts.at - status.filed_at, fairness.half_life
+            old = (status.place.used, status.place.ahead)
+            least = max(least, counted(*old, waited.total_seconds(), half_life.total_seconds()))
+    return found
+
+
+def unfiled(key: str, spec: RequestSpec, filed_at: int, facts: Facts, wanted: Wanted) -> Standing:
+    """What the rank would read of a request that nobody filed yet, had it been filed at that instant."""
+    now = instant(filed_at)
+    status = GPRStatus(phase=Phase.QUEUED, uid="", filed_at=now, accepted_spec=spec, spec_digest="")
+    among = replace(facts, requests={**live(facts.requests), key: status})
+    place = _places(among, wanted, {key}).get(key)
+    gpus = gpus_per_node(spec, wanted)
+    return standing(key, status.model_copy(update={"place": place}), gpus, wanted, facts.at)
+
+
+def scale_of(slice_: str, wanted: Wanted, fairness: Fairness) -> Scale:
+    """By what a slice's use is measured; one whose manifest is gone weighs 1."""
+    found = wanted.slices.get(slice_)
+    weight = 1.0 if found is None else found.weight
+    return Scale(weight, fairness.step, fairness.half_life.total_seconds())
+
+
+def _used(facts: Facts, slice_: str, fairness: Fairness) -> float:
+    """GPU-hours of leases that ended, each decayed until now."""
+    record = facts.usage.get(slice_)
+    if record is None or record.at is None:
+        return 0.0
+    age = (facts.at - record.at).total_seconds()
+    return decayed(record.used, age, fairness.half_life.total_seconds())
+
+
+def _asked(key: str, status: GPRStatus, wanted: Wanted) -> Asked:
+    duration = int(lease_duration(status).total_seconds())
+    return Asked(key, seconds(status.filed_at), _gpus(status, wanted), duration)
+
+
+def _held(status: GPRStatus, wanted: Wanted, now: datetime, fairness: Fairness) -> float:
+    begin = status.start_time or status.estimated_start_time
+    end = status.end_time or status.estimated_end_time
+    if begin is None or end is None:
+        return 0.0
+    span = (begin.timestamp(), end.timestamp())
+    return of_lease(_gpus(status, wanted), *span, now.timestamp(), fairness.half_life.total_seconds())
+
+
+def _gpus(status: GPRStatus, wanted: Wanted) -> int:
+    """GPUs of all nodes that it holds, is promised, or would get in the first pool that fits."""
+    held, spec = status.assignment, status.accepted_spec
+    cluster, name = status.estimated_cluster, status.estimated_pool
+    if held is not None:
+        cluster, name = held.cluster, held.pool
+    pool = None if cluster is None or name is None else wanted.pools.get((cluster, name))
+    return spec.nodes * (gpus_per_node(spec, wanted) if pool is None else pool.gpus_per_node)
+
+
+def gpus_per_node(spec: RequestSpec, wanted: Wanted) -> int:
+    """Of the first pool that fits; as many as it asks for where none does."""
+    slice_ = wanted.slices.get(spec.slice)
+    fitting = () if slice_ is None else candidate_pools(spec, slice_, wanted.pools)
+    return wanted.pools[fitting[0]].gpus_per_node if fitting else spec.gpus_per_node
+
+
+def standing(key: str, status: GPRStatus, gpus: int, wanted: Wanted, now: datetime) -> Standing:
+    """What the rank reads of a request whose nodes have so many GPUs each, at `now`."""
+    spec, filed_at, policy = status.accepted_spec, seconds(status.filed_at), wanted.project.scheduling
+    waited = seconds(now) - filed_at if filed_at > 0 else 0  # 0: nobody recorded when it was filed
+    if status.displaced_count >= policy.max_displacements:
+        boost, part, length = room_in_band(spec.priority), PROTECTED, 0
+    else:
+        boost = 0 if policy.ageing is None else aged(spec.priority, waited, policy.ageing)
+        part = _share(status, waited, wanted, policy.fairness)
+        length = _service(status, gpus) if policy.order == "shortest-service" else 0
+    return Standing(key, spec.priority, boost, spec.move, part, length, filed_at)
+
+
+def _share(status: GPRStatus, waited: int, wanted: Wanted, fairness: Fairness | None) -> int:
+    if fairness is None or status.place is None:
+        return 0
+    scale = scale_of(status.accepted_spec.slice, wanted, fairness)
+    return share(status.place.used, status.place.ahead, waited, scale)
+
+
+def _service(status: GPRStatus, gpus: int) -> int:
+    """Whole GPU-hours on nodes of so many GPUs: what differs by less is equal, and the time of filing decides."""
+    return round(status.accepted_spec.nodes * gpus * lease_duration(status) / timedelta(hours=1))
+
+
+def standings(requests: Mapping[str, GPRStatus], wanted: Wanted, now: datetime) -> dict[str, Standing]:
+    """What the rank reads of each of these at `now`."""
+    reads_gpus = wanted.project.scheduling.order == "shortest-service"
+    return {
+        key: standing(key, s, gpus_per_node(s.accepted_spec, wanted) if reads_gpus else 0, wanted, now)
+        for key, s in requests.items()
+    }
+
+
+def latest_of(status: GPRStatus, policy: Scheduling) -> int:
+    """The instant past which no request of its band that was filed later may push it; FOREVER: there is none."""
+    place = status.place
+    if policy.max_wait_multiple is None or place is None or place.first_come is None:
+        return FOREVER
+    return latest(seconds(status.filed_at), seconds(place.first_come), policy.max_wait_multiple)
+
+
+def with_first_come(
+    requests: Mapping[str, GPRStatus], anew: Iterable[str], world: Snapshot, policy: Scheduling
+) -> Records:
+    """`requests` in which those that take a place now know when first come, first served would start them.
+
+    Costs one plan from nothing when there are such requests and the project bounds waits, and nothing otherwise.
+    """
+    found = records(requests)
+    fresh = [] if policy.max_wait_multiple is None else [k for k in sorted(anew) if _is_unread(found.get(k))]
+    starts = plan(first_come(world)).placements if fresh else {}
+    for key in fresh:
+        if key in starts:
+            place = found[key].place or Place()
+            read = place.model_copy(update={"first_come": instant(starts[key].start)})
+            found[key] = found[key].model_copy(update={"place": read})
+    return found
+
+
+def _is_unread(status: GPRStatus | None) -> bool:
+    return (
+        status is not None
+        and status.phase is Phase.QUEUED
+        and (status.place is None or status.place.first_come is None)
+    )
+
+
+def asked_anew(before: Facts, after: Facts, wanted: Wanted) -> frozenset[str]:
+    """Who waits in `after` and took the place since `before`: filed, approved, requeued, asking for more, or let past.
+
+    A move by an admin is a re-reading of the rank: whoever is ahead of somebody because of it plans anew.
+    """
+    return let_past(before, after, wanted) | frozenset(
+        key
+        for key in changed(before.requests, after.requests)
+        if (status := after.requests.get(key)) is not None
+        and status.phase is Phase.QUEUED
+        and (
+            (old := before.requests.get(key)) is None
+            or old.phase is not Phase.QUEUED
+            or old.filed_at != status.filed_at
+        )
+    )
+
+
+def moved(before: Facts, after: Facts) -> frozenset[str]:
+    """Requests that waited and wait, and that an admin moved among those of their priority."""
+    return frozenset(
+        key
+        for key in changed(before.requests, after.requests)
+        if (old := before.requests.get(key)) is not None
+        and (status := after.requests.get(key)) is not None
+        and old.accepted_spec.move != status.accepted_spec.move
+        and _keeps_place(old, status)
+    )
+
+
+def let_past(before: Facts, after: Facts, wanted: Wanted) -> frozenset[str]:
+    """Who is ahead of somebody because an admin moved one of the two: not because time passed meanwhile."""
+    if not moved(before, after):
+        return frozenset()
+    waiting = {
+        key: (old, status)
+        for key, status in live(after.requests).items()
+        if (old := before.requests.get(key)) is not None and _keeps_place(old, status)
+    }
+    sides = (standings({key: pair[i] for key, pair in waiting.items()}, wanted, after.at) for i in (0, 1))
+    return overtaking(*({key: rank_key(place) for key, place in side.items()} for side in sides))
+
+
+def _keeps_place(old: GPRStatus, new: GPRStatus) -> bool:
+    """Whether it waited and waits, and nothing but a move can have changed its place."""
+    return (
+        old.phase is Phase.QUEUED
+        and new.phase is Phase.QUEUED
+        and old.filed_at == new.filed_at
+        and old.accepted_spec.priority == new.accepted_spec.priority
+    )

@@ -1,0 +1,167 @@
+"""The files of facts at one commit of the status branch, each read once, and the facts that they are.
+
+A file that somebody broke counts as it was last readable, or as absent; that is an alarm. Costs what differs from the
+commit that was read before, and of a new process what no earlier one of this place has read (`reconciler.remembering`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from reconciler.desired import ACCEPTED
+from reconciler.facts import Facts
+from reconciler.quiet import is_request
+from reconciler.records import Records, Unread, records
+from reconciler.remembering import Remembered
+from reconciler.status import OWN_BYTES, UNREADABLE, Record, facts_of, record_from, request_key
+from reconciler.store.believing import Belief
+from reconciler.store.port import REGULAR_MODE, Entry, Store
+from reconciler.store.trailers import parse_stamp
+from reconciler.store.writer import TAKE_OVER
+from schemas.errors import Fault
+from schemas.status import GPRRecord
+
+LOOKED_BACK = 20
+"""Commits that are searched for the last decision: more take-overs in a row are no absence but a crash loop."""
+HISTORY = 50
+"""Commits that are searched for the last readable version of a request's file."""
+MOST_ALARMS = 20
+"""Unreadable files that are told one by one."""
+FACT = re.compile(
+    r"controller\.yaml|insights\.yaml|insights/[^/]+|trust\.yaml|trust/\d{3}\.yaml|slices/[^/]+/gprs/[^/]+|nodes/[^/]+/[^/]+|usage/[^/]+|requests/[^/]+|approvals/[^/]+|accepted/.+"
+    r"|clusters/[^/]+/(inventory\.yaml|pools/[^/]+/[^/]+)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A status commit, read back."""
+
+    facts: Facts
+    accepted: Mapping[str, bytes]
+    alarms: tuple[str, ...] = ()  # sentences about files that could not be read
+    notes: Mapping[str, str] = field(
+        default_factory=dict
+    )  # of files of main, by path; see `reconciler.quiet`
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """The files of facts at one tip, each read once."""
+
+    tip: str
+    records: Mapping[str, Record]
+    accepted: Mapping[str, bytes]
+    unread: frozenset[str]
+    over: Mapping[str, Unread] = field(default_factory=dict)  # records of requests, by path
+    notes: Mapping[str, str] = field(default_factory=dict)
+    oids: Mapping[str, str] = field(default_factory=dict)  # of all records of requests, by path
+
+
+class Trees:
+    """Reads commits of one status branch. One owner."""
+
+    def __init__(self, store: Store, branch: str, belief: Belief, remembered: Remembered) -> None:
+        self._store, self._branch, self._belief = store, branch, belief
+        self._remembered = remembered
+
+    def at(self, tip: str, last: Tree | None) -> Tree:
+        """The files of facts at `tip`, those that are as in `last` not read again."""
+        try:
+            entries = self._store.diff(last.tip if last else None, tip)
+        except Fault:
+            if last is None:
+                raise
+            return self.at(tip, None)  # the old tip is gone: histories are replaced now and then
+        changed = {e.path: e for e in entries if _is_fact(e.path)}
+        before = last or Tree(tip, {}, {}, frozenset())
+        records = {p: r for p, r in before.records.items() if p not in changed}
+        accepted = {p: d for p, d in before.accepted.items() if ACCEPTED + p not in changed}
+        present = {p: e for p, e in changed.items() if e.oid is not None}
+        oids = {p: e.oid for p, e in present.items() if e.oid and is_request(p) and e.mode == REGULAR_MODE}
+        known, notes = self._remembered.of(oids)
+        records |= known
+        data = self.contents({p: e for p, e in present.items() if p not in known and p not in notes})
+        unread = {p for p in before.unread if p not in changed}
+        unread |= present.keys() - data.keys() - known.keys() - notes.keys()
+        fresh: dict[str, GPRRecord] = {}
+        for path, content in data.items():
+            if path.startswith(ACCEPTED):
+                accepted[path.removeprefix(ACCEPTED)] = content
+            elif (record := _record(path, content)) is not None:
+                records[path] = record
+                if isinstance(record, GPRRecord) and path in oids:
+                    fresh[oids[path]] = record
+            else:
+                unread.add(path)
+        for path in sorted(p for p in unread & changed.keys() if p.startswith(("slices/", "approvals/"))):
+            if (earlier := self._earlier(tip, path)) is not None:
+                records[path] = earlier
+        self._remembered.keep(fresh)
+        over = {p: Unread(oids[p], self._remembered.status) for p in notes}
+        return Tree(
+            tip,
+            records,
+            accepted,
+            frozenset(unread),
+            {p: u for p, u in before.over.items() if p not in changed} | over,
+            {p: n for p, n in before.notes.items() if p not in changed} | notes,
+            {p: o for p, o in before.oids.items() if p not in changed} | oids,
+        )
+
+    def contents(self, entries: Mapping[str, Entry]) -> dict[str, bytes]:
+        """What is a plain file and no larger than ours are."""
+        plain = {p: e.oid for p, e in entries.items() if e.oid is not None and e.mode == REGULAR_MODE}
+        sizes = self._store.sizes(set(plain.values()))
+        blobs = self._store.read({oid for oid, size in sizes.items() if size <= OWN_BYTES})
+        return {path: blobs[oid] for path, oid in plain.items() if oid in blobs}
+
+    def _earlier(self, tip: str, path: str) -> Record | None:
+        """The last readable version of a file that somebody broke."""
+        for commit in filter(self._belief.counts, self._belief.history(tip, HISTORY)[1:]):
+            data = self._store.read_path(commit.oid, path)
+            if data is not None and (record := _record(path, data)) is not None:
+                return record
+        return None
+
+    def loaded(self, tree: Tree) -> Loaded:
+        stamp = parse_stamp(self._store.commit(tree.tip).trailers)
+        intent = (stamp.intent if stamp is not None else None) or ""
+        alarms = [
+            f"branch {self._branch}: {path} cannot be read; {_instead(path, tree)}"
+            for path in sorted(tree.unread)
+        ]
+        more = len(alarms) - MOST_ALARMS
+        if more > 0:
+            alarms = [*alarms[:MOST_ALARMS], f"branch {self._branch}: {more} more files cannot be read"]
+        facts = facts_of(tree.records, self._decided_at(tree.tip), intent)
+        requests = records(facts.requests)
+        over = {request_key(path): unread for path, unread in tree.over.items()}
+        facts = replace(facts, requests=Records(requests.live, {**requests.over, **over}))
+        return Loaded(facts, tree.accepted, tuple(alarms), tree.notes)
+
+    def _decided_at(self, tip: str) -> datetime:
+        """When the tip's facts were decided; taking over decides nothing, so that an absence stays visible."""
+        commits = [c for c in self._belief.history(tip, LOOKED_BACK) if self._belief.counts(c)]
+        return next((c.at for c in commits if not c.message.startswith(TAKE_OVER)), commits[-1].at)
+
+
+def _is_fact(path: str) -> bool:
+    return FACT.fullmatch(path) is not None
+
+
+def _record(path: str, data: bytes) -> Record | None:
+    try:
+        return record_from(path, data)
+    except UNREADABLE:
+        return None
+
+
+def _instead(path: str, tree: Tree) -> str:
+    """What counts in place of a file that cannot be read."""
+    if path in tree.records:
+        return "its last readable version counts, and is written anew"
+    return "it counts as absent; protect the branch"

@@ -1,0 +1,54 @@
+"""The compiled planner of a long queue, made ready beside the loop: nobody waits for it, and plans are the same.
+
+Held by tests/reconciler/test_warming.py.
+"""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Thread
+
+from reconciler.loop import Cycle
+from reconciler.records import live
+from scheduler import kernel
+from scheduler.kernel import cache
+
+log = logging.getLogger(__name__)
+
+LONG_QUEUE = 2000
+"""Requests under way from which on planning plainly takes a tenth of a second and more, in every cycle."""
+COMPILE_S = 900
+"""It takes a minute on a machine that does nothing else."""
+
+
+def make_ready() -> None:
+    """Load the compiled planner; where it was never compiled, a process of its own does that first."""
+    if not cache.is_installed():
+        return
+    if not cache.is_kept():
+        command = [sys.executable, "-m", "scheduler.kernel"]
+        try:
+            subprocess.run(command, check=True, capture_output=True, timeout=COMPILE_S)  # noqa: S603 - ourselves
+        except (OSError, subprocess.SubprocessError) as error:
+            log.warning("planner not compiled error=%s; planning goes on plainly", type(error).__name__)
+            return
+    kernel.warm()
+    log.info("planner compiled")
+
+
+@dataclass(slots=True)
+class Warming:
+    """Begins once, with the first long queue."""
+
+    begin: Callable[[], None] = lambda: Thread(target=make_ready, name="planner", daemon=True).start()
+    _has_begun: bool = False
+
+    def after(self, cycle: Cycle) -> None:
+        """Look at the queue that a cycle left."""
+        if not self._has_begun and cycle.facts is not None and len(live(cycle.facts.requests)) >= LONG_QUEUE:
+            self._has_begun = True
+            self.begin()

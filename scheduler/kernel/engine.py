@@ -1,0 +1,137 @@
+"""The compiled engine: a snapshot in, the same plan out as `scheduler.plan` makes plainly. Imports numba."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.binding import Held, rebind
+from scheduler.calendar import PoolCalendar
+from scheduler.kernel.fleet import Fleet, fleet_of
+from scheduler.kernel.holders import holders
+from scheduler.kernel.placements import Displacements, Placed, Placements
+from scheduler.kernel.rows import NO_PROMISE, PROMISED_POOL, Rows, rows_of
+from scheduler.kernel.searching import World
+from scheduler.kernel.state import world_of, write_shares
+from scheduler.kernel.steps import Outcome, Standing, compress, draw_lines, move_all, place, stand
+from scheduler.kernel.timeline import SIZE
+from scheduler.kernel.yielding import Scratch
+from scheduler.reasons import no_place
+from scheduler.snapshot import Plan, Snapshot, Window
+
+Ints = NDArray[np.int64]
+NOWHERE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A snapshot as arrays, with its lines drawn and nobody placed."""
+
+    snapshot: Snapshot
+    rows: Rows
+    fleet: Fleet
+    world: World
+    promises: Standing
+    outcome: Outcome
+    standing: bool
+
+
+def planned(snapshot: Snapshot) -> Plan:
+    """The whole future of `snapshot`."""
+    prepared = prepare(snapshot)
+    place_all(prepared)
+    return _plan(prepared)
+
+
+def prepare(snapshot: Snapshot) -> Prepared:
+    """Everything that planning needs to know, numbered."""
+    rows, fleet = rows_of(snapshot), fleet_of(snapshot)
+    # Without promises there is nobody of lower rank yet, and what higher ranks leave is all that is left.
+    standing = any_promise(rows)
+    world, promises = world_of(snapshot, rows, fleet, 2 if standing else 1)
+    draw_lines(world.lines, 0, fleet.first, fleet.at, fleet.value)
+    return Prepared(snapshot, rows, fleet, world, promises, _outcome(len(rows.keys)), standing)
+
+
+def place_all(prepared: Prepared) -> None:
+    """The three steps."""
+    world, fleet, standing = prepared.world, prepared.fleet, prepared.standing
+    if standing:
+        _stand(prepared)
+    if (world.spots.pool == NOWHERE).any():
+        if standing:
+            draw_lines(world.lines, world.pools.width, fleet.first, fleet.at, fleet.value)
+        size = len(prepared.rows.keys) if standing else 0
+        there = holders(len(fleet.keys), size, 3 * size)
+        place(world, there, _scratch(world, size), prepared.outcome, standing)
+    if standing:
+        compress(world)
+
+
+def any_promise(rows: Rows) -> bool:
+    """Whether the plan begins with promises."""
+    return bool((rows.table[:, PROMISED_POOL] != NO_PROMISE).any())
+
+
+def _stand(p: Prepared) -> None:
+    i, outcome = stand(p.world, p.promises, p.outcome, 0), p.outcome
+    while i < p.promises.pool.size:
+        if not _rebind_to_fit(p, i):
+            outcome.who[outcome.count[0]], outcome.whom[outcome.count[0]] = i, NOWHERE
+            outcome.count[0] += 1
+        i = stand(p.world, p.promises, outcome, i + 1)
+
+
+def _rebind_to_fit(p: Prepared, i: int) -> bool:
+    """Those that stand already may change nodes, never times, to let one more stand."""
+    pool, spots = int(p.promises.pool[i]), p.world.spots
+    there = np.append(np.flatnonzero(spots.pool == pool), i)
+    starts = np.append(spots.start[there[:-1]], p.promises.start[i])
+    held = [_held(p, pool, j, at) for j, at in zip(there.tolist(), starts.tolist(), strict=True)]
+    found = rebind(empty_calendar(p.fleet, pool, p.snapshot.now), held)
+    if found is None:
+        return False
+    lines = p.fleet.group_lines(pool)
+    for j, shares in zip(there.tolist(), found, strict=True):
+        write_shares(p.world.wanted, j, [(lines[end], count) for end, count in shares])
+    move_all(p.world, there, starts, pool)
+    return True
+
+
+def empty_calendar(fleet: Fleet, pool: int, now: int) -> PoolCalendar:
+    """The pool with its leases and what is withheld, as the plain engine has it."""
+    calendar = PoolCalendar(fleet.free[pool].stretches().values(), now)
+    for kept in fleet.pools[pool].withheld:
+        if kept.end > max(kept.begin, now):
+            calendar.withhold(kept.nodes, kept.begin, kept.end)
+    return calendar
+
+
+def _held(p: Prepared, pool: int, j: int, start: int) -> Held:
+    there, request = p.fleet.pools[pool], p.rows.requests[j]
+    begin = max(p.snapshot.now, start - there.prepare)
+    return Held(request.key, request.nodes, Window(begin, start + request.duration + there.drain))
+
+
+def _outcome(size: int) -> Outcome:
+    return Outcome(
+        np.zeros(size + 1, dtype=np.int64), np.zeros(size + 1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    )
+
+
+def _scratch(world: World, size: int) -> Scratch:
+    groups = int(world.pools.groups.max(initial=0)) + 2
+    steps = world.lines.at.shape[0] * SIZE + groups if size else 1
+    sizes = (steps, steps, size + 1, size + 1, groups, groups)
+    return Scratch(*(np.empty(length, dtype=np.int64) for length in sizes))
+
+
+def _plan(p: Prepared) -> Plan:
+    rows, spots, count = p.rows, p.world.spots, int(p.outcome.count[0])
+    refused = [rows.requests[i] for i in np.flatnonzero(spots.pool == NOWHERE).tolist()]
+    refusals = {request.key: no_place(p.snapshot, request) for request in refused}
+    placed = Placed(rows, p.fleet, spots.pool, spots.start, p.world.shares, p.snapshot.now)
+    displaced = Displacements(rows.keys, p.outcome.who[:count], p.outcome.whom[:count])
+    return Plan(tuple(rows.keys), Placements(placed), refusals, displaced)

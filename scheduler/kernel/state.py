@@ -1,0 +1,259 @@
+"""The arrays that compiled planning works on, made from rows of requests and lines of pools. Decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.binding import Held, wanted_shares
+from scheduler.kernel.fleet import Fleet
+from scheduler.kernel.pools import Pools, Shares
+from scheduler.kernel.rows import (
+    DURATION,
+    ELSEWHERE,
+    FALLBACK,
+    MAY_DISPLACE,
+    MOVABLE,
+    NO_PROMISE,
+    NODES,
+    NOT_BEFORE,
+    POOLS,
+    PROMISED_POOL,
+    PROMISED_START,
+    SLICE,
+    Rows,
+)
+from scheduler.kernel.searching import Asked, Spots, World
+from scheduler.kernel.shown import Shown
+from scheduler.kernel.slices import NOBODY, Slices
+from scheduler.kernel.steps import Standing
+from scheduler.kernel.timeline import SIZE, Lines, lines
+from scheduler.snapshot import FOREVER, Lease, Request, Snapshot, Window
+
+Ints = NDArray[np.int64]
+
+MOST = (8, 24, 384)
+"""Marks of wishes, nodes and durations for what searches have shown: more make bounds closer, and each dearer."""
+
+
+def asked_of(rows: Rows, fleet: Fleet, now: int) -> tuple[Asked, Sequence[Ints]]:
+    """What is asked for, by rank, of pools that are open; and the marks on the axes of what searches show."""
+    table = rows.table
+    first, pool, since = _pools(rows, fleet)
+    nodes, duration = table[:, NODES].copy(), table[:, DURATION].copy()
+    pinned = (table[:, PROMISED_POOL] != NO_PROMISE) & (table[:, MOVABLE] == 0)
+    promised = np.where(pinned, table[:, PROMISED_START], now)
+    wish = np.maximum(np.maximum(table[:, NOT_BEFORE], promised), now)
+    axes = (wish, nodes, duration)
+    marks = [_marks(axis, most) for axis, most in zip(axes, MOST, strict=True)]
+    places = [_places(axis, there) for axis, there in zip(axes, marks, strict=True)]
+    asked = Asked(
+        nodes,
+        duration,
+        wish,
+        table[:, SLICE].copy(),
+        (table[:, MAY_DISPLACE] == 1) | (table[:, PROMISED_POOL] != NO_PROMISE),
+        first,
+        pool,
+        since,
+        table[:, FALLBACK] >= 0,
+        np.column_stack([below for below, _ in places]).astype(np.int64),
+        np.column_stack([above for _, above in places]).astype(np.int64),
+    )
+    return asked, marks
+
+
+def _pools(rows: Rows, fleet: Fleet) -> tuple[Ints, Ints, Ints]:
+    """Of each request where its pools begin, which they are, and until when it is held back from each."""
+    ends, listed = np.array(rows.names.ends, dtype=np.int64), rows.table[:, POOLS]
+    counts = np.diff(ends)[listed]
+    first = np.append(0, counts.cumsum())
+    member = np.repeat(ends[listed] - first[:-1], counts) + np.arange(first[-1])
+    pool = np.array(rows.names.members, dtype=np.int64)[member]
+    since = np.full(pool.size, -FOREVER, dtype=np.int64)
+    for i in np.flatnonzero(rows.table[:, FALLBACK] >= 0).tolist():
+        request = rows.requests[i]
+        for k, key in enumerate(request.pools, int(first[i])):
+            since[k] = request.fallback.get(key, -FOREVER)
+    usable = np.array([*(there.open for there in fleet.pools), False])[pool]  # the last is elsewhere
+    if usable.all():
+        return first, pool, since
+    kept = np.append(0, usable.cumsum())
+    return kept[first], pool[usable], since[usable]
+
+
+def _marks(values: Ints, most: int) -> Ints:
+    """The values, or where they are many, so many that are equally common, with the least."""
+    rising = np.sort(values)
+    marks = rising[np.append(True, rising[1:] != rising[:-1])] if rising.size else rising
+    if marks.size <= most:
+        return marks
+    return np.unique(rising[:: max(1, rising.size // most)])
+
+
+def _places(values: Ints, marks: Ints) -> tuple[Ints, Ints]:
+    """Of each value the last mark that is not above it, and the first that is not below."""
+    above = marks.searchsorted(values)
+    there = marks[np.minimum(above, marks.size - 1)] if marks.size else values
+    return above - (there != values), above
+
+
+def shown_of(marks: Sequence[Ints], pools: int, sides: int, now: int) -> Shown:
+    """Nothing is shown yet."""
+    sizes = [pools, *(there.size for there in marks)]
+    table = np.zeros(sides * int(np.prod(sizes)), dtype=np.int32)
+    forgotten = np.zeros(pools, dtype=np.bool_)
+    return Shown(table, np.array(sizes, dtype=np.int64), marks[1], marks[2], forgotten, now)
+
+
+def pools_of(fleet: Fleet) -> Pools:
+    """Of each pool its lines and its times."""
+    prepare = np.array([pool.prepare for pool in fleet.pools], dtype=np.int64)
+    drain = np.array([pool.drain for pool in fleet.pools], dtype=np.int64)
+    return Pools(fleet.base, fleet.groups, prepare, drain, fleet.ends, fleet.since, fleet.ends.size)
+
+
+def lines_of(fleet: Fleet, shares: Shares, sides: int) -> Lines:
+    """Room for all lines of all sides.
+
+    A step is made at most twice for each line that a hold is taken from, and each request is put in step 1 or 2, again
+    when others change nodes, in step 3, and once on the other side.
+    """
+    touched = int(shares.first[-1]) + shares.count.size
+    return lines(sides * fleet.ends.size, 2 * sides * fleet.at.size + 10 * touched + SIZE)
+
+
+def shares_of(asked: Asked, fleet: Fleet) -> Shares:
+    """Room for the shares of each request: none where all its pools have one group."""
+    groups = np.append(np.where(fleet.groups > 1, fleet.groups, 0), 0)
+    most = np.zeros(asked.nodes.size, dtype=np.int64)
+    if groups.any() and asked.pool.size:
+        filled = np.flatnonzero(np.diff(asked.first))
+        most[filled] = np.maximum.reduceat(groups[asked.pool], asked.first[:-1][filled])
+    return empty_shares(np.concatenate(([0], np.minimum(most, asked.nodes).cumsum())))
+
+
+def empty_shares(first: Ints) -> Shares:
+    """None yet."""
+    size = int(first[-1])
+    return Shares(
+        first.astype(np.int64),
+        np.zeros(first.size - 1, dtype=np.int64),
+        np.zeros(size, dtype=np.int64),
+        np.zeros(size, dtype=np.int64),
+    )
+
+
+def slices_of(rows: Rows, leases: Iterable[Lease], now: int, sides: int) -> Slices:
+    """When each slice runs a lease already, with room for all of its requests, on so many sides."""
+    numbers = rows.names.slices
+    running: dict[int, list[tuple[int, int]]] = {}
+    for lease in leases:
+        begin = max(lease.start, now)
+        if lease.slice in numbers and lease.end > begin:
+            running.setdefault(numbers[lease.slice], []).append((begin, lease.end))
+    joined = {number: _joined(stretches) for number, stretches in running.items()}
+    sizes = np.bincount(rows.table[:, SLICE] + 1, minlength=len(numbers) + 1)[1:]
+    for number, stretches in joined.items():
+        sizes[number] += len(stretches)
+    first = np.concatenate(([0], sizes.cumsum())).astype(np.int64)
+    slices = Slices(
+        first,
+        np.zeros((sides, len(numbers)), dtype=np.int64),
+        *(np.zeros((sides, int(first[-1])), dtype=np.int64) for _ in range(3)),
+    )
+    for number, stretches in joined.items():
+        there = slice(first[number], first[number] + len(stretches))
+        slices.count[:, number] = len(stretches)
+        slices.begin[:, there] = [begin for begin, _ in stretches]
+        slices.end[:, there] = [end for _, end in stretches]
+        slices.who[:, there] = NOBODY
+    return slices
+
+
+def _joined(stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Disjoint, in order: leases of one slice may overlap."""
+    found: list[tuple[int, int]] = []
+    for begin, end in sorted(stretches):
+        if found and begin <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        else:
+            found.append((begin, end))
+    return found
+
+
+def standing_of(snapshot: Snapshot, rows: Rows, asked: Asked) -> Standing:
+    """Which promises may stand where they do, if room allows."""
+    table = rows.table
+    pool, start = table[:, PROMISED_POOL].copy(), table[:, PROMISED_START].copy()
+    late = start < np.maximum(snapshot.now, table[:, NOT_BEFORE])
+    # Its own pools are those that are open and that it names; nowhere else may it stand.
+    owner = np.repeat(np.arange(asked.nodes.size), np.diff(asked.first))
+    own = np.zeros(asked.nodes.size, dtype=np.bool_)
+    own[owner[asked.pool == pool[owner]]] = True
+    standing = np.where(own & ~late & (pool >= 0), pool, ELSEWHERE)
+    return Standing(np.where(pool == NO_PROMISE, NO_PROMISE, standing), start)
+
+
+def wanted_of(rows: Rows, fleet: Fleet, standing: Standing, shares: Shares, now: int) -> Shares:
+    """From which groups promises were served, where nodes differ."""
+    wanted = empty_shares(shares.first)
+    uniform = np.append(fleet.groups == 1, True)
+    stretches: dict[int, dict[str, tuple[Window, ...]]] = {}
+    for i in np.flatnonzero(~uniform[np.maximum(standing.pool, -1)] & (standing.pool >= 0)).tolist():
+        number = int(standing.pool[i])
+        if number not in stretches:
+            stretches[number] = fleet.free[number].stretches()
+        found = _wanted(rows.requests[i], fleet, number, stretches[number], now)
+        lines_ = fleet.group_lines(number)
+        write_shares(wanted, i, [(lines_[end], count) for end, count in found])
+    return wanted
+
+
+def _wanted(
+    request: Request, fleet: Fleet, number: int, stretches: dict[str, tuple[Window, ...]], now: int
+) -> Sequence[tuple[int, int]]:
+    pool, promise = fleet.pools[number], request.promise
+    if promise is None or not promise.bound:
+        return [(FOREVER, request.nodes)]
+    end = promise.start + request.duration + pool.drain
+    hold = Window(max(now, promise.start - pool.prepare), end)
+    return wanted_shares(stretches, Held(request.key, request.nodes, hold), promise.bound)
+
+
+def write_shares(shares: Shares, i: int, found: Iterable[tuple[int, int]]) -> None:
+    """The shares of request `i`: lines and nodes, the soonest end first. Those of no node need no room."""
+    count, first = 0, int(shares.first[i])
+    for line, nodes in found:
+        if nodes > 0:
+            shares.group[first + count], shares.nodes[first + count] = line, nodes
+            count += 1
+    shares.count[i] = count
+
+
+def spots_of(size: int) -> Spots:
+    """Nobody stands anywhere."""
+    return Spots(np.full(size, -1, dtype=np.int64), np.zeros(size, dtype=np.int64))
+
+
+def world_of(snapshot: Snapshot, rows: Rows, fleet: Fleet, sides: int) -> tuple[World, Standing]:
+    """Everything, with lines that are still to be drawn."""
+    asked, marks = asked_of(rows, fleet, snapshot.now)
+    shares = shares_of(asked, fleet)
+    standing = standing_of(snapshot, rows, asked)
+    most = int(np.diff(asked.first).max(initial=0))
+    world = World(
+        lines_of(fleet, shares, sides),
+        pools_of(fleet),
+        asked,
+        slices_of(rows, snapshot.leases.values(), snapshot.now, sides),
+        shown_of(marks, len(fleet.keys), sides, snapshot.now),
+        spots_of(asked.nodes.size),
+        shares,
+        wanted_of(rows, fleet, standing, shares, snapshot.now),
+        empty_shares(np.zeros(asked.nodes.size + 1, dtype=np.int64)),
+        np.zeros(max(1, most), dtype=np.int64),
+    )
+    return world, standing

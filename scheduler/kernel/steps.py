@@ -1,0 +1,201 @@
+"""The three steps of a plan, compiled: what `scheduler.plan` does, answer for answer. Requests are numbered by rank."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.kernel.compiling import compiled, entry
+from scheduler.kernel.holders import BUILT, Holders, insert, remove
+from scheduler.kernel.searching import (
+    World,
+    advance,
+    copy_above,
+    earliest_spot,
+    floor,
+    held_back_until,
+    hold_begin,
+    nodes_free,
+    put,
+    slice_free,
+    take_out,
+)
+from scheduler.kernel.shown import forget
+from scheduler.kernel.timeline import Lines, draw, lowest
+from scheduler.kernel.yielding import Scratch, hold_of, who_gives_way
+
+
+class Standing(NamedTuple):
+    """Promises by rank: the pool where it may stand, -1 where it may not, -2 for none; and its start."""
+
+    pool: NDArray[np.int64]
+    start: NDArray[np.int64]
+
+
+class Outcome(NamedTuple):
+    """Who gave way to whom, in order; -1 for nobody. `count` of them."""
+
+    who: NDArray[np.int64]
+    whom: NDArray[np.int64]
+    count: NDArray[np.int64]
+
+
+@entry
+def draw_lines(
+    a: Lines, shift: int, first: NDArray[np.int64], at: NDArray[np.int64], value: NDArray[np.int64]
+) -> None:
+    """Draws all lines of a side: those from `shift` on, with the steps that `first` says."""
+    for line in range(first.size - 1):
+        draw(a, shift + line, at[first[line] : first[line + 1]], value[first[line] : first[line + 1]])
+
+
+@entry
+def stand(w: World, p: Standing, o: Outcome, begin: int) -> int:
+    """Step 1 from request `begin` on. Where it ended: all are done, or this one needs others to change nodes."""
+    for i in range(begin, p.pool.size):
+        if p.pool[i] == -2:
+            continue
+        if p.pool[i] >= 0 and slice_free(w, i, p.start[i]):
+            if nodes_free(w, i, p.pool[i], p.start[i]):
+                put(w, 0, i, p.pool[i], p.start[i], w.wanted)
+                continue
+            if _may_be_bound_anew(w, p, i):
+                return i
+        displace(o, i, -1)
+    return p.pool.size
+
+
+@entry
+def move_all(w: World, there: NDArray[np.int64], starts: NDArray[np.int64], pool: int) -> None:
+    """Lifts all but the last, and puts them all at their starts, from the groups that `w.wanted` says."""
+    for k in range(there.size - 1):
+        take_out(w, there[k])
+    for k in range(there.size):
+        put(w, 0, there[k], pool, starts[k], w.wanted)
+
+
+@entry
+def place(w: World, h: Holders, t: Scratch, o: Outcome, standing: bool) -> None:
+    """Step 2."""
+    counted = 0
+    side = 1 if standing else 0
+    for i in range(w.spots.pool.size):
+        if w.spots.pool[i] >= 0:
+            continue
+        for j in range(counted, i if standing else 0):
+            if w.spots.pool[j] >= 0:
+                copy_above(w, j)
+        counted = i
+        if not w.asked.displaces[i]:
+            forget(w.shown)
+        pool, start = earliest_spot(w, side if w.asked.displaces[i] else 0, i)
+        if pool < 0:
+            continue
+        if standing and not (slice_free(w, i, start) and nodes_free(w, i, pool, start)):
+            other = _undisturbing(w, i, pool, start)
+            if other >= 0:
+                pool = other
+            else:
+                _make_room(w, h, t, o, i, pool, start)
+        put(w, 0, i, pool, start, w.nothing)
+        if standing and h.state[BUILT]:
+            begin, end = hold_of(w, i)
+            insert(h, pool, begin, end, i)
+
+
+@entry
+def compress(w: World) -> None:
+    """Step 3."""
+    forget(w.shown)
+    for i in range(w.spots.pool.size):
+        if w.spots.pool[i] >= 0:
+            advance(w, i)
+
+
+@compiled
+def displace(o: Outcome, who: int, whom: int) -> None:
+    o.who[o.count[0]], o.whom[o.count[0]] = who, whom
+    o.count[0] += 1
+
+
+@compiled
+def _may_be_bound_anew(w: World, p: Standing, i: int) -> bool:
+    """Nodes are not all alike there, and there are enough of them in sum: which is used by whom may be the matter."""
+    pool, start = p.pool[i], p.start[i]
+    end = start + w.asked.duration[i] + w.pools.drain[pool]
+    free = lowest(w.lines, w.pools.base[pool], hold_begin(w, pool, start), end)
+    return w.pools.groups[pool] > 1 and free >= w.asked.nodes[i]
+
+
+@compiled
+def _undisturbing(w: World, i: int, pool: int, start: int) -> int:
+    """The first other pool that gives the same start without moving anybody; -1 if there is none."""
+    if not slice_free(w, i, start):
+        return -1
+    reached = max(held_back_until(w, i, pool), start - 1)
+    for k in range(w.asked.first[i], w.asked.first[i + 1]):
+        other = w.asked.pool[k]
+        if other != pool and w.asked.since[k] <= reached and floor(w, i, other) <= start:
+            if nodes_free(w, i, other, start):
+                return other
+    return -1
+
+
+@compiled
+def _make_room(w: World, h: Holders, t: Scratch, o: Outcome, i: int, pool: int, start: int) -> None:
+    """Takes out whom the spot needs gone: all of its slice meanwhile, and of the others as few as needed."""
+    if not h.state[BUILT]:
+        _build(w, h)
+    before = o.count[0]
+    _clear_slice(w, h, o, i, start)
+    for k in range(who_gives_way(w, h, t, i, pool, start)):
+        _remove(w, h, t.gone[k])
+        displace(o, t.gone[k], i)
+    _sort(o.who, before, o.count[0])
+
+
+@compiled
+def _build(w: World, h: Holders) -> None:
+    h.state[BUILT] = 1
+    for j in range(w.spots.pool.size):
+        if w.spots.pool[j] >= 0:
+            begin, end = hold_of(w, j)
+            insert(h, w.spots.pool[j], begin, end, j)
+
+
+@compiled
+def _clear_slice(w: World, h: Holders, o: Outcome, i: int, start: int) -> None:
+    """Takes out whoever of the same slice runs meanwhile: all of them are of lower rank."""
+    slice_, s = w.asked.slice[i], w.slices
+    if slice_ < 0:
+        return
+    end = start + w.asked.duration[i]
+    k = s.first[slice_] + s.count[0, slice_] - 1
+    while k >= s.first[slice_]:
+        if s.end[0, k] <= start:
+            break
+        if s.begin[0, k] < end:
+            who = s.who[0, k]
+            _remove(w, h, who)
+            displace(o, who, i)
+        k -= 1
+
+
+@compiled
+def _remove(w: World, h: Holders, who: int) -> None:
+    begin, _ = hold_of(w, who)
+    remove(h, w.spots.pool[who], begin, who)
+    take_out(w, who)
+
+
+@compiled
+def _sort(numbers: NDArray[np.int64], first: int, last: int) -> None:
+    """In place, rising; there are few."""
+    for k in range(first + 1, last):
+        number, j = numbers[k], k
+        while j > first and numbers[j - 1] > number:
+            numbers[j] = numbers[j - 1]
+            j -= 1
+        numbers[j] = number

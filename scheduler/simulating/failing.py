@@ -1,0 +1,56 @@
+"""Nodes that fail and are mended, at random and always the same for the same seed.
+
+Each node in service fails after an exponentially distributed time, so that the whole fleet's failures come as
+one Poisson stream; who fails is drawn evenly. Mending takes a fixed time.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from scheduler.snapshot import FOREVER, Pool, PoolKey
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """`mean_s`: seconds of service between two failures of one node; `mended_s`: seconds until it is back."""
+
+    mean_s: int
+    mended_s: int = 24 * 3600
+    seed: int = 0
+
+
+class Failures:
+    """The stream of failures of a fleet."""
+
+    def __init__(self, pools: Mapping[PoolKey, Pool], failing: Failing | None, begin: int) -> None:
+        self._nodes = [(key, name) for key, pool in pools.items() for name in pool.nodes]
+        self._mean = 0.0 if failing is None or not self._nodes else failing.mean_s / len(self._nodes)
+        self._chance = random.Random(0 if failing is None else failing.seed)  # noqa: S311 - not for secrets
+        self._out = set[tuple[PoolKey, str]]()
+        self.mended_s = 0 if failing is None else failing.mended_s
+        self.next_at = begin
+        self._draw()
+
+    def strike(self) -> tuple[PoolKey, str] | None:
+        """Who fails at `next_at`; None when the lot fell on a node that is out. Draws the next instant."""
+        struck = self._chance.choice(self._nodes)
+        self._draw()
+        if struck in self._out:
+            return None
+        return struck
+
+    def out(self, pool: PoolKey, node: str) -> None:
+        """It is out, and cannot fail."""
+        self._out.add((pool, node))
+
+    def mend(self, pool: PoolKey, node: str) -> None:
+        """It may fail again."""
+        self._out.discard((pool, node))
+
+    def _draw(self) -> None:
+        self.next_at = (
+            self.next_at + max(1, round(self._chance.expovariate(1 / self._mean))) if self._mean else FOREVER
+        )

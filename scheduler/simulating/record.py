@@ -1,0 +1,126 @@
+"""What became of each request of a trace, and of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from scheduler.snapshot import Lease, PoolKey, Refusal, Request
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One request: `first_estimate` is the start of the first plan it was in, `start` the first time it had nodes.
+
+    `slips` counts how often its start moved later, `causes` are the reasons, each once; `is_explained`: each was
+    shown to be true by planning again without it. `used` are the seconds that it had them; `end` is when the last
+    were given back.
+    """
+
+    key: str
+    name: str
+    slice: str
+    priority: int
+    nodes: int
+    submit: int
+    duration: int
+    first_estimate: int | None = None
+    start: int | None = None
+    end: int | None = None
+    pool: PoolKey | None = None
+    used: int = 0
+    slips: int = 0
+    causes: tuple[str, ...] = ()
+    is_explained: bool = True
+    requeued: int = 0
+    was_running: bool = False
+    """It held its nodes when the clock began: it counts for what was used and for nothing else."""
+
+    @property
+    def wait(self) -> int | None:
+        """Seconds from filing to the first start."""
+        return None if self.start is None else self.start - self.submit
+
+    @property
+    def error(self) -> int | None:
+        """Seconds by which it started later than it was told first; negative: earlier."""
+        known = self.start is not None and self.first_estimate is not None
+        return self.start - self.first_estimate if known else None  # type: ignore[operator]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A whole simulation: records in the order of the trace, and why those without a start had none at the end."""
+
+    begin: int
+    end: int
+    nodes: int  # of all pools together
+    records: tuple[Record, ...]
+    refusals: Mapping[str, Refusal]
+    plans: int  # how often everything was planned anew
+
+
+class Records:
+    """Records while they are written."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, Record] = {}
+
+    def filed(self, request: Request, name: str) -> None:
+        """It has arrived."""
+        key = request.key
+        self._found[key] = Record(
+            key, name, request.slice, request.priority, request.nodes, request.filed_at, request.duration
+        )
+
+    def ran(self, lease: Lease, name: str) -> None:
+        """It held nodes from the beginning."""
+        duration = lease.end - lease.start
+        self._found[lease.key] = Record(
+            lease.key,
+            name,
+            lease.slice,
+            0,
+            len(lease.nodes),
+            lease.start,
+            duration,
+            lease.start,
+            lease.start,
+            pool=lease.pool,
+            was_running=True,
+        )
+
+    def estimated(self, key: str, start: int) -> bool:
+        """It has a start; True when it is the first it was told."""
+        record = self._found[key]
+        if record.first_estimate is not None:
+            return False
+        self._found[key] = replace(record, first_estimate=start)
+        return True
+
+    def started(self, lease: Lease) -> None:
+        """It has nodes; the first start counts."""
+        record = self._found[lease.key]
+        start = lease.start if record.start is None else record.start
+        self._found[lease.key] = replace(record, start=start, end=None, pool=lease.pool)
+
+    def ended(self, key: str, end: int, used: int) -> None:
+        """It gave its nodes back, or lost them."""
+        record = self._found[key]
+        self._found[key] = replace(record, end=end, used=record.used + used)
+
+    def requeued(self, key: str) -> None:
+        """It lost its nodes with time left."""
+        record = self._found[key]
+        self._found[key] = replace(record, requeued=record.requeued + 1)
+
+    def slipped(self, key: str, causes: Iterable[str], *, proven: bool) -> None:
+        """Its start moved later, for these causes."""
+        record = self._found[key]
+        named = tuple(dict.fromkeys((*record.causes, *causes)))
+        explained = record.is_explained and proven
+        self._found[key] = replace(record, slips=record.slips + 1, causes=named, is_explained=explained)
+
+    def all(self) -> dict[str, Record]:
+        """By key, as they are now."""
+        return dict(self._found)

@@ -1,0 +1,155 @@
+"""Sizes of elastic pools: what came, what is asked for and what goes (F13, F16)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.clusters.port import ClusterView
+from reconciler.facts import Facts, Seen, Wanted
+from reconciler.finding import with_found
+from reconciler.pools import manifest_pools
+from reconciler.scaling import came, rescaled
+from reconciler.status import facts_from, render
+from reconciler.world import build_snapshot
+from scheduler.elastic import existing
+from scheduler.plan import plan
+from schemas.cluster import Cluster
+from schemas.inventory import Ask, PoolScale
+from schemas.status import NodeMetadata, NodeRecord, NodeState
+from tests.reconciler.test_diff import wanted as of_test
+from tests.support.world import at, cluster, parsed
+
+KEY = ("east", "h100")
+NOW = at(100)
+POOL = {"name": "h100", "gpuShape": "H100-80GB", "gpusPerNode": 8, "memoryPerGpu": 80}
+
+
+def wanted(there: int = 0, mode: str = "manage", **elastic: object) -> Wanted:
+    """A cluster with one elastic pool, of which so many nodes are there."""
+    terms = {"max": 4, "scaleUp": "10m", "letGo": "30m", **elastic}
+    document = parsed("clusters/east.yaml", cluster(mode=mode, pools=[{**POOL, "elastic": terms}]))
+    assert isinstance(document, Cluster)
+    made = {"east": document.spec}
+    plain = replace(of_test(), clusters=made, manifests=made, pools=manifest_pools(made))
+    return with_found(plain, {KEY: tuple(f"h100-{i}" for i in range(1, there + 1))} if there else {})
+
+
+def seen(size: int = 0) -> Seen:
+    return Seen({"east": ClusterView(NOW, {}, {}, sizes={"h100": size})})
+
+
+def scale(size: int, *asks: tuple[int, int], leaving: tuple[str, ...] = ()) -> PoolScale:
+    """Asks as (minute, nodes)."""
+    return PoolScale(wanted=size, asks=tuple(Ask(at=at(m), nodes=n) for m, n in asks), leaving=leaving)
+
+
+@pytest.mark.parametrize(
+    ("before", "there", "want"),
+    [
+        pytest.param(scale(2, (95, 2)), 0, scale(2, (95, 2)), id="nothing came yet"),
+        pytest.param(scale(2, (95, 2)), 1, scale(2, (95, 1)), id="one of two came"),
+        pytest.param(
+            scale(3, (95, 1), (98, 2)), 1, scale(3, (98, 2)), id="who was asked for first comes first"
+        ),
+        pytest.param(scale(2, (95, 2)), 2, scale(2), id="all came"),
+        pytest.param(scale(2), 1, scale(2, (100, 1)), id="one that is gone is on its way again"),
+        pytest.param(scale(1, leaving=("h100-2",)), 2, scale(1, leaving=("h100-2",)), id="one still leaves"),
+        pytest.param(
+            scale(1, leaving=("h100-2",)), 1, scale(1), id="it has left, or another went in its place"
+        ),
+        pytest.param(scale(2, leaving=("h100-2",)), 2, scale(2), id="it is needed again before it went"),
+        pytest.param(None, 0, scale(1, (100, 1)), id="what the cluster was told before us counts"),
+    ],
+)
+def test_what_came(before: PoolScale | None, there: int, want: PoolScale) -> None:
+    facts = Facts(NOW, scales={} if before is None else {KEY: before})
+    assert came(facts, wanted(there), seen(1), NOW).scales == {KEY: want}
+
+
+def test_nodes_that_are_late_are_told_once_for_each_time() -> None:
+    facts, told = Facts(NOW, scales={KEY: scale(1, (100, 1))}), []
+    for minute in range(100, 200):
+        found = came(facts, wanted(), seen(1), at(minute))
+        facts = replace(facts, scales=found.scales)
+        told += [minute for _ in found.events]
+        assert bool(found.late) == bool(found.events)
+    assert told == [110, 120, 140, 180]
+
+
+def test_of_a_cluster_out_of_reach_all_stands() -> None:
+    facts = Facts(NOW, scales={KEY: scale(2, (80, 2))})
+    assert came(facts, wanted(), Seen({}), NOW).scales == facts.scales
+
+
+def test_a_cluster_that_is_only_observed_has_no_size() -> None:
+    assert came(Facts(NOW), wanted(mode="observe"), seen(), NOW).scales == {}
+
+
+def shrunk(there: int, before: PoolScale, facts: Facts, **elastic: object) -> PoolScale:
+    """With nobody waiting and nobody running."""
+    main = wanted(there, **elastic)
+    facts = replace(facts, at=NOW, scales={KEY: before})
+    world = build_snapshot(main, facts, None)
+    return rescaled(facts, world, plan(world), main)[0].scales[KEY]
+
+
+def test_nodes_that_failed_go_first() -> None:
+    facts = Facts(NOW, faults={("east", "h100-2"): (at(1),)})
+    assert shrunk(3, scale(3), facts, min=2) == scale(2, leaving=("h100-2",))
+
+
+def test_a_node_that_is_out_is_left_to_people_and_another_takes_its_place() -> None:
+    record = NodeRecord(
+        metadata=NodeMetadata(name="h100-1"),
+        cluster="east",
+        pool="h100",
+        state=NodeState.UNHEALTHY,
+        since=NOW,
+    )
+    facts = Facts(NOW, nodes={("east", "h100-1"): record})
+    assert shrunk(1, scale(1), facts, min=1) == scale(2, (100, 1))
+    assert shrunk(3, scale(3), facts, min=1).leaving in {("h100-2",), ("h100-3",)}
+
+
+def test_asks_that_nobody_needs_any_more_are_dropped_first() -> None:
+    assert shrunk(1, scale(3, (95, 1), (98, 1)), Facts(NOW), min=1) == scale(1)
+    assert shrunk(1, scale(3, (95, 1), (98, 1)), Facts(NOW), min=2) == scale(2, (95, 1))
+
+
+def test_sizes_are_facts() -> None:
+    facts = Facts(NOW, scales={KEY: scale(3, (95, 1), leaving=("h100-1",))})
+    assert facts_from(render(facts, wanted(), (), ()), NOW, "").scales == facts.scales
+
+
+@given(
+    st.integers(0, 4),
+    st.integers(0, 4),
+    st.lists(st.tuples(st.integers(60, 100), st.integers(1, 3)), max_size=3),
+    st.tuples(st.integers(0, 2), st.integers(0, 3)),
+)
+def test_a_pool_settles_between_its_bounds(
+    there: int, size: int, asks: list[tuple[int, int]], bounds: tuple[int, int]
+) -> None:
+    """Whatever it was told before; and with nothing to do nothing is written."""
+    main = wanted(there, min=bounds[0], warm=bounds[1])
+    facts = Facts(NOW, scales={KEY: scale(size, *sorted(asks))})
+    for _ in range(2):
+        facts, before = _decided(facts, main, NOW), facts
+    found = facts.scales[KEY]
+    assert facts.scales == before.scales
+    assert bounds[0] <= found.wanted <= max(4, there)
+    assert sum(ask.nodes for ask in found.asks) == max(0, found.wanted - (there - len(found.leaving)))
+    assert set(found.leaving) <= {f"h100-{i}" for i in range(1, there + 1)}
+    usable = existing(build_snapshot(main, facts, None).pools[KEY])
+    assert not set(found.leaving) & set(usable)
+
+
+def _decided(facts: Facts, main: Wanted, now: datetime) -> Facts:
+    facts = replace(facts, at=now + timedelta(), scales=came(facts, main, seen(), now).scales)
+    world = build_snapshot(main, facts, None)
+    return rescaled(facts, world, plan(world), main)[0]

@@ -1,0 +1,176 @@
+"""Whichever engine plans, the plan is the same, and small queues know nothing of compilers (E10).
+
+The compiled engine is compiled once for a machine and then kept; the first run of these tests waits for that.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler import kernel
+from scheduler.kernel import cache
+from scheduler.kernel.engine import planned
+from scheduler.kernel.placements import Placements
+from scheduler.plan import planned_plainly
+from scheduler.promises import with_promises
+from scheduler.quote import Quoter
+from scheduler.snapshot import Promise, Snapshot, Window, Withheld
+from tests.scheduler.crowds import history
+from tests.scheduler.play import BENIGN, HARMFUL, happen
+from tests.scheduler.worlds import EAST, OUT, WEST, lease, pool, promised_worlds, request, world, worlds
+from tests.support.nightly import law
+
+ROOT = Path(__file__).parents[2]
+
+
+@law(1500)
+@given(worlds(windows=True))
+def test_from_nothing_both_engines_make_the_same_plan(snapshot: Snapshot) -> None:
+    assert planned(snapshot) == planned_plainly(snapshot)
+
+
+@law(2500)
+@given(promised_worlds(windows=True))
+def test_with_promises_both_engines_make_the_same_plan(snapshot: Snapshot) -> None:
+    assert planned(snapshot) == planned_plainly(snapshot)
+
+
+@law(600)
+@given(promised_worlds(windows=True), st.data())
+def test_whatever_happens_both_engines_make_the_same_plans(snapshot: Snapshot, data: st.DataObject) -> None:
+    for what in data.draw(st.lists(st.sampled_from((*BENIGN, *HARMFUL)), min_size=1, max_size=3)):
+        compiled, plain = planned(snapshot), planned_plainly(snapshot)
+        assert compiled == plain
+        snapshot = happen(data.draw, with_promises(snapshot, compiled), what)
+
+
+@pytest.mark.parametrize("seed", range(18))
+def test_both_engines_make_the_same_plans_of_a_crowd(seed: int) -> None:
+    for snapshot, plain in history(seed):
+        assert planned(snapshot) == plain
+
+
+@pytest.mark.parametrize(
+    "snapshot",
+    [
+        pytest.param(world(), id="nothing at all"),
+        pytest.param(world(pools=[pool(2)]), id="nobody waits"),
+        pytest.param(world(request("a")), id="no pool"),
+        pytest.param(world(request("a", pools=()), pools=[pool(2)]), id="a request that may use no pool"),
+        pytest.param(world(request("a"), pools=[pool(0)]), id="a pool without nodes"),
+        pytest.param(
+            world(request("a", pools=(WEST, EAST)), pools=[pool(2), replace(pool(2, WEST), open=False)]),
+            id="a closed pool",
+        ),
+        pytest.param(
+            world(request("a", 2), pools=[replace(pool(3), withheld=(Withheld(0, 50, 2),))]), id="a reserve"
+        ),
+        pytest.param(
+            world(
+                request("a", 2),
+                pools=[replace(pool(1), withheld=(Withheld(0, 50, 2),), windows={"h100-1": OUT})],
+            ),
+            id="more withheld than there is",
+        ),
+        pytest.param(
+            world(
+                request("a", slice="x"),
+                pools=[pool(3)],
+                leases=[lease("r", ["h100-1"], 9, slice="x"), lease("s", ["h100-2"], 12, slice="x")],
+            ),
+            id="leases of one slice side by side",
+        ),
+        pytest.param(
+            world(request("a", promise=Promise(("gone", "pool"), 3)), pools=[pool(1)]),
+            id="a promise in a pool that is gone",
+        ),
+        pytest.param(
+            world(
+                request("long", duration=30, promise=Promise(EAST, 0)),
+                request("short", promise=Promise(EAST, 0), filed_at=-1),
+                pools=[replace(pool(2), windows={"h100-2": (Window(12, 1 << 60),)})],
+            ),
+            id="reservations that change nodes",
+        ),
+    ],
+)
+def test_corners(snapshot: Snapshot) -> None:
+    assert planned(snapshot) == planned_plainly(snapshot)
+
+
+def test_blocks_of_lines_are_divided_and_nothing_changes() -> None:
+    """Hundreds of holds in one pool, with windows and promises, so that lines have several blocks."""
+    snapshot = next(iter(history(6)))[0]
+    many = {
+        f"{key}{i}": replace(one, key=f"{key}{i}", slice=f"{one.slice}{i}", pools=one.pools[:1])
+        for i in range(6)
+        for key, one in snapshot.requests.items()
+    }
+    snapshot = replace(snapshot, requests=many)
+    first = planned(snapshot)
+    assert first == planned_plainly(snapshot)
+    promised = with_promises(snapshot, first)
+    urgent = request("urgent", 3, 7000, priority=301, pools=tuple(snapshot.pools))
+    more = replace(promised, requests={**promised.requests, urgent.key: urgent})
+    again = planned(more)
+    assert len(again.displaced) > 100
+    assert again == planned_plainly(more)
+
+
+def test_placements_are_made_when_they_are_asked_for() -> None:
+    snapshot = world(request("a"), request("b", 9), pools=[pool(2)])
+    found = planned(snapshot).placements
+    assert isinstance(found, Placements)
+    assert (list(found), len(found), "a/r" in found, "b/r" in found, found.get("b/r")) == (
+        ["a/r"],
+        1,
+        True,
+        False,
+        None,
+    )
+    assert found["a/r"] is found["a/r"]
+    assert repr(found) == repr(dict(found))
+
+
+@law(150)
+@given(promised_worlds(windows=True), st.integers(0, 4))
+def test_questions_are_answered_alike_on_the_plans_of_both_engines(snapshot: Snapshot, priority: int) -> None:
+    asked = request("asked", 2, priority=priority, slice="x", pools=tuple(snapshot.pools))
+    plans = planned(snapshot), planned_plainly(snapshot)
+    compiled, plain = (Quoter(snapshot, one).quote(asked) for one in plans)
+    assert compiled == plain
+
+
+def test_a_small_queue_is_planned_plainly() -> None:
+    assert kernel.engine_for(world(request("a"), pools=[pool(1)])) is None
+
+
+def test_a_plan_of_a_small_queue_imports_no_compiler() -> None:
+    program = (
+        "import sys; from scheduler.plan import plan; from tests.scheduler.crowds import crowd; "
+        "plan(crowd(0, 100)); print('numba' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert done.stdout.strip() == "False"
+
+
+def test_a_queue_that_cannot_be_numbered_is_planned_plainly() -> None:
+    endless = [request(f"a{i}", duration=1 << 41) for i in range(400)]
+    kernel.warm()
+    assert kernel.engine_for(world(*endless, pools=[pool(1)])) is None
+    assert kernel.engine_for(world(*(replace(r, duration=9) for r in endless), pools=[pool(1)])) is planned
+
+
+def test_what_is_kept_on_disk_is_named_after_every_compiled_module() -> None:
+    here = Path(kernel.__file__).parent
+    compiled = {path.stem for path in here.glob("*.py") if "kernel.compiling import" in path.read_text()}
+    assert compiled | {"compiling"} == set(cache.SOURCES)
