@@ -17,7 +17,7 @@ check: .venv/ready ## lint, types and layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: .venv/ready ## measure; prints what docs/benchmarks.md quotes
+bench: .venv/bench ## measure; prints what docs/benchmarks.md quotes
 	$(BIN)/python -m benchmarks
 
 schemas: .venv/ready ## write schemas/json, deploy/crds, the chart's files and the tables in docs again after a model changed
@@ -25,6 +25,10 @@ schemas: .venv/ready ## write schemas/json, deploy/crds, the chart's files and t
 	$(BIN)/python -m schemas.crds
 	$(BIN)/python -m reconciler.deploying.generate
 	$(BIN)/python docs/generate.py
+
+.venv/bench: .venv/ready
+	PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check -e '.[bench]'
+	touch .venv/bench
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -2,8 +2,8 @@
 
 First come and EASY replay a trace on one pool and start requests; neither tells anybody when that will be. EASY
 (Lifka, JSSPP 1995) starts whom it can in the order of the queue, reserves for the first it cannot, and lets later
-ones pass where that reservation is not touched. Both serve higher priorities first. `conservative` plans a whole queue from nothing
-on a list of free nodes over time, as scheduling simulators commonly do.
+ones pass where that reservation is not touched. Both serve in the order that they are given. `conservative` plans a
+whole queue from nothing on a list of free nodes over time, as scheduling simulators commonly do.
 """
 
 from __future__ import annotations

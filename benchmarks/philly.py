@@ -41,12 +41,12 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """Requests on one pool; `strict`: everybody keeps their nodes to the end."""
+    """Requests on one pool of so many nodes."""
 
     asked: tuple[Asked, ...]
     nodes: int
 
-    def text(self, *, slices: bool = False) -> str:
+    def text(self) -> str:
         """The CSV of the bare interface; `actual` is what each request really ran."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")

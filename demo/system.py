@@ -19,8 +19,9 @@ from agent.watch import Manifest, Watch
 from reconciler.clusters.embedded import EmbeddedCluster
 from reconciler.clusters.port import ClusterDriver
 from reconciler.loop import Drivers, Reconciler
+from reconciler.readback import events_from, request_status
 from reconciler.settings import Settings
-from reconciler.status import events_from, request_path, request_status
+from reconciler.status import request_path
 from reconciler.store.cache import DocumentCache
 from reconciler.store.git import GitStore
 from reconciler.store.port import Draft, Outcome, Person

@@ -14,18 +14,17 @@ from datetime import datetime
 from reconciler.clusters.port import Stamp
 from reconciler.events import Event
 from reconciler.facts import Facts
+from reconciler.readback import UNREADABLE, events_from
 from reconciler.records import changed
 from reconciler.remembering import Remembered
 from reconciler.settings import Settings
 from reconciler.status import (
     EVENTS_KEPT,
     EVENTS_PER_FILE,
-    UNREADABLE,
     Files,
     event_file,
     event_path,
     event_rows,
-    events_from,
     request_file,
     request_key,
     request_path,

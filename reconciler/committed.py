@@ -17,8 +17,8 @@ from reconciler.desired import Desired
 from reconciler.events import Event, Told
 from reconciler.facts import Facts, Wanted
 from reconciler.noting import TOLD_AGAIN
+from reconciler.readback import OWN_BYTES, UNREADABLE, events_from
 from reconciler.settings import Settings
-from reconciler.status import OWN_BYTES, UNREADABLE, events_from
 from reconciler.store.believing import Believes
 from reconciler.store.cache import DocumentCache
 from reconciler.store.port import REGULAR_MODE, Store

@@ -114,7 +114,14 @@ class Reconciler:
         self._wording = wording or wording_of(settings, store)
         believes = None if machines is None else machines.controllers()
         self._leading = Leading(
-            store, self._desired, settings, writer, adopt=adopt, may_lead=may_lead, believes=believes, records=records
+            store,
+            self._desired,
+            settings,
+            writer,
+            adopt=adopt,
+            may_lead=may_lead,
+            believes=believes,
+            records=records,
         )
         self._branch, self._news = self._leading.branch, self._leading.news
         self._reports = reports.Reports(store, machines)

@@ -28,8 +28,9 @@ from reconciler.desired import Desired
 from reconciler.pulls.merging import Merged
 from reconciler.pulls.reading import Documents, Known, introduced, keys_of, touches_many
 from reconciler.pulls.standing import over_at
+from reconciler.readback import UNREADABLE, facts_of, record_from, request_status
 from reconciler.reports import FILE, SIGNATURE, speaks_for
-from reconciler.status import UNREADABLE, facts_of, record_from, request_path, request_status
+from reconciler.status import request_path
 from reconciler.store.believing import Believes
 from reconciler.store.cache import DocumentCache
 from reconciler.store.port import REGULAR_MODE, Store

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 
 from pydantic import ValidationError
 
-from reconciler.status import request_status
+from reconciler.readback import request_status
 from reconciler.store.cache import DocumentCache
 from reconciler.store.port import Store
 from schemas.reading import READER_VERSION

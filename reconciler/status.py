@@ -7,33 +7,26 @@ no folder 1,000 entries.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import accumulate, islice
 from typing import Any
 
 from reconciler.events import Event
-from reconciler.facts import Facts, Reachability, Wanted
+from reconciler.facts import Facts, Wanted
 from reconciler.holding import held_problems
-from reconciler.inventories import MAX_ROWS, faults_of, inventory, scales_of, unmanaged_of
+from reconciler.inventories import MAX_ROWS, inventory
+from reconciler.readback import OWN_BYTES
 from reconciler.readme import readme
 from reconciler.records import live
 from reconciler.writing import Written, document, plain, row, with_rows
-from schemas.base import Metadata
-from schemas.errors import UserError
-from schemas.insights import EndedRecord, Insights
+from schemas.base import Document, Metadata
 from schemas.inventory import (
-    Inventory,
-    InventoryNode,
-    InventoryPool,
     PoolNodes,
-    PoolScale,
     Schedule,
-    UnmanagedNode,
 )
-from schemas.judged import SpentApproval, SpentRecord, TrustRecord
+from schemas.judged import SpentRecord, TrustRecord
 from schemas.problems import Problem
 from schemas.status import (
     HOLDING,
@@ -42,15 +35,12 @@ from schemas.status import (
     ControllerRecord,
     GPRRecord,
     GPRStatus,
-    NodeRecord,
     NodeState,
     Phase,
     WorkspacePhase,
     WorkspaceRecord,
 )
-from schemas.strictyaml import load
 from schemas.units import format_instant
-from schemas.usage import UsageRecord
 from schemas.yamltext import dump
 
 MAX_NAMES = 3500
@@ -68,26 +58,8 @@ EVENTS_KEPT = timedelta(days=30)
 EVENTS_PER_FILE = 1000
 EVENT_BYTES = 700
 """Of one event's message; what it quotes of a file can be longer than all the rest."""
-OWN_BYTES = 1_000_000
-"""Bound for files of our own; people's are smaller."""
 
 Files = dict[str, bytes]
-Record = (
-    GPRRecord
-    | NodeRecord
-    | UsageRecord
-    | Insights
-    | EndedRecord
-    | ControllerRecord
-    | Inventory
-    | PoolNodes
-    | WorkspaceRecord
-    | SpentRecord
-    | TrustRecord
-)
-"""A file of facts, read."""
-UNREADABLE = (UserError, ValueError)
-"""What reading a file raises that somebody broke."""
 
 
 def render(
@@ -122,20 +94,22 @@ def render(
         for key in found[:MAX_NODE_FILES]:
             path = f"nodes/{cluster}/{key[1]}.yaml"
             files[path] = written.document(path, facts.nodes[key])
-    for slice_, usage in sorted(facts.usage.items()):
-        path = f"usage/{slice_}.yaml"
-        files[path] = written.document(path, usage)
     for slice_, rows in sorted(facts.spent.items()):
         files[f"approvals/{slice_}.yaml"] = document(SpentRecord(metadata=Metadata(name=slice_), spent=rows))
-    if facts.insights is not None:
-        files["insights.yaml"] = written.document("insights.yaml", facts.insights)
-    for day, ended in sorted(facts.ended.items()):
-        path = f"insights/{day}.yaml"
-        files[path] = written.document(path, ended)
+    files |= _remembered(facts, written)
     settled = sorted(facts.workspaces, key=lambda name: (_is_settled(facts.workspaces[name]), name))
     for name in settled[:MAX_FILES]:
         files[f"requests/{name}.yaml"] = document(facts.workspaces[name])
     return files
+
+
+def _remembered(facts: Facts, written: Written) -> Files:
+    """What slices used, and what requests that ended have shown."""
+    records: dict[str, Document] = {f"usage/{name}.yaml": usage for name, usage in facts.usage.items()}
+    if facts.insights is not None:
+        records["insights.yaml"] = facts.insights
+    records |= {f"insights/{day}.yaml": ended for day, ended in facts.ended.items()}
+    return {path: written.document(path, record) for path, record in sorted(records.items())}
 
 
 def trust_files(record: TrustRecord | None) -> Files:
@@ -148,12 +122,6 @@ def trust_files(record: TrustRecord | None) -> Files:
         held = record.held[begin : begin + MAX_HELD]
         files[path] = document(record.model_copy(update={"held": held}))
     return files
-
-
-def _trust_of(parts: Sequence[TrustRecord]) -> TrustRecord | None:
-    """The parts of the record together; None: there is none."""
-    held = sorted((change for part in parts for change in part.held), key=lambda change: change.path)
-    return parts[0].model_copy(update={"held": tuple(held)}) if parts else None
 
 
 def _is_settled(record: WorkspaceRecord) -> bool:
@@ -175,11 +143,6 @@ def request_key(path: str) -> str:
 def request_file(key: str, status: GPRStatus) -> bytes:
     """The status of one request."""
     return document(GPRRecord(metadata=Metadata(name=key.partition("/")[2]), status=status))
-
-
-def request_status(data: bytes) -> GPRStatus:
-    """The inverse of `request_file`."""
-    return GPRRecord.model_validate_json(_json(data)).status
 
 
 def event_path(at: datetime, part: int) -> str:
@@ -208,103 +171,6 @@ def event_rows(events: Iterable[Event]) -> list[dict[str, str]]:
 def event_file(rows: list[dict[str, str]]) -> bytes:
     """One file of events, oldest first."""
     return plain("Events", {"events": rows})
-
-
-def facts_from(files: Mapping[str, bytes], at: datetime, intent: str) -> Facts:
-    """The facts that a status tree holds; the inverse of `render` and `request_file`."""
-    found = {path: record_from(path, data) for path, data in files.items()}
-    return facts_of({path: record for path, record in found.items() if record is not None}, at, intent)
-
-
-def record_from(path: str, data: bytes) -> Record | None:
-    """What one file of a status tree holds; None when no fact lies there. Raises `UNREADABLE`."""
-    match path.split("/"):
-        case ["slices", _, "gprs", _]:
-            return GPRRecord.model_validate_json(_json(data))
-        case ["nodes", _, _]:
-            return NodeRecord.model_validate_json(_json(data))
-        case ["usage", _]:
-            return UsageRecord.model_validate_json(_json(data))
-        case ["insights.yaml"]:
-            return Insights.model_validate_json(_json(data))
-        case ["insights", _]:
-            return EndedRecord.model_validate_json(_json(data))
-        case ["approvals", _]:
-            return SpentRecord.model_validate_json(_json(data))
-        case ["requests", _]:
-            return WorkspaceRecord.model_validate_json(_json(data))
-        case ["clusters", _, "inventory.yaml"]:
-            return Inventory.model_validate_json(_json(data))
-        case ["clusters", _, "pools", _, _]:
-            return PoolNodes.model_validate_json(_json(data))
-        case ["controller.yaml"]:
-            return ControllerRecord.model_validate_json(_json(data))
-        case ["trust.yaml"] | ["trust", _]:
-            return TrustRecord.model_validate_json(_json(data))
-    return None
-
-
-def facts_of(records: Mapping[str, Record], at: datetime, intent: str) -> Facts:
-    """The facts that these records, by path, hold together."""
-    requests: dict[str, GPRStatus] = {}
-    nodes: dict[tuple[str, str], NodeRecord] = {}
-    usage: dict[str, UsageRecord] = {}
-    found: dict[tuple[str, str], tuple[str, ...]] = {}
-    unmanaged: dict[str, tuple[UnmanagedNode, ...]] = {}
-    spaces: dict[str, WorkspaceRecord] = {}
-    spent: dict[str, tuple[SpentApproval, ...]] = {}
-    trust = _trust_of([record for _, record in sorted(records.items()) if isinstance(record, TrustRecord)])
-    scales: dict[tuple[str, str], PoolScale] = {}
-    faults: dict[tuple[str, str], tuple[datetime, ...]] = {}
-    own: ControllerRecord | None = None
-    insights: Insights | None = None
-    ended: dict[str, EndedRecord] = {}
-    for path, record in sorted(records.items()):
-        match record:
-            case GPRRecord():
-                requests[f"{path.split('/')[1]}/{record.metadata.name}"] = record.status
-            case NodeRecord():
-                nodes[(path.split("/")[1], record.metadata.name)] = record
-            case UsageRecord():
-                usage[record.metadata.name] = record
-            case Insights():
-                insights = record
-            case EndedRecord():
-                ended[record.metadata.name] = record
-            case SpentRecord():
-                spent[record.metadata.name] = record.spent
-            case WorkspaceRecord():
-                spaces[record.metadata.name] = record
-            case PoolNodes():
-                key = (path.split("/")[1], path.split("/")[3])
-                found[key] = (*found.get(key, ()), *record.nodes)
-            case Inventory():
-                name = path.split("/")[1]
-                unmanaged |= unmanaged_of(name, record)
-                scales |= scales_of(name, record)
-                faults |= faults_of(name, record)
-            case ControllerRecord():
-                own = record
-    clusters = {c.name: Reachability(c.reachable, c.since) for c in own.clusters} if own else {}
-    held = own.held_deletions if own else ""
-    return Facts(
-        at, intent, requests, nodes, clusters, usage, held, found, unmanaged, trust, spent, spaces,
-        scales=scales,
-        faults=faults,
-        insights=insights,
-        ended=ended,
-    )
-
-
-def events_from(data: bytes) -> list[dict[str, str]]:
-    """The rows of one file of events."""
-    content = load(data, OWN_BYTES)
-    rows = content.get("events", []) if isinstance(content, dict) else []
-    return [row for row in rows if isinstance(row, dict)]
-
-
-def _json(data: bytes) -> bytes:
-    return json.dumps(load(data, OWN_BYTES)).encode()
 
 
 def _controller(facts: Facts) -> ControllerRecord:
@@ -356,50 +222,6 @@ def _problems(problems: Iterable[Problem]) -> bytes:
     sizes = accumulate(len(dump({"problems": [row]}).encode()) for row in rows[: MAX_ROWS // 5])
     shown = [row for row, size in zip(rows, sizes, strict=False) if size < OWN_BYTES * 9 // 10]
     return plain("Problems", {"problems": shown, "omitted": len(rows) - len(shown)})
-
-
-def _inventory(cluster: str, facts: Facts, wanted: Wanted) -> Inventory:
-    leases = {
-        node: key
-        for key, status in live(facts.requests).items()
-        if status.assignment is not None and status.assignment.cluster == cluster and status.phase in HOLDING
-        for node in status.assignment.nodes
-    }
-    spec, reach = wanted.clusters[cluster], facts.clusters.get(cluster)
-    pools, nodes = [], []
-    for pool in spec.pools:
-        names = pool.node_names()
-        states = {n: _state(facts, cluster, n) for n in names}
-        pools.append(
-            InventoryPool(
-                name=pool.name,
-                gpu_shape=pool.gpu_shape,
-                gpus_per_node=pool.gpus_per_node,
-                memory_per_gpu=pool.memory_per_gpu,
-                nodes=len(names),
-                ready=sum(state is NodeState.READY for state in states.values()),
-                leased=sum(n in leases for n in names),
-            )
-        )
-        nodes += [
-            InventoryNode(name=n, pool=pool.name, state=states[n], lease=leases.get(n))
-            for n in names
-            if n in leases or states[n] is not NodeState.READY
-        ]
-    return Inventory(
-        metadata=Metadata(name=cluster),
-        mode=spec.mode,
-        reachable=reach is None or reach.reachable,
-        since=facts.at if reach is None else reach.since,
-        pools=tuple(pools),
-        nodes=tuple(nodes[:MAX_ROWS]),
-        unmanaged=facts.unmanaged.get(cluster, ()),
-    )
-
-
-def _state(facts: Facts, cluster: str, node: str) -> NodeState:
-    record = facts.nodes.get((cluster, node))
-    return NodeState.READY if record is None else record.state
 
 
 def _schedule(cluster: str, facts: Facts, order: tuple[str, ...], written: Written) -> bytes:

@@ -14,9 +14,10 @@ from datetime import datetime
 from reconciler.desired import ACCEPTED
 from reconciler.facts import Facts
 from reconciler.quiet import is_request
+from reconciler.readback import OWN_BYTES, UNREADABLE, Record, facts_of, record_from
 from reconciler.records import Records, Unread, records
 from reconciler.remembering import Remembered
-from reconciler.status import OWN_BYTES, UNREADABLE, Record, facts_of, record_from, request_key
+from reconciler.status import request_key
 from reconciler.store.believing import Belief
 from reconciler.store.port import REGULAR_MODE, Entry, Store
 from reconciler.store.trailers import parse_stamp

@@ -29,8 +29,8 @@ def build_snapshot(
 ) -> Snapshot:
     """The planner's world at `facts.at`; `seen` None: as committed, with no look at workloads.
 
-    `anew` are the requests that take a place now (see `placing.asked_anew`): no promise binds them, and only they may push
-    others aside; None: everyone without a promise may.
+    `anew` are the requests that take a place now (see `placing.asked_anew`): no promise binds them, and only they
+    may push others aside; None: everyone without a promise may.
     """
     pools, leases = pools_and_leases(wanted, facts)
     look = _Look(slices_with_waiting_pods(seen), facts.at, offering(wanted, facts, pools))

@@ -152,7 +152,8 @@ class Place(Model):
         float, Field(description="GPU-hours that its slice had used, decayed, or held in leases.")
     ] = 0.0
     ahead: Annotated[
-        float, Field(description="GPU-hours of its slice's own requests that were filed before it and waited.")
+        float,
+        Field(description="GPU-hours of its slice's own requests that were filed before it and waited."),
     ] = 0.0
     first_come: Annotated[
         Instant | None,

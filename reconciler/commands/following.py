@@ -19,7 +19,7 @@ from reconciler.commands.happenings import Filter, age, event_row
 from reconciler.commands.output import parsed, wire
 from reconciler.commands.source import STATUS, Source, opened
 from reconciler.commands.state import is_name
-from reconciler.status import UNREADABLE, events_from, record_from
+from reconciler.readback import UNREADABLE, events_from, record_from
 from reconciler.store.port import Store
 from schemas.errors import Fault
 from schemas.status import GPRRecord

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reconciler.commands.source import Source
-from reconciler.status import events_from
+from reconciler.readback import events_from
 
 EventRow = dict[str, str]
 

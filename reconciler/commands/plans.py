@@ -17,8 +17,10 @@ from reconciler.commands.source import Source, opened
 from reconciler.commands.state import State, as_filed, clock, read_states
 from reconciler.effects import effects
 from reconciler.filings import read_filings
+from scheduler import kernel
 from scheduler.compare import Effect
 from scheduler.instance import InstanceError, InstancePlan, plan_instance
+from scheduler.kernel import cache
 from scheduler.snapshot import Refusal
 from schemas.scheduling import Fairness
 from schemas.units import instant
@@ -26,6 +28,8 @@ from schemas.units import instant
 _DIGITS = 7
 """Of a pool's size: ten million nodes are beyond what any fleet has."""
 _SECONDS_DIGITS = 15
+MANY = 1000
+"""Waiting requests from which on loading the compiled planner pays for a comparison."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,8 @@ class Planned:
 def planned(source: Source, now: datetime, ref: str | None, against: str | None) -> Planned:
     """The schedule at `ref`, and against which other commit it changes what."""
     state, *bases = read_states(source, now, ref, *([] if against is None else [against]))
+    if bases and len(state.snapshot.requests) >= MANY and cache.is_kept():
+        kernel.warm()  # to show that causes are true takes a score of plans
     head = schedule(state.facts.requests, state.snapshot, state.wanted, _unread(source, state, ref))
     return Planned(state, head, effects(bases[0], state).effects if bases else None)
 

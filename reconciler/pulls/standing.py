@@ -13,7 +13,8 @@ from datetime import datetime
 
 from reconciler.desired import ACCEPTED
 from reconciler.facts import Facts
-from reconciler.status import OWN_BYTES, UNREADABLE, Record, facts_of, record_from, request_path
+from reconciler.readback import OWN_BYTES, UNREADABLE, Record, facts_of, record_from
+from reconciler.status import request_path
 from reconciler.store.port import REGULAR_MODE, Commit, Store
 from reconciler.store.trailers import parse_stamp
 from reconciler.trees import FACT

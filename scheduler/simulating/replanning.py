@@ -23,6 +23,7 @@ NEVER = 1 << 61
 NOWHERE = -1
 
 Ints = NDArray[np.int64]
+Shorts = NDArray[np.int32]
 
 
 class Asked(NamedTuple):
@@ -41,8 +42,8 @@ class Holds(NamedTuple):
     """By pool, in order of time: nodes given (positive) or taken, and by whom; `size` of them; `base`: free now."""
 
     at: Ints
-    change: Ints
-    who: Ints
+    change: Shorts
+    who: Shorts
     size: Ints
     base: Ints
     prepare: Ints
@@ -123,13 +124,14 @@ def place(w: World) -> None:
                 if a.displaces[i]:
                     pool = _with_room(w, i, pool, start)
                 a.spot[i], a.start[i] = pool, start
-                begin, end = _hold(w, i, pool, start)
+                begin, end = hold_of(w, i, pool, start)
                 _insert(w.holds, pool, begin, -a.nodes[i], i)
                 _insert(w.holds, pool, end, a.nodes[i], i)
 
 
 @compiled
-def _hold(w: World, i: int, pool: int, start: int) -> tuple[int, int]:
+def hold_of(w: World, i: int, pool: int, start: int) -> tuple[int, int]:
+    """Since when and until when the request holds nodes for a start."""
     begin = max(w.now, start - w.holds.prepare[pool])
     return begin, start + w.asked.duration[i] + w.holds.drain[pool]
 
@@ -152,7 +154,7 @@ def _earliest(w: World, i: int) -> tuple[int, int]:
             after = max(after, w.shown.begin[pool, w.shown.marks[i, 0], w.shown.marks[i, 1]])
         begin = _first_gap(h, pool, until, a.nodes[i], length, after)
         if a.displaces[i] and a.wish[i] - prepare <= w.now:
-            _show(w.shown, pool, i, begin)
+            show(w.shown, pool, i, begin)
         if begin != NEVER and begin + prepare < found:
             best, found = pool, begin + prepare
     return best, found
@@ -186,7 +188,7 @@ def _first_gap(h: Holds, pool: int, until: int, need: int, length: int, after: i
 def _fits(w: World, i: int, pool: int, start: int) -> bool:
     """Enough nodes are free for the whole hold, counting everybody."""
     h, need = w.holds, w.asked.nodes[i]
-    begin, end = _hold(w, i, pool, start)
+    begin, end = hold_of(w, i, pool, start)
     free, k, size = h.base[pool], 0, h.size[pool]
     while k < size and h.at[pool, k] <= begin:
         free += h.change[pool, k]
@@ -216,7 +218,7 @@ def _undisturbing(w: World, i: int, pool: int, start: int) -> int:
 @compiled
 def _with_room(w: World, i: int, pool: int, start: int) -> int:
     """The pool in which there is room at `start`: made free, if there is none without."""
-    begin, end = _hold(w, i, pool, start)
+    begin, end = hold_of(w, i, pool, start)
     steps, short = _cut_out(w, pool, begin, end, w.asked.nodes[i])
     if short == 0:
         return pool
@@ -248,7 +250,7 @@ def _make_room(w: World, i: int, pool: int, steps: int, short: int) -> None:
             g.who[k] = NOWHERE
     for k in range(first, g.size[0]):
         if g.who[k] != NOWHERE:
-            begin, end = _hold(w, g.who[k], pool, a.start[g.who[k]])
+            begin, end = hold_of(w, g.who[k], pool, a.start[g.who[k]])
             _give_back(w.holds, pool, begin, g.who[k])
             _give_back(w.holds, pool, end, g.who[k])
             a.spot[g.who[k]] = NOWHERE
@@ -297,7 +299,7 @@ def _short(w: World, steps: int, need: int) -> tuple[int, int]:
 def _is_short(w: World, low: int, high: int, need: int, j: int) -> bool:
     """Whether nodes are short somewhere in these steps while `j` holds some."""
     at, free, found = w.section.at, w.section.free, False
-    since, until = _hold(w, j, w.asked.spot[j], w.asked.start[j])
+    since, until = hold_of(w, j, w.asked.spot[j], w.asked.start[j])
     if since >= at[high] or until <= at[low]:
         return False
     for k in range(low, high):
@@ -311,7 +313,7 @@ def _is_short(w: World, low: int, high: int, need: int, j: int) -> bool:
 def _change(w: World, steps: int, need: int, j: int, sign: int) -> int:
     """Gives what `j` holds to the section, or takes it; how many more steps are enough now, or fewer (negative)."""
     at, free, mended = w.section.at, w.section.free, 0
-    since, until = _hold(w, j, w.asked.spot[j], w.asked.start[j])
+    since, until = hold_of(w, j, w.asked.spot[j], w.asked.start[j])
     for k in range(steps):
         if at[k] < until and at[k + 1] > since:
             was = free[k] >= need
@@ -321,7 +323,7 @@ def _change(w: World, steps: int, need: int, j: int, sign: int) -> int:
 
 
 @compiled
-def _place_in(at: Ints, size: int, instant: int) -> int:
+def place_in(at: Ints, size: int, instant: int) -> int:
     """The first of `size` rising instants that is not before this one."""
     low, high = 0, size
     while low < high:
@@ -336,7 +338,7 @@ def _place_in(at: Ints, size: int, instant: int) -> int:
 @compiled
 def _insert(h: Holds, pool: int, instant: int, change: int, who: int) -> None:
     size = h.size[pool]
-    place = _place_in(h.at[pool], size, instant)
+    place = place_in(h.at[pool], size, instant)
     for k in range(size, place, -1):
         h.at[pool, k], h.change[pool, k] = h.at[pool, k - 1], h.change[pool, k - 1]
         h.who[pool, k] = h.who[pool, k - 1]
@@ -347,149 +349,15 @@ def _insert(h: Holds, pool: int, instant: int, change: int, who: int) -> None:
 @compiled
 def _give_back(h: Holds, pool: int, instant: int, who: int) -> None:
     """What it does at that instant stays in the list and changes nothing any more."""
-    k = _place_in(h.at[pool], h.size[pool], instant)
+    k = place_in(h.at[pool], h.size[pool], instant)
     while h.who[pool, k] != who:
         k += 1
     h.change[pool, k], h.who[pool, k] = 0, -1
 
 
-@entry
-def compress(w: World) -> None:
-    """Step 3: in rank order everybody moves to their earliest start among all others."""
-    w.shown.begin[:] = w.now  # what step 2 has shown counts higher ranks alone
-    for pool in range(w.holds.size.size):
-        _draw(w, pool)
-    for i in range(w.asked.nodes.size):
-        if w.asked.spot[i] != NOWHERE:
-            _advance(w, i)
-
-
 @compiled
-def _draw(w: World, pool: int) -> None:
-    h, at, free = w.holds, w.steps.at[pool], w.steps.free[pool]
-    at[0], free[0] = w.now, h.base[pool]
-    size = 1
-    for k in range(h.size[pool]):
-        if h.at[pool, k] > at[size - 1]:
-            at[size], free[size] = h.at[pool, k], free[size - 1]
-            size += 1
-        free[size - 1] += h.change[pool, k]
-    w.steps.size[pool] = size
-
-
-@compiled
-def _advance(w: World, i: int) -> None:
-    a, h, s = w.asked, w.holds, w.steps
-    pool, nodes = a.spot[i], a.nodes[i]
-    begin, end = _hold(w, i, pool, a.start[i])
-    best, found, is_lifted = NOWHERE, a.start[i], False
-    for k in range(a.pools.shape[1]):
-        other = a.pools[i, k]
-        if other == NOWHERE:
-            break
-        prepare = h.prepare[other]
-        least = _least(w, i, other)
-        if least + prepare >= found:
-            continue
-        if other == pool:
-            _add(s, pool, begin, end, nodes)
-        at = _gap(w, i, other, least, found - prepare)
-        if a.wish[i] - prepare <= w.now:  # who may not begin yet shows nothing for those who may
-            _show(w.shown, other, i, found - prepare if at == NEVER else at)
-        if at != NEVER:
-            best, found, is_lifted = other, at + prepare, is_lifted or other == pool
-        elif other == pool:
-            _add(s, pool, begin, end, -nodes)
-    if best == NOWHERE:
-        return
-    if not is_lifted:
-        _add(s, pool, begin, end, nodes)
-    _give(w.shown, pool, begin - h.prepare[pool] - h.drain[pool])
-    a.spot[i], a.start[i] = best, found
-    begin, end = _hold(w, i, best, found)
-    _add(s, best, begin, end, -nodes)
-
-
-@compiled
-def _least(w: World, i: int, other: int) -> int:
-    """No hold of the request that is better than its own begins before this in that pool."""
-    a, h, marks = w.asked, w.holds, w.shown.marks
-    begin, end = _hold(w, i, other, a.start[i])
-    floor = max(w.now, a.wish[i] - h.prepare[other])
-    shown = max(floor, w.shown.begin[other, marks[i, 0], marks[i, 1]])
-    if other != a.spot[i] or floor >= begin:
-        return int(shown)
-    near = a.start[i] - (a.duration[i] + h.drain[other]) - 2 * h.prepare[other] + 1
-    if shown >= near and _free_at(w.steps, other, begin - 1) < a.nodes[i]:
-        return end  # what is left are holds that lie over the instant before its own, and that one is full
-    return int(min(shown, max(floor, near)))
-
-
-@compiled
-def _show(b: Shown, pool: int, i: int, begin: int) -> None:
+def show(b: Shown, pool: int, i: int, begin: int) -> None:
+    """A search for the request found no begin before this one."""
     for nodes in range(b.marks[i, 2], b.begin.shape[1]):
         for duration in range(b.marks[i, 3], b.begin.shape[2]):
             b.begin[pool, nodes, duration] = max(b.begin[pool, nodes, duration], begin)
-
-
-@compiled
-def _give(b: Shown, pool: int, begin: int) -> None:
-    """Room appeared: a hold may begin so much before it as it is long; `begin` is less the times beside durations."""
-    for duration in range(b.begin.shape[2]):
-        cap = begin - b.reach[duration] + 1
-        for nodes in range(b.begin.shape[1]):
-            b.begin[pool, nodes, duration] = min(b.begin[pool, nodes, duration], cap)
-
-
-@compiled
-def _step_of(s: Steps, pool: int, instant: int) -> int:
-    return max(_place_in(s.at[pool], s.size[pool], instant + 1) - 1, 0)
-
-
-@compiled
-def _free_at(s: Steps, pool: int, instant: int) -> int:
-    return s.free[pool, _step_of(s, pool, instant)]  # type: ignore[no-any-return] # a whole number
-
-
-@compiled
-def _gap(w: World, i: int, pool: int, after: int, before: int) -> int:
-    """First instant of [after, before) at which the request's nodes are free for long enough; NEVER: there is none."""
-    s, need = w.steps, w.asked.nodes[i]
-    length = w.asked.duration[i] + w.holds.prepare[pool] + w.holds.drain[pool]
-    at, free = s.at[pool], s.free[pool]
-    k = _step_of(s, pool, after)
-    begin = after if free[k] >= need else NEVER
-    for j in range(k + 1, s.size[pool]):
-        if begin != NEVER and at[j] - begin >= length:
-            return begin
-        if free[j] < need:
-            begin = NEVER
-            if at[j] >= before:
-                return NEVER
-        elif begin == NEVER:
-            begin = at[j]
-            if begin >= before:
-                return NEVER
-    return begin if begin < before else NEVER
-
-
-@compiled
-def _add(s: Steps, pool: int, begin: int, end: int, amount: int) -> None:
-    first = _cut(s, pool, begin)
-    last = _cut(s, pool, end)
-    for k in range(first, last):
-        s.free[pool, k] += amount
-
-
-@compiled
-def _cut(s: Steps, pool: int, instant: int) -> int:
-    """Makes a step begin there; its number."""
-    at, free, size = s.at[pool], s.free[pool], s.size[pool]
-    place = _place_in(at, size, instant)
-    if place < size and at[place] == instant:
-        return place
-    for k in range(size, place, -1):
-        at[k], free[k] = at[k - 1], free[k - 1]
-    at[place], free[place] = instant, free[place - 1]
-    s.size[pool] = size + 1
-    return place

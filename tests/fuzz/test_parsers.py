@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reconciler.hooks import refusal
-from reconciler.status import record_from
+from reconciler.readback import record_from
 from reconciler.store.objects import parse_commit, parse_tree, split_signature, with_signature
 from reconciler.store.trailers import parse_trailers
 from reconciler.trust import openpgp, sshsig

@@ -8,7 +8,8 @@ import pytest
 
 from reconciler.facts import Facts
 from reconciler.faults import KEPT, MOST, with_faults
-from reconciler.status import facts_from, render
+from reconciler.readback import facts_from
+from reconciler.status import render
 from schemas.cluster import Cluster, ClusterSpec
 from schemas.status import NodeMetadata, NodeRecord, NodeState
 from tests.reconciler.test_diff import wanted

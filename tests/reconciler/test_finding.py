@@ -9,7 +9,8 @@ from reconciler.desired import Desired
 from reconciler.facts import Facts, Wanted
 from reconciler.finding import found_in, unmanaged_in, with_found
 from reconciler.pools import manifest_pools
-from reconciler.status import MAX_NAMES, OWN_BYTES, facts_from, render
+from reconciler.readback import OWN_BYTES, facts_from
+from reconciler.status import MAX_NAMES, render
 from reconciler.store.cache import DocumentCache
 from schemas.cluster import Cluster
 from schemas.inventory import UnmanagedNode as Shown

@@ -9,7 +9,8 @@ import pytest
 from reconciler.clusters.port import ClusterView, NodeView
 from reconciler.facts import Facts, Seen
 from reconciler.health import judge_nodes
-from reconciler.status import facts_from, render
+from reconciler.readback import facts_from
+from reconciler.status import render
 from schemas.cluster import Cluster, ClusterSpec
 from schemas.status import AgentReport, NodeMetadata, NodeRecord, NodeState
 from tests.reconciler.test_diff import wanted

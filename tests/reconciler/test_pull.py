@@ -132,7 +132,7 @@ def test_without_centre_and_repository_a_committed_start_and_end_come_on_the_sec
 
 def test_a_status_branch_that_is_gone_or_goes_back_is_not_followed(monkeypatch):
     """Nothing is undone by what is older than what was done, also where a cluster would let it happen."""
-    monkeypatch.setattr(writes, "_stale", lambda *_: None)
+    monkeypatch.setattr(writes, "stale", lambda *_: None)
     world = PulledWorld({"clusters/east.yaml": cluster(access={"pull": True})})
     world.run(world.now)
     old = world.remote.tips["egs/status"]  # knows of no request

@@ -7,12 +7,12 @@ import pytest
 from reconciler.applying import Applier
 from reconciler.clusters.pull import ReportBranches
 from reconciler.loop import Reconciler
-from reconciler.writing import document as document
 from reconciler.status import request_path
 from reconciler.store.cache import DocumentCache
 from reconciler.store.memory import MemoryStore
 from reconciler.store.trailers import Stamp
 from reconciler.trust.machines import Machines, signing
+from reconciler.writing import document as document
 from schemas.base import Metadata
 from schemas.judged import TrustRecord
 from schemas.reading import READER_VERSION

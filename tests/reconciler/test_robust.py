@@ -299,7 +299,8 @@ def test_a_follower_reads_only_what_a_commit_changed():
     store.fetch([STATUS])
     reader._belief._store = MemoryStore(world.remote)  # which lists a stranger's tip once, to see that it can
     reader._belief._store.fetch([STATUS])
-    reader._store, diffs = store, []
+    reader._store = reader._trees._store = store
+    diffs = []
     diff, store.diff = store.diff, lambda old, new: diffs.append(old) or diff(old, new)
     facts = reader.read(at(11)).facts
     assert None not in diffs

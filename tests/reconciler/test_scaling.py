@@ -13,8 +13,9 @@ from reconciler.clusters.port import ClusterView
 from reconciler.facts import Facts, Seen, Wanted
 from reconciler.finding import with_found
 from reconciler.pools import manifest_pools
+from reconciler.readback import facts_from
 from reconciler.scaling import came, rescaled
-from reconciler.status import facts_from, render
+from reconciler.status import render
 from reconciler.world import build_snapshot
 from scheduler.elastic import existing
 from scheduler.plan import plan

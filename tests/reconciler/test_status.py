@@ -10,17 +10,15 @@ import pytest
 from reconciler.branch import StatusBranch
 from reconciler.events import Event, Told
 from reconciler.facts import Facts, Reachability
+from reconciler.readback import events_from, facts_from, request_status
 from reconciler.status import (
     EVENTS_PER_FILE,
     MAX_NODE_FILES,
     event_file,
     event_rows,
-    events_from,
-    facts_from,
     render,
     request_file,
     request_path,
-    request_status,
 )
 from schemas.gpr import RequestSpec
 from schemas.problems import Problem

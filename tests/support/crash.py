@@ -24,8 +24,9 @@ from reconciler.clusters.embedded import EmbeddedCluster
 from reconciler.clusters.port import ClusterDriver
 from reconciler.clusters.world import Job
 from reconciler.loop import Reconciler
+from reconciler.readback import request_status
 from reconciler.settings import Settings
-from reconciler.status import request_path, request_status
+from reconciler.status import request_path
 from reconciler.store.cache import DocumentCache
 from reconciler.store.git import GitStore
 from reconciler.store.port import Draft, Outcome

@@ -19,7 +19,7 @@ from reconciler.clusters.statefile import StateFile
 from reconciler.clusters.world import World
 from reconciler.events import Told
 from reconciler.facts import Facts
-from reconciler.status import events_from, facts_from
+from reconciler.readback import events_from, facts_from
 from reconciler.store.port import Store
 from reconciler.store.trailers import parse_stamp
 from schemas.status import TERMINAL, GPRStatus, Phase

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from reconciler.events import Told
 from reconciler.holding import MOST_TOLD, held_problems, told
-from reconciler.status import MAX_HELD, OWN_BYTES, facts_from, trust_files
+from reconciler.readback import OWN_BYTES, facts_from
+from reconciler.status import MAX_HELD, trust_files
 from schemas.base import Metadata
 from schemas.judged import HeldChange, TrustRecord
 from tests.support.world import START, gpr_path

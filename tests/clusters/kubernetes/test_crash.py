@@ -22,8 +22,9 @@ from reconciler.clusters.kubernetes.driver import KubernetesCluster
 from reconciler.clusters.kubernetes.names import LEASE, MANAGED_BY, NODE_PREFIX, STAMP
 from reconciler.clusters.port import ClusterDriver
 from reconciler.loop import Reconciler
+from reconciler.readback import request_status
 from reconciler.settings import Settings
-from reconciler.status import request_path, request_status
+from reconciler.status import request_path
 from reconciler.store.cache import DocumentCache
 from reconciler.store.git import GitStore
 from reconciler.store.port import Draft, Outcome
