@@ -59,7 +59,9 @@ def barred(side: Side) -> frozenset[str]:
     files = read_filings(side.wanted.filed)
     unread = {key for key, filed in files if filed.spec is None and key not in requests}
     outside = {
-        key for key, s in live(requests).items() if s.phase is Phase.QUEUED and key not in side.snapshot.requests
+        key
+        for key, s in live(requests).items()
+        if s.phase is Phase.QUEUED and key not in side.snapshot.requests
     }
     return frozenset(unread | outside)
 

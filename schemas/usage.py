@@ -26,7 +26,9 @@ class MonthSpent(Model):
     cluster: Annotated[str, Field(description="Cluster of their nodes.")]
     gpu_shape: Annotated[str, Field(description="Shape of their GPUs.")]
     gpu_hours: Annotated[float, Field(description="Without grace.")]
-    approved: Annotated[float, Field(description="Those of them that an admin allowed beyond the quota.")] = 0.0
+    approved: Annotated[float, Field(description="Those of them that an admin allowed beyond the quota.")] = (
+        0.0
+    )
 
 
 class UsageRecord(Document):
