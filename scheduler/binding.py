@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 from scheduler.calendar import PoolCalendar, Share
 from scheduler.snapshot import FOREVER, Window
@@ -59,22 +60,38 @@ def name_nodes(stretches: Stretches, reservations: Sequence[Held]) -> dict[str, 
     Within a group nodes go in order of begin to the first of the pool's order that is free: it never runs out.
     """
     names: dict[str, tuple[str, ...]] = {}
-    free_from = {
-        (window.end, name): window.begin
-        for name, windows in stretches.items()
-        for window in windows
-        if window.end < FOREVER
-    }
+    order, groups = list(stretches), dict[int, _Group]()
+    for place, windows in enumerate(stretches.values()):
+        for window in windows:
+            if window.end < FOREVER:
+                groups.setdefault(window.end, _Group()).free(place, window.begin)
     for held in sorted(reservations, key=lambda held: (held.hold.begin, held.key)):
-        for group, count in held.shares:
-            if group < FOREVER:
-                ready = [
-                    name for (end, name), at in free_from.items() if end == group and at <= held.hold.begin
-                ]
-                for name in ready[:count]:
-                    free_from[group, name] = held.hold.end
-                names[held.key] = (*names.get(held.key, ()), *ready[:count])
+        for end, count in held.shares:
+            if end < FOREVER:
+                taken = groups[end].take(count, held.hold) if end in groups else ()
+                names[held.key] = (*names.get(held.key, ()), *(order[place] for place in taken))
     return names
+
+
+class _Group:
+    """Nodes whose free time ends together, by their places in the pool, for holds in order of begin."""
+
+    def __init__(self) -> None:
+        self._ready: list[int] = []  # a heap, as the other
+        self._later: list[tuple[int, int]] = []
+
+    def free(self, place: int, at: int) -> None:
+        """The node at `place` is free from then on."""
+        heappush(self._later, (at, place))
+
+    def take(self, count: int, hold: Window) -> list[int]:
+        """The first of those that are free, for this hold."""
+        while self._later and self._later[0][0] <= hold.begin:
+            heappush(self._ready, heappop(self._later)[1])
+        taken = [heappop(self._ready) for _ in range(min(count, len(self._ready)))]
+        for place in taken:
+            self.free(place, hold.end)
+        return taken
 
 
 def _by_reordering(empty: PoolCalendar, reservations: Sequence[Held]) -> dict[str, tuple[Share, ...]] | None:

@@ -16,6 +16,8 @@ from scheduler.kernel.cache import folder
 _OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False}
 """Other threads may run meanwhile; no division is checked; and arrays are not counted by who refers to them: nothing
 here makes an array or keeps one, and the counting took three quarters of the time."""
+_PART = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""Parts are called from compiled code alone: ways into each from Python were most of what there was to compile."""
 _jit: Any = numba.njit
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -23,7 +25,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def compiled(function: Function) -> Function:
     """A part; nothing is checked, as in C."""
-    return cast(Function, _jit(**_OPTIONS)(function))
+    return cast(Function, _jit(**_OPTIONS, **_PART)(function))
 
 
 def entry(function: Function) -> Function:

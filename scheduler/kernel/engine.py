@@ -16,7 +16,6 @@ from scheduler.kernel.rows import NO_PROMISE, PROMISED_POOL, Rows, rows_of
 from scheduler.kernel.searching import World
 from scheduler.kernel.state import world_of, write_shares
 from scheduler.kernel.steps import Outcome, Standing, compress, draw_lines, move_all, place, stand
-from scheduler.kernel.timeline import SIZE
 from scheduler.kernel.yielding import Scratch
 from scheduler.reasons import no_place
 from scheduler.snapshot import Plan, Snapshot, Window
@@ -65,7 +64,8 @@ def place_all(prepared: Prepared) -> None:
             draw_lines(world.lines, world.pools.width, fleet.first, fleet.at, fleet.value)
         size = len(prepared.rows.keys) if standing else 0
         there = holders(len(fleet.keys), size, 3 * size)
-        place(world, there, _scratch(world, size), prepared.outcome, standing)
+        scratch = Scratch(np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64))
+        place(world, there, scratch, prepared.outcome, standing)
     if standing:
         compress(world)
 
@@ -119,13 +119,6 @@ def _outcome(size: int) -> Outcome:
     return Outcome(
         np.zeros(size + 1, dtype=np.int64), np.zeros(size + 1, dtype=np.int64), np.zeros(1, dtype=np.int64)
     )
-
-
-def _scratch(world: World, size: int) -> Scratch:
-    groups = int(world.pools.groups.max(initial=0)) + 2
-    steps = world.lines.at.shape[0] * SIZE + groups if size else 1
-    sizes = (steps, steps, size + 1, size + 1, groups, groups)
-    return Scratch(*(np.empty(length, dtype=np.int64) for length in sizes))
 
 
 def _plan(p: Prepared) -> Plan:

@@ -19,9 +19,11 @@ NEXT_BLOCK, BUILT = 0, 1
 
 
 class Holders(NamedTuple):
-    """By pool: `length` entries, each a row's first begin, last end, and its block of begins and of who they are."""
+    """By pool: `length` rows, and the `longest` hold. By row: its first begin and last end, and its block, of begins,
+    ends and whose they are."""
 
     length: NDArray[np.int64]
+    longest: NDArray[np.int64]
     first: NDArray[np.int64]
     last: NDArray[np.int64]
     entries: NDArray[np.int32]
@@ -36,6 +38,7 @@ def holders(pools: int, requests: int, puts: int) -> Holders:
     blocks = pools + 2 * (puts // SIZE) + 8
     rows = 2 * (requests // SIZE) + 2 * (puts // SIZE) + 8
     return Holders(
+        np.zeros(pools, dtype=np.int64),
         np.zeros(pools, dtype=np.int64),
         np.empty((pools, rows), dtype=np.int64),
         np.empty((pools, rows), dtype=np.int64),
@@ -65,6 +68,7 @@ def insert(h: Holders, pool: int, begin: int, end: int, who: int) -> None:
         _fresh_row(h, pool, 0)
         h.entries[pool, 0, COUNT] = 0
         h.first[pool, 0], h.last[pool, 0] = begin, end
+    h.longest[pool] = max(h.longest[pool], end - begin)
     row = _row_of(h, pool, begin)
     if h.entries[pool, row, COUNT] == SIZE:
         _split(h, pool, row)
@@ -138,13 +142,15 @@ def remove(h: Holders, pool: int, begin: int, who: int) -> None:
 def gather(h: Holders, pool: int, begin: int, end: int, after: int, found: NDArray[np.int64]) -> int:
     """Those ranked after `after` that hold nodes at some time of [begin, end), in no order; how many they are."""
     count = 0
-    for row in range(h.length[pool]):
+    # What reaches beyond `begin` began within the longest hold before it.
+    for row in range(_row_of(h, pool, begin - h.longest[pool]), h.length[pool]):
         if h.first[pool, row] >= end:
             break
         if h.last[pool, row] > begin:
-            block = h.entries[pool, row, BLOCK]
-            for j in range(h.entries[pool, row, COUNT]):
-                if h.who[block, j] > after and h.begin[block, j] < end and h.end[block, j] > begin:
-                    found[count] = h.who[block, j]
+            block, size = h.entries[pool, row, BLOCK], h.entries[pool, row, COUNT]
+            begins, ends, who = h.begin[block, :size], h.end[block], h.who[block]
+            for j in range(begins.size):
+                if who[j] > after and begins[j] < end and ends[j] > begin:
+                    found[count] = who[j]
                     count += 1
     return count

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.kernel.compiling import compiled
-from scheduler.kernel.timeline import NEVER, Lines, add, after_instant, first_gap, lowest
+from scheduler.kernel.timeline import NEVER, Lines, add, after_instant, first_below, first_gap, lowest
 
 
 class Pools(NamedTuple):
@@ -53,6 +53,14 @@ def room(a: Lines, p: Pools, side: int, pool: int, begin: int, end: int) -> int:
         if p.since[group] <= begin:
             total += lowest(a, shift + group, begin, end)
     return total
+
+
+@compiled
+def has_room(a: Lines, p: Pools, pool: int, nodes: int, begin: int, end: int) -> bool:
+    """So many are free on all of [begin, end), on the first side; where they are not, that shows early."""
+    if first_below(a, p.base[pool], nodes, begin, end) != NEVER:
+        return False
+    return p.groups[pool] == 1 or room(a, p, 0, pool, begin, end) >= nodes
 
 
 @compiled

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.kernel.compiling import compiled
-from scheduler.kernel.pools import Pools, Shares, earliest, room, shift, take
+from scheduler.kernel.pools import Pools, Shares, earliest, has_room, room, shift, take
 from scheduler.kernel.shown import Shown, give, known, show
 from scheduler.kernel.slices import Slices, gap, is_free, occupy, vacate
 from scheduler.kernel.timeline import FOREVER, NEVER, Lines
@@ -107,10 +107,15 @@ def copy_above(w: World, i: int) -> None:
 @compiled
 def take_out(w: World, i: int) -> None:
     """Gives back what the request holds, on the first side."""
-    pool, start = w.spots.pool[i], w.spots.start[i]
     move_nodes(w, 0, i, 1)
-    vacate(w.slices, 0, w.asked.slice[i], start)
-    w.shown.forgotten[pool] = True
+    leave(w, i)
+
+
+@compiled
+def leave(w: World, i: int) -> None:
+    """The request, whose nodes are given back, stands nowhere any more."""
+    vacate(w.slices, 0, w.asked.slice[i], w.spots.start[i])
+    w.shown.forgotten[w.spots.pool[i]] = True
     w.spots.pool[i] = -1
 
 
@@ -118,7 +123,7 @@ def take_out(w: World, i: int) -> None:
 def nodes_free(w: World, i: int, pool: int, start: int) -> bool:
     """Enough nodes are free on the first side for the whole hold."""
     end = start + w.asked.duration[i] + w.pools.drain[pool]
-    return room(w.lines, w.pools, 0, pool, hold_begin(w, pool, start), end) >= w.asked.nodes[i]
+    return has_room(w.lines, w.pools, pool, w.asked.nodes[i], hold_begin(w, pool, start), end)
 
 
 @compiled

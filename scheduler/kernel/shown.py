@@ -58,20 +58,24 @@ def _raise(cells: NDArray[np.int32], least: np.int32) -> None:
 
 
 @compiled
+def _lower(cells: NDArray[np.int32], most: np.int32) -> None:
+    for cell in range(cells.size):
+        cells[cell] = min(cells[cell], most)
+
+
+@compiled
 def give(b: Shown, a: Lines, line: int, pool: int, begin: int, end: int, margin: int) -> None:
     """Room appeared on [begin, end) of the first side: whatever fits into the gaps around it may begin with them."""
     s = b.sizes
     for nodes in range(s[2]):
         since, longest = gaps_around(a, line, b.nodes[nodes], begin, end)
-        if longest == 0:
+        if longest < b.durations[0] + margin:
             break
         seconds = np.int32(min(max(since - b.now, 0), FARTHEST))
+        fitting = np.searchsorted(b.durations, longest - margin, side="right")
         for wish in range(s[1]):
             first = ((pool * s[1] + wish) * s[2] + nodes) * s[3]
-            for duration in range(s[3]):
-                if b.durations[duration] + margin > longest:
-                    break
-                b.table[first + duration] = min(b.table[first + duration], seconds)
+            _lower(b.table[first : first + fitting], seconds)
 
 
 @compiled

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ from scheduler.kernel.shown import Shown
 from scheduler.kernel.slices import NOBODY, Slices
 from scheduler.kernel.steps import Standing
 from scheduler.kernel.timeline import SIZE, Lines, lines
-from scheduler.snapshot import FOREVER, Lease, Request, Snapshot, Window
+from scheduler.snapshot import FOREVER, Lease, Pool, Promise, Request, Snapshot, Window
 
 Ints = NDArray[np.int64]
 
@@ -200,24 +200,24 @@ def standing_of(snapshot: Snapshot, rows: Rows, asked: Asked) -> Standing:
 def wanted_of(rows: Rows, fleet: Fleet, standing: Standing, shares: Shares, now: int) -> Shares:
     """From which groups promises were served, where nodes differ."""
     wanted = empty_shares(shares.first)
-    uniform = np.append(fleet.groups == 1, True)
-    stretches: dict[int, dict[str, tuple[Window, ...]]] = {}
-    for i in np.flatnonzero(~uniform[np.maximum(standing.pool, -1)] & (standing.pool >= 0)).tolist():
-        number = int(standing.pool[i])
-        if number not in stretches:
-            stretches[number] = fleet.free[number].stretches()
-        found = _wanted(rows.requests[i], fleet, number, stretches[number], now)
-        lines_ = fleet.group_lines(number)
-        write_shares(wanted, i, [(lines_[end], count) for end, count in found])
+    for number in np.flatnonzero(fleet.groups > 1).tolist():
+        lines_, stretches = fleet.group_lines(number), fleet.free[number].stretches()
+        there = np.flatnonzero(standing.pool == number)
+        # Most are bound to nothing, and use nodes that stay.
+        wanted.count[there] = 1
+        wanted.group[shares.first[there]] = lines_[FOREVER]
+        wanted.nodes[shares.first[there]] = rows.table[there, NODES]
+        for i in there.tolist():
+            promise = rows.requests[i].promise
+            if promise is not None and promise.bound:
+                found = _wanted(rows.requests[i], promise, fleet.pools[number], stretches, now)
+                write_shares(wanted, i, [(lines_[end], count) for end, count in found])
     return wanted
 
 
 def _wanted(
-    request: Request, fleet: Fleet, number: int, stretches: dict[str, tuple[Window, ...]], now: int
+    request: Request, promise: Promise, pool: Pool, stretches: Mapping[str, tuple[Window, ...]], now: int
 ) -> Sequence[tuple[int, int]]:
-    pool, promise = fleet.pools[number], request.promise
-    if promise is None or not promise.bound:
-        return [(FOREVER, request.nodes)]
     end = promise.start + request.duration + pool.drain
     hold = Window(max(now, promise.start - pool.prepare), end)
     return wanted_shares(stretches, Held(request.key, request.nodes, hold), promise.bound)

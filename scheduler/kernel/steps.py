@@ -17,14 +17,16 @@ from scheduler.kernel.searching import (
     floor,
     held_back_until,
     hold_begin,
+    leave,
+    move_nodes,
     nodes_free,
     put,
     slice_free,
     take_out,
 )
-from scheduler.kernel.shown import forget
+from scheduler.kernel.shown import forget, known
 from scheduler.kernel.timeline import Lines, draw, lowest
-from scheduler.kernel.yielding import Scratch, hold_of, who_gives_way
+from scheduler.kernel.yielding import Scratch, hold_of, lift_those_in_the_way
 
 
 class Standing(NamedTuple):
@@ -137,10 +139,17 @@ def _undisturbing(w: World, i: int, pool: int, start: int) -> int:
     reached = max(held_back_until(w, i, pool), start - 1)
     for k in range(w.asked.first[i], w.asked.first[i + 1]):
         other = w.asked.pool[k]
-        if other != pool and w.asked.since[k] <= reached and floor(w, i, other) <= start:
+        if other != pool and w.asked.since[k] <= reached and _may_start(w, i, other, start):
             if nodes_free(w, i, other, start):
                 return other
     return -1
+
+
+@compiled
+def _may_start(w: World, i: int, pool: int, start: int) -> bool:
+    """Nothing shows the contrary: not even higher ranks alone leave room where the second side has none."""
+    shown = known(w.shown, 1, pool, w.asked.below[i]) + w.pools.prepare[pool]
+    return max(floor(w, i, pool), shown) <= start
 
 
 @compiled
@@ -150,7 +159,7 @@ def _make_room(w: World, h: Holders, t: Scratch, o: Outcome, i: int, pool: int, 
         _build(w, h)
     before = o.count[0]
     _clear_slice(w, h, o, i, start)
-    for k in range(who_gives_way(w, h, t, i, pool, start)):
+    for k in range(lift_those_in_the_way(w, h, t, i, pool, start)):
         _remove(w, h, t.gone[k])
         displace(o, t.gone[k], i)
     _sort(o.who, before, o.count[0])
@@ -178,6 +187,7 @@ def _clear_slice(w: World, h: Holders, o: Outcome, i: int, start: int) -> None:
             break
         if s.begin[0, k] < end:
             who = s.who[0, k]
+            move_nodes(w, 0, who, 1)
             _remove(w, h, who)
             displace(o, who, i)
         k -= 1
@@ -185,9 +195,10 @@ def _clear_slice(w: World, h: Holders, o: Outcome, i: int, start: int) -> None:
 
 @compiled
 def _remove(w: World, h: Holders, who: int) -> None:
+    """Its nodes are given back already."""
     begin, _ = hold_of(w, who)
     remove(h, w.spots.pool[who], begin, who)
-    take_out(w, who)
+    leave(w, who)
 
 
 @compiled

@@ -288,7 +288,9 @@ def gaps_around(a: Lines, line: int, need: int, begin: int, end: int) -> tuple[i
         since = opened = _reaches_back(a, line, need, entry, step)
     while entry < stop:
         block, enough = a.entries[entry, BLOCK], need - a.entries[entry, ADDED]
-        for j in range(step, a.entries[entry, COUNT]):
+        # Of a block whose steps all have as much, or all less, the first tells all.
+        is_mixed = a.entries[entry, LEAST] < need <= a.entries[entry, MOST]
+        for j in range(step, a.entries[entry, COUNT] if is_mixed else step + 1):
             at = a.at[block, j]
             if opened == NEVER and at >= end:
                 return since, longest
@@ -319,26 +321,35 @@ def _reaches_back(a: Lines, line: int, need: int, entry: int, step: int) -> int:
 
 
 @compiled
-def section(
-    a: Lines,
-    line: int,
-    begin: int,
-    end: int,
-    at: NDArray[np.int64],
-    value: NDArray[np.int64],
-    place: int,
-) -> int:
-    """Copies the steps of [begin, end), the first of which begins at `begin`, to `place`; how many there are."""
+def first_below(a: Lines, line: int, need: int, begin: int, end: int) -> int:
+    """The first instant of [begin, end) with less than `need`; NEVER if there is none."""
     entry = entry_of(a, line, begin)
     stop = a.line[line, OFFSET] + a.line[line, LENGTH]
-    step, to = step_of(a, entry, begin), place
+    step = step_of(a, entry, begin)
     while True:
-        block, added = a.entries[entry, BLOCK], a.entries[entry, ADDED]
-        for j in range(step, a.entries[entry, COUNT]):
-            if a.at[block, j] < end:
-                at[to], value[to] = a.at[block, j], a.value[block, j] + added
-                to += 1
-        if entry + 1 >= stop or a.first[entry + 1] >= end:
-            at[place] = begin
-            return to - place
+        if a.entries[entry, LEAST] < need:
+            block, enough = a.entries[entry, BLOCK], need - a.entries[entry, ADDED]
+            for j in range(step, a.entries[entry, COUNT]):
+                if a.at[block, j] >= end:
+                    return NEVER
+                if a.value[block, j] < enough:
+                    return max(begin, a.at[block, j])
         entry, step = entry + 1, 0
+        if entry >= stop or a.first[entry] >= end:
+            return NEVER
+
+
+@compiled
+def last_below(a: Lines, line: int, need: int, end: int) -> int:
+    """Where the last stretch before `end` with less than `need` ends, at `end` at the latest; there is one."""
+    entry = entry_of(a, line, end - 1)
+    while True:
+        if a.entries[entry, LEAST] < need:
+            block, enough = a.entries[entry, BLOCK], need - a.entries[entry, ADDED]
+            for j in range(a.entries[entry, COUNT] - 1, -1, -1):
+                if a.at[block, j] < end:
+                    if a.value[block, j] < enough:
+                        return end
+                    end = a.at[block, j]
+        end = min(end, a.first[entry])
+        entry -= 1

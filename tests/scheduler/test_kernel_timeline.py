@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.calendar import Steps
-from scheduler.kernel.timeline import FOREVER, NEVER, Lines, add, draw, first_gap, gaps_around, lines, lowest
+from scheduler.kernel import timeline
+from scheduler.kernel.compiling import entry
+from scheduler.kernel.timeline import FOREVER, NEVER, Lines, lines
 from tests.support.nightly import law
 
+
+def from_python(part: Any) -> Any:
+    """Parts are called from compiled code alone."""
+    return entry(part.py_func)
+
+
+add, draw, lowest = map(from_python, (timeline.add, timeline.draw, timeline.lowest))
+first_gap, gaps_around = from_python(timeline.first_gap), from_python(timeline.gaps_around)
+first_below, last_below = from_python(timeline.first_below), from_python(timeline.last_below)
 SPAN = 40
 spans = st.tuples(st.integers(0, SPAN), st.integers(1, SPAN)).map(lambda t: (t[0], t[0] + t[1]))
 
@@ -35,6 +48,10 @@ def test_a_line_is_a_list_of_seconds(adds: list[tuple[tuple[int, int], int]], da
     before = data.draw(st.sampled_from([FOREVER, begin + 7]))
     fitting = [b for b in range(begin, min(before, 3 * SPAN)) if min(seconds[b : b + length]) >= need]
     assert first_gap(drawn, 0, need, length, begin, before) == (fitting[0] if fitting else NEVER)
+    short = [second for second in range(begin, end) if seconds[second] < need]
+    assert first_below(drawn, 0, need, begin, end) == (short[0] if short else NEVER)
+    if short:
+        assert last_below(drawn, 0, need, end) == short[-1] + 1
     runs = [run for run in runs_of(seconds, need) if run[0] < end and run[1] > begin]
     since, longest = gaps_around(drawn, 0, need, begin, end)
     assert longest == max(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.rank import Rank, Standing, in_rank_order, overtaking, rank_key, room_in_band
+from scheduler.rank import Rank, Standing, in_rank_order, overtaking, rank_key, rank_order, room_in_band
 from tests.scheduler.worlds import request
+from tests.support.nightly import law
 
 A = request("a", filed_at=1)
 
@@ -78,3 +80,25 @@ def test_whoever_was_behind_somebody_and_is_ahead_of_them_has_overtaken(before, 
 )
 def test_a_band_ends_where_the_next_begins(priority, room):
     assert room_in_band(priority) == room
+
+
+few = st.integers(-1, 1)
+ranked = st.builds(
+    Standing,
+    key=st.text("ab/", max_size=3),
+    priority=st.integers(100, 102),
+    boost=st.integers(0, 2),
+    move=few,
+    share=few,
+    service=few,
+    filed_at=few,
+)
+
+
+@law(500)
+@given(st.lists(ranked, max_size=12, unique_by=lambda one: one.key))
+def test_many_at_once_come_in_the_same_order(waiting: list[Standing]) -> None:
+    numbers = [(r.priority, r.boost, r.move, r.share, r.service, r.filed_at) for r in waiting]
+    table = np.array(numbers, dtype=np.int64).reshape(len(waiting), 6)
+    order = rank_order(table, [one.key for one in waiting]).tolist()
+    assert [waiting[place] for place in order] == sorted(waiting, key=rank_key)
