@@ -143,7 +143,10 @@ def _file_turns(scene: Scene, facts: Facts, gather: _Gather, settled: Settled) -
         gather.turn(key, turn)
     touched = bounded.intersection(key.partition("/")[0] for key in due)
     for key, turn in bounded_turns(touched, gather.requests, facts.usage, scene):
-        gather.turn(key, without_news(turn, gather.requests.get(key)))
+        turn = without_news(turn, gather.requests.get(key))
+        if (turn.status, turn.events) != (facts.requests.get(key), ()):
+            settled.had(key, facts.requests.get(key), turn)  # a commit that does not land must not lose it
+        gather.turn(key, turn)
 
 
 def _lease_turns(scene: Scene, current: Facts, gather: _Gather) -> None:

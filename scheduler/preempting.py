@@ -198,10 +198,11 @@ class _Room:
         """Where it would start; None where that is no gain, or its slice runs something else that waits now."""
         if not pool.open or pool.observed:
             return None
-        start = max(self.at + pool.drain + pool.prepare, request.not_before)
+        start = self.at + pool.drain + pool.prepare
         place, now = self.planned.placements[request.key], self.snapshot.now
         fixed = request.promise is not None and not request.movable
-        if fixed or place.start - start < self.terms.least_gain:
+        # Who is not wanted yet has others sent away when it is: nodes that stand empty until then serve nobody.
+        if fixed or request.not_before > start or place.start - start < self.terms.least_gain:
             return None
         wish = spot(pool, request, start, now)
         board = self._placed()

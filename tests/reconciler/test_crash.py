@@ -1,6 +1,6 @@
 """A controller is killed at every call that writes, and nothing is lost, doubled or late (D6, D7, F1, F2, F15; H10).
 
-Issue section 5, design sections 2 (principles 3 and 4), 4 and 5. `tests.support.crash` tells the story and how the
+Design sections 2 (principles 3 and 4), 4 and 5. `tests.support.crash` tells the story and how the
 process dies; `tests.support.witness` looks at what is left, from outside. By default every push is a kill point,
 before and after, and every third of all other writes, before or after by turns; some pushes also land late, when the
 next controller is there already. With `EGS_TEST_ALL=1` in the environment it is every kill point there is, which takes

@@ -9,7 +9,7 @@ from tests.support.world import World, gpr, gpr_path
 
 
 def test_a_start_forgets_documents_that_are_gone() -> None:
-    """Issue section 3: the cache survives restarts, and is bounded."""
+    """The cache survives restarts, and is bounded."""
     world, cache = World(), DocumentCache(None, READER_VERSION)
     cache.put_many({"0" * 40: b"{}"})
     commit = world.commit({gpr_path("a/x"): gpr("a", "x")})

@@ -1,6 +1,6 @@
 """A whole controller with every kind of secret: none of them gets into Git, a log, a comment or a page.
 
-Issue section 4. What single parts do with theirs is told in tests/store/test_credentials.py,
+What single parts do with theirs is told in tests/store/test_credentials.py,
 tests/forges/test_http.py and tests/trust/test_sshsig.py.
 """
 

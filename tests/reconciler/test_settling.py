@@ -13,6 +13,7 @@ from reconciler import loop
 from reconciler.filings import raw
 from reconciler.fold import Folded, fold
 from reconciler.records import Unread
+from reconciler.store.memory import Fate
 from tests.support.world import World, gpr, gpr_path, project, slice_
 
 KEYS = ("a/p", "a/q", "b/p", "b/q")
@@ -65,7 +66,7 @@ def test_a_fold_with_a_memory_is_one_without(steps: list[tuple[dict[str, str | N
 
 
 def test_what_is_over_is_left_unread_by_the_next_controller() -> None:
-    """Issue section 1: a restart costs what is under way."""
+    """A restart costs what is under way."""
     world = World()
     for name in ("p", "q"):
         world.file(f"a/{name}", duration="1h")
@@ -81,3 +82,16 @@ def test_what_is_over_is_left_unread_by_the_next_controller() -> None:
     files = raw(cycle.wanted.filed)
     assert all(not hasattr(files[key], "spec") for key in over)
     assert cycle.facts.requests["a/p"].phase == "Completed"
+
+
+def test_who_is_let_in_by_a_commit_that_does_not_land_is_let_in_by_the_next() -> None:
+    """C4: a limit is raised, the push is refused once, and nothing else happens."""
+    world = World({"slices/a/slice.yaml": slice_("a", limits={"gpuHoursPerMonth": 5})})
+    world.file("a/p", duration="1h")
+    assert world.run(world.now)[-1].facts.requests["a/p"].reason == "LimitExceeded"
+    world.commit({"slices/a/slice.yaml": slice_("a", limits={"gpuHoursPerMonth": 50})})
+    world.remote.hook = lambda operation: Fate.REFUSE if operation.kind == "push" else Fate.PASS
+    world.controller.cycle(world.now)
+    world.remote.hook = lambda _: Fate.PASS
+    facts = world.run(world.now + timedelta(minutes=5))[-1].facts
+    assert facts.requests["a/p"].phase == "Provisioned"

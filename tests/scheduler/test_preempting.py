@@ -237,6 +237,12 @@ LOW = dict.fromkeys(FULL, 50)
         pytest.param(request("h", priority=101), LOW, {"young/r"}, id="the band decides, not the distance"),
         pytest.param(request("h", priority=250), {"old/r": 50}, {"old/r"}, id="nobody who may not go"),
         pytest.param(
+            request("h", priority=250, not_before=70),
+            LOW,
+            set(),
+            id="nobody long before it is wanted",
+        ),
+        pytest.param(
             request("h", priority=250, fallback={EAST: 500}),
             LOW,
             set(),

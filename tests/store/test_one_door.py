@@ -1,4 +1,4 @@
-"""Programs are started in few places, each of them named here; git through one wrapper alone. Issue section 4.
+"""Programs are started in few places, each of them named here; git through one wrapper alone.
 
 The wrapper itself is tested among hostile variables and configurations in tests/store/test_git_security.py.
 """
