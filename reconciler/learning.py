@@ -9,8 +9,9 @@ from functools import lru_cache
 from reconciler.facts import Facts
 from reconciler.insights import MOST_LEARNT, Ended, drawn_of, ended_of, first_of
 from reconciler.records import live
-from scheduler.calibrating import Habit, Outcome, band_of, habits
+from scheduler.calibrating import Habit, Outcome, habits
 from scheduler.expecting import Arrived, Learnt, Past, Released
+from scheduler.rank import band
 from scheduler.snapshot import Snapshot
 from schemas.insights import EndedRecord
 from schemas.status import HOLDING, Phase
@@ -76,7 +77,7 @@ def _living(facts: Facts, world: Snapshot) -> list[Arrived]:
 def _outcome(one: Ended) -> Outcome | None:
     if one.start is None or one.drawn is None or one.planned is None:
         return None
-    return Outcome(band_of(one.priority), one.filed, one.planned, one.drawn, one.start)
+    return Outcome(band(one.priority), one.filed, one.planned, one.drawn, one.start)
 
 
 def _living_outcomes(facts: Facts) -> list[Outcome]:
@@ -93,7 +94,7 @@ def _living_outcomes(facts: Facts) -> list[Outcome]:
             start = status.start_time
             found.append(
                 Outcome(
-                    band=band_of(status.accepted_spec.priority),
+                    band=band(status.accepted_spec.priority),
                     filed_at=seconds(status.filed_at),
                     planned=seconds(first.start),
                     drawn=drawn,

@@ -24,6 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from scheduler.expecting import Drawn
+from scheduler.rank import band
 
 KEPT = 150
 """Outcomes of a band that the interval is learnt from, the last filed."""
@@ -63,22 +64,17 @@ class Habit:
     above: float = 1.0
 
 
-def band_of(priority: int) -> int:
-    """0, 1 or 2: low, medium, high."""
-    return (priority - 1) // 100
-
-
 def habits(outcomes: Iterable[Outcome]) -> dict[int, Habit]:
     """By band, from its last outcomes. O(n log n)."""
     bands: dict[int, list[Outcome]] = {}
     for one in sorted(outcomes, key=lambda one: (one.filed_at, one.planned, one.start)):
         bands.setdefault(one.band, []).append(one)
-    return {band: _habit(found[-KEPT:]) for band, found in sorted(bands.items())}
+    return {number: _habit(found[-KEPT:]) for number, found in sorted(bands.items())}
 
 
 def habit_of(found: Mapping[int, Habit], priority: int) -> Habit:
     """That of a priority's band."""
-    return found.get(band_of(priority), Habit())
+    return found.get(band(priority), Habit())
 
 
 def told(drawn: Drawn, planned: int, filed_at: int, now: int, habit: Habit) -> Drawn:

@@ -19,11 +19,10 @@ from dataclasses import dataclass, field, replace
 from scheduler.binding import Held, wanted_shares
 from scheduler.board import Board, Spot, spot
 from scheduler.plan import plan
+from scheduler.rank import band
 from scheduler.snapshot import FOREVER, Lease, Plan, Pool, PoolKey, Request, Snapshot
 from scheduler.victims import Option, cheapest
 
-BAND = 100
-"""Priorities 1 to 100 are low, to 200 medium, to 300 high."""
 MOST_LOOKED_AT = 500
 """Waiting requests, the highest ranks, for which room is looked for in one call."""
 MOST_TRIED = 20
@@ -58,11 +57,6 @@ class Preempted:
     preemptions: tuple[Preemption, ...]
     snapshot: Snapshot
     plan: Plan
-
-
-def band(priority: int) -> int:
-    """0: low, 1: medium, 2: high."""
-    return (priority - 1) // BAND
 
 
 def preempted(snapshot: Snapshot, planned: Plan, may_go: Mapping[str, int], terms: Terms) -> Preempted:

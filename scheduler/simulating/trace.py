@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from scheduler.instance import Row, as_snapshot
-from scheduler.snapshot import Lease, Pool, PoolKey, Request, Snapshot
+from scheduler.snapshot import Lease, Pool, PoolKey, Request
 
 _LEAST_USED = 0.05
 """Share of its time that whoever releases early uses at least."""
@@ -100,8 +100,3 @@ def releasing_early(trace: Trace, share: float, seed: int = 0) -> Trace:
         return replace(arrival, actual=min(arrival.actual, max(1, round(used * arrival.request.duration))))
 
     return replace(trace, arrivals=tuple(released(arrival) for arrival in trace.arrivals))
-
-
-def at_begin(trace: Trace) -> Snapshot:
-    """The world before anybody has filed anything."""
-    return Snapshot(trace.begin, trace.pools, trace.running, {})

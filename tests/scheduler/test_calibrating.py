@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.calibrating import Habit, Outcome, band_of, habit_of, habits, told
+from scheduler.calibrating import Habit, Outcome, habit_of, habits, told
 from scheduler.expecting import Drawn
 
 NOW = 1_000_000
@@ -20,11 +20,6 @@ def outcome(
     start: int, *, planned: int = NOW + 10_000, is_open: bool = False, filed_at: int = NOW
 ) -> Outcome:
     return Outcome(1, filed_at, planned, DRAWN, start, is_open)
-
-
-@pytest.mark.parametrize(("priority", "band"), [(1, 0), (100, 0), (101, 1), (200, 1), (201, 2), (300, 2)])
-def test_a_priority_has_its_band(priority: int, band: int) -> None:
-    assert band_of(priority) == band
 
 
 def test_without_outcomes_the_futures_are_believed() -> None:

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.plan import plan
-from scheduler.preempting import BAND, Terms, band, preempted, room_for, with_ends
+from scheduler.preempting import Terms, preempted, room_for, with_ends
 from scheduler.promises import with_promises
+from scheduler.rank import band
 from scheduler.snapshot import FOREVER, Lease, Plan, Pool, PoolKey, Request, Snapshot, Window
 from tests.scheduler.brute import Job, assignable, busy_seconds
 from tests.scheduler.play import later
@@ -266,10 +267,6 @@ def test_who_goes(asked: Request, may_go: Mapping[str, int], want: set[str]) -> 
     snapshot = world(asked, pools=[pool(4)], leases=FULL.values(), now=NOW)
     found = preempted(snapshot, plan(snapshot), may_go, TERMS)
     assert {key for preemption in found.preemptions for key in preemption.victims} == want
-
-
-def test_bands_are_the_hundreds() -> None:
-    assert [band(p) for p in (1, BAND, BAND + 1, 2 * BAND, 2 * BAND + 1, 3 * BAND)] == [0, 0, 1, 1, 2, 2]
 
 
 def test_nobody_goes_where_somebody_else_would_move_into_the_room() -> None:

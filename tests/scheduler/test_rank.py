@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.rank import Rank, Standing, in_rank_order, overtaking, rank_key, rank_order, room_in_band
+from scheduler.rank import (
+    BAND,
+    Rank,
+    Standing,
+    band,
+    in_rank_order,
+    overtaking,
+    rank_key,
+    rank_order,
+    room_in_band,
+)
 from tests.scheduler.worlds import request
 from tests.support.nightly import law
 
@@ -102,3 +112,7 @@ def test_many_at_once_come_in_the_same_order(waiting: list[Standing]) -> None:
     table = np.array(numbers, dtype=np.int64).reshape(len(waiting), 6)
     order = rank_order(table, [one.key for one in waiting]).tolist()
     assert [waiting[place] for place in order] == sorted(waiting, key=rank_key)
+
+
+def test_bands_are_the_hundreds() -> None:
+    assert [band(p) for p in (1, BAND, BAND + 1, 2 * BAND, 2 * BAND + 1, 3 * BAND)] == [0, 0, 1, 1, 2, 2]
