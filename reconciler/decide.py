@@ -74,7 +74,7 @@ def decide(
     later = _slips(before, world, planned, folded)
     requests = records(facts.requests)
     told = [*folded.events, *events, *made.events]
-    taken = {displaced.key for displaced in planned.displaced if displaced.by}
+    taken = _taken(world, planned)
     for slip in later:
         requests[slip.key] = _slipped(requests[slip.key], slip, facts.at, is_taken=slip.key in taken)
         told.append(_delayed(slip, facts.at))
@@ -94,6 +94,17 @@ def decide(
     told += scaled
     urgent = bool(started) or any(event.reason in URGENT for event in told)
     return Decision(final, tuple(told), urgent, planned, world)
+
+
+def _taken(world: Snapshot, planned: Plan) -> frozenset[str]:
+    """Whose promised room another slice's request took; what one's own slice began protects nobody."""
+    begun_by: dict[str, str] = {}
+    for displaced in planned.displaced:  # whoever was displaced comes before those whom it displaced in turn
+        if displaced.by:
+            begun_by[displaced.key] = begun_by.get(displaced.by, displaced.by)
+    return frozenset(
+        key for key, by in begun_by.items() if world.requests[key].slice != world.requests[by].slice
+    )
 
 
 def _slips(before: Snapshot | None, world: Snapshot, planned: Plan, folded: Folded) -> tuple[Moved, ...]:

@@ -224,7 +224,7 @@ class GPRStatus(Model):
     extended_by: Annotated[Duration, Field(description="Grace granted beyond its duration.")] = timedelta()
     place: Annotated[Place | None, Field(description="What its rank reads beside its own fields.")] = None
     displaced_count: Annotated[
-        int, Field(description="How often another request took its promised room.")
+        int, Field(description="How often a request of another slice took its promised room.")
     ] = 0
     eviction: Annotated[
         Eviction | None, Field(description="Absent: it keeps its nodes until its strict end.")
