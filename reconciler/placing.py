@@ -23,11 +23,8 @@ from scheduler.snapshot import FOREVER, Snapshot
 from scheduler.waits import PROTECTED, aged, first_come, latest
 from schemas.gpr import RequestSpec
 from schemas.scheduling import Fairness, Scheduling
-from schemas.status import WAITING, GPRStatus, Phase, Place
+from schemas.status import HOLDING, WAITING, GPRStatus, Phase, Place
 from schemas.units import instant, seconds
-
-RUNS = frozenset({Phase.PROVISIONING, Phase.PROVISIONED})
-"""Phases whose GPU-hours no ledger has yet."""
 
 
 def placed(before: Facts, after: Facts, wanted: Wanted) -> Facts:
@@ -71,7 +68,7 @@ def _places(facts: Facts, wanted: Wanted, fresh: Collection[str]) -> dict[str, P
             continue
         if status.phase in WAITING:
             waiting[name].append(_asked(key, status, wanted))
-        elif status.phase in RUNS:
+        elif status.phase in HOLDING:  # the ledger has a lease once its nodes are clean
             used[name] += _held(status, wanted, facts.at, fairness)
     found: dict[str, Place] = {}
     for name in sorted(slices):
