@@ -35,14 +35,14 @@ class DocumentCache:
     def get_many(self, oids: Iterable[str]) -> dict[str, bytes]:
         """Those of the documents that are known."""
         found: dict[str, bytes] = {}
-        oids = set(oids)
+        wanted = dict.fromkeys(oids)
         with self._guarded():
-            if len(oids) > _MANY:
+            if len(wanted) > _MANY:
                 rows = self._database.execute(
                     "SELECT oid, content FROM documents WHERE version = ?", (self._version,)
                 )
-                return {oid: content for oid, content in rows if oid in oids}
-            for portion in _portions(oids):
+                return {oid: content for oid, content in rows if oid in wanted}
+            for portion in _portions(wanted):
                 marks = ",".join("?" * len(portion))
                 query = f"SELECT oid, content FROM documents WHERE version = ? AND oid IN ({marks})"  # noqa: S608
                 rows = self._database.execute(query, (self._version, *portion))

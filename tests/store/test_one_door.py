@@ -24,6 +24,7 @@ STARTERS = {
     "reconciler/trust/programs.py": "ssh-keygen and gpg, to check signatures in a closed world",
     "reconciler/trust/signing.py": "ssh-keygen, to sign as the person who sits here",
     "reconciler/commands/signatures.py": "gpg, to sign as the person who sits here",
+    "reconciler/warming.py": "ourselves, to compile the planner beside the loop",
 }
 """The modules that may start a program, and which."""
 SEEKERS = {*STARTERS, "reconciler/store/opening.py"}
