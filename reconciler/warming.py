@@ -6,6 +6,7 @@ Held by tests/reconciler/test_warming.py.
 from __future__ import annotations
 
 import logging
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -21,6 +22,7 @@ log = logging.getLogger(__name__)
 
 LONG_QUEUE = 2000
 """Requests under way from which on planning plainly takes a tenth of a second and more, in every cycle."""
+PASSED_ON = ("PATH", "HOME", "XDG_CACHE_HOME", "EGS_KERNEL_CACHE", "PYTHONPATH", "PYTHONSAFEPATH", "LANG")
 COMPILE_S = 900
 """It takes a minute on a machine that does nothing else."""
 
@@ -32,12 +34,19 @@ def make_ready() -> None:
     if not cache.is_kept():
         command = [sys.executable, "-m", "scheduler.kernel"]
         try:
-            subprocess.run(command, check=True, capture_output=True, timeout=COMPILE_S)  # noqa: S603 - ourselves
+            subprocess.run(  # noqa: S603 - ourselves
+                command, check=True, capture_output=True, timeout=COMPILE_S, env=_environment()
+            )
         except (OSError, subprocess.SubprocessError) as error:
             log.warning("planner not compiled error=%s; planning goes on plainly", type(error).__name__)
             return
     kernel.warm()
     log.info("planner compiled")
+
+
+def _environment() -> dict[str, str]:
+    """What it needs to find itself and the folder that keeps what is compiled: no secret is among it."""
+    return {name: os.environ[name] for name in PASSED_ON if name in os.environ}
 
 
 @dataclass(slots=True)
