@@ -93,7 +93,7 @@ class GitReader:
         if known is None:
             known = tuple(differing(self._trees, None, tree))
             self._listings = dict([*self._listings.items(), (tree, known)][-_LISTINGS:])
-        return known
+        return list(known)
 
     def _trees(self, oids: Sequence[str]) -> Mapping[str, bytes]:
         return self._read_objects(oids, b"tree")
