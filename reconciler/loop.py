@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 
 from reconciler import reports
 from reconciler.apply import Answers, CheckKey, Troubles, announce, apply, compare, observe
@@ -104,39 +105,32 @@ class Reconciler:
         `records` keeps what was read of the status branch for the next process; None: it reads all of it.
         `sources` are what main is judged by; None: as `settings.trust` has it, and no forge is asked.
         """
-        self._store = store
-        self._drivers = drivers
-        self._settled = settled
-        self._settings = settings
+        self._store, self._drivers = store, drivers
+        self._settled, self._settings = settled, settings
         self._desired = Desired(store, cache)
         self._gate = Gate(store, cache, sources or sources_of(settings), self._desired.in_force, adopt=adopt)
         self._has_more = False  # main goes on, and is judged in the next cycle
         self._wording = wording or wording_of(settings, store)
-        believes = None if machines is None else machines.controllers()
-        self._leading = Leading(
-            store,
-            self._desired,
-            settings,
-            writer,
-            adopt=adopt,
-            may_lead=may_lead,
-            believes=believes,
-            records=records,
-        )
+        trusted = None if machines is None else machines.controllers()
+        lead = partial(Leading, store, self._desired, settings, writer, adopt=adopt, may_lead=may_lead)
+        self._leading = lead(believes=trusted, records=records)
         self._branch, self._news = self._leading.branch, self._leading.news
         self._reports = reports.Reports(store, machines)
         self._checks: dict[CheckKey, Busy | tuple[CheckResult, ...]] = {}
         self._views: Mapping[str, ClusterView] = {}
         self._refusals: set[tuple[str, str, str]] = set()
-        self._troubles, self._drift, self._board = Troubles(), Drift(), Noticeboard()
-        self._looked = Looked({}, {})
+        self._troubles, self._drift, self._board, self._looked = (
+            Troubles(),
+            Drift(),
+            Noticeboard(),
+            Looked({}, {}),
+        )
         self._rendered: tuple[Wanted, object, Files] | None = None
         self._done: set[Action] = set()
         self._hurried: datetime | None = None
         self._handed_over: frozenset[LeaseKey] = frozenset()
         self._filed: dict[str, datetime] = {}
-        self._turns, self._written = Settled(), Written()
-        self._pushed = ""
+        self._turns, self._written, self._pushed = Settled(), Written(), ""
 
     @property
     def adoption(self) -> Adoption | None:

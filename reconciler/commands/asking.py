@@ -16,6 +16,7 @@ from reconciler.commands.options import (
     Now,
     Output,
     PlanForm,
+    Pools,
     Repo,
     Request,
     ValidationForm,
@@ -107,10 +108,7 @@ def plan(  # noqa: PLR0913 - each is an option of the command
             metavar="FILE", help="Plan the rows of a CSV instead of a repository.", show_default=False
         ),
     ] = None,
-    pool: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=NODES", help="A pool of --instance; may be repeated.", show_default=False),
-    ] = None,
+    pool: Pools = None,
     fairness: Annotated[
         Fairness, typer.Option(help="With --instance: whether what slices used counts in the rank.")
     ] = Fairness.ON,

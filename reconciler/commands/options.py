@@ -63,6 +63,12 @@ StraightOn = Annotated[
         show_default=False,
     ),
 ]
+Pools = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--pool", metavar="NAME=NODES", help="A pool of the CSV; may be repeated.", show_default=False
+    ),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would happen and write nothing.")]
 
 

@@ -7,8 +7,27 @@ from typing import Annotated
 
 import typer
 
-from reconciler.commands.options import Fairness, Output, Repo
+from reconciler.commands.options import Fairness, Output, Pools, Repo
 from reconciler.commands.output import Form
+
+Trace = Annotated[
+    str | None,
+    typer.Argument(metavar="[FILE]", help="A CSV as of plan --instance; - reads stdin.", show_default=False),
+]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME", help="With --history: only what was filed from then on.", show_default=False
+    ),
+]
+Policy = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="A Project manifest whose `scheduling` counts.", show_default=False),
+]
+RequestsOut = Annotated[
+    Path | None,
+    typer.Option(metavar="OUT.csv", help="Write what became of each request.", show_default=False),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -17,35 +36,17 @@ def register(app: typer.Typer) -> None:
 
 
 def simulate(  # noqa: PLR0913 - each is an option of the command
-    file: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[FILE]", help="A CSV as of plan --instance; - reads stdin.", show_default=False
-        ),
-    ] = None,
-    pool: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=NODES", help="A pool of the trace; may be repeated.", show_default=False),
-    ] = None,
+    file: Trace = None,
+    pool: Pools = None,
     history: Annotated[
         bool, typer.Option("--history", help="Replay the repository's own requests instead of a file.")
     ] = False,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME", help="With --history: only what was filed from then on.", show_default=False
-        ),
-    ] = None,
+    since: Since = None,
     repo: Repo = None,
     fairness: Annotated[
         Fairness, typer.Option(help="off: priority, time of filing and order alone; no policy of the queue.")
     ] = Fairness.ON,
-    policy: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="A Project manifest whose `scheduling` counts.", show_default=False
-        ),
-    ] = None,
+    policy: Policy = None,
     arrivals: Annotated[
         float, typer.Option(metavar="F", min=0.01, max=100, help="Requests come so many times as fast.")
     ] = 1.0,
@@ -58,10 +59,7 @@ def simulate(  # noqa: PLR0913 - each is an option of the command
     ] = None,
     mended: Annotated[str, typer.Option(metavar="D", help="With --failures: how long a node is out.")] = "1d",
     seed: Annotated[int, typer.Option(metavar="N", help="Of everything that is drawn.")] = 0,
-    requests_out: Annotated[
-        Path | None,
-        typer.Option(metavar="OUT.csv", help="Write what became of each request.", show_default=False),
-    ] = None,
+    requests_out: RequestsOut = None,
     output: Output = Form.TABLE,
 ) -> None:
     """Replay a trace through the real planner, lifecycle and policies in simulated time.
