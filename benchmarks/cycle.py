@@ -355,17 +355,16 @@ def against(folder: Path, runs: int) -> None:
         now = f"{_last(folder) + timedelta(minutes=1):%Y-%m-%dT%H:%M:%SZ}"
         egs = str(Path(sys.executable).with_name("egs"))
         commits = git(tree, "rev-list", "--max-count=6", "main").decode().split()
-        args = [egs, "plan", "--repo", str(tree), "--ref", commits[0], "--against", commits[-1]]
-        args += ["--now", now, "-o", "json"]
+        refs = ["--ref", commits[0], "--against", commits[-1]]
+        args = [egs, "plan", "--repo", str(tree), *refs, "--now", now, "-o", "json"]
         found = []
         for _ in range(runs):
             begun = time.perf_counter()
             done = subprocess.run(args, env=_environment(), capture_output=True, check=False)
             found.append(time.perf_counter() - begun)
             assert done.returncode == 0, done.stderr[-2000:]
-        print(
-            f"egs plan --against, five pushes: {found[0]:.2f} s at first, then {statistics.median(found[1:]):.2f} s"
-        )
+        again = statistics.median(found[1:])
+        print(f"egs plan --against, five pushes: {found[0]:.2f} s at first, then {again:.2f} s")
 
 
 def _environment() -> dict[str, str]:
@@ -374,9 +373,8 @@ def _environment() -> dict[str, str]:
 
 def main() -> None:
     """Make the repository, measure, print."""
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    raw = argparse.RawDescriptionHelpFormatter
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     options.add_argument("--manifests", type=int, default=100_000)
     options.add_argument("--runs", type=int, default=7)
     options.add_argument("--keep", type=Path, help="make the repository there, or use the one that is there")
