@@ -94,9 +94,16 @@ def test_a_lease_counts_with_all_that_it_holds_and_a_ledger_with_what_is_left_of
     assert found == Place(used=66, ahead=0)
 
 
-def test_a_finished_request_counts_by_the_ledger_alone() -> None:
-    over = running(0, 2).model_copy(update={"phase": Phase.RELEASING})
-    assert place_of({"a/run": over, "a/x": filed(0)}, "a/x") == Place(used=0, ahead=0)
+@pytest.mark.parametrize(
+    ("phase", "used"),
+    [
+        pytest.param(Phase.RELEASING, 16, id="until its nodes are clean a lease counts with all that it held"),
+        pytest.param(Phase.COMPLETED, 0, id="then the ledger alone says what it had"),
+    ],
+)
+def test_a_lease_that_is_over_is_counted_once(phase: Phase, used: float) -> None:
+    over = running(0, 2).model_copy(update={"phase": phase})
+    assert place_of({"a/run": over, "a/x": filed(0)}, "a/x") == Place(used=used, ahead=0)
 
 
 @pytest.mark.parametrize(
