@@ -1,6 +1,6 @@
 """Since when none of a node's GPUs is used.
 
-Pure: what it has to remember arrives as `Quiet` and leaves as `Quiet`. Slow to call a node idle, quick to call it used:
+Pure: what it has to remember arrives as `Lull` and leaves as `Lull`. Slow to call a node idle, quick to call it used:
 every GPU has to stay at or below the threshold for five minutes in a row, and one reading above it begins the time
 anew. What is not known is not idle: a GPU that does not tell its utilisation (one that is cut by MIG does not), one
 that is missing, a pause in the readings, a restart of the agent.
@@ -24,7 +24,7 @@ HYSTERESIS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Quiet:
+class Lull:
     """A row of readings in which no GPU was used."""
 
     since: datetime  # the first of them
@@ -36,15 +36,15 @@ class Quiet:
         return self.until - self.since >= IDLE_AFTER
 
 
-def quiet_after(
-    before: Quiet | None, readings: tuple[GpuReading, ...], below: int, now: datetime
-) -> Quiet | None:
+def lull_after(
+    before: Lull | None, readings: tuple[GpuReading, ...], below: int, now: datetime
+) -> Lull | None:
     """The row with one more reading of all GPUs; None when it is broken. `below` is in percent."""
     going_on = before is not None and now - before.until <= LONGEST_GAP
     limit = below + HYSTERESIS if before is not None and going_on and before.idle else below
     if not readings or not all(_is_unused(reading, limit) for reading in readings):
         return None
-    return Quiet(before.since if before is not None and going_on else now, now)
+    return Lull(before.since if before is not None and going_on else now, now)
 
 
 def _is_unused(reading: GpuReading, limit: int) -> bool:

@@ -10,7 +10,7 @@ import logging
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from agent.idleness import Quiet, quiet_after
+from agent.idleness import Lull, lull_after
 from agent.judge import Memory, Verdict, after_reboot, judge, remembered
 from agent.port import GpuReading, Reader
 from agent.report import Identity, Reporter, report_of
@@ -98,7 +98,7 @@ class Watch:
     def __init__(self, reader: Reader, reporter: Reporter, manifest: Manifest, who: Identity) -> None:
         self._reader, self._reporter, self._manifest, self._who = reader, reporter, manifest, who
         self._memory: Memory | None = None  # None: the last report was not read yet
-        self._quiet: Quiet | None = None  # a restart begins it anew: who was away does not know
+        self._lull: Lull | None = None  # a restart begins it anew: who was away does not know
         self._told = False
         self._trend = False
 
@@ -131,8 +131,8 @@ class Watch:
 
     def _idle_since(self, readings: tuple[GpuReading, ...], orders: Orders, now: datetime) -> datetime | None:
         whole = len(readings) >= (orders.gpus or 0)
-        self._quiet = quiet_after(self._quiet, readings, orders.idle_below, now) if whole else None
-        return self._quiet.since if self._quiet is not None and self._quiet.idle else None
+        self._lull = lull_after(self._lull, readings, orders.idle_below, now) if whole else None
+        return self._lull.since if self._lull is not None and self._lull.idle else None
 
     def _recalled(self) -> Memory:
         if self._memory is None:

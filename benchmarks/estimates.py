@@ -1,30 +1,35 @@
-"""How good expectations are beside planned starts, on a real trace: `python -m benchmarks.estimates [TRACE]`.
+"""How good expectations are beside planned starts, on a real trace: `python -m benchmarks.estimates TRACE`.
 
 TRACE is philly_jobs.csv.gz (see `benchmarks.philly`, which says what is made up); its first thousands of jobs, of
-weeks in which next to nothing was submitted, are left out (`--skip`). Requests release early, bands are drawn at
-random. Of every N requests that have to wait one is told what the controller would tell it, from nothing but what was
-known at that instant; the first fifth is for learning and not counted. Figures are by band and for all; hours.
+weeks in which next to nothing was submitted, are left out (`--skip`). Everybody gives nodes back when the trace's job
+ended. Of every N requests that have to wait one is told what the controller would tell it, by its own functions and
+from nothing but what was known at that instant; the first fifth is for learning and not counted.
 
-Without TRACE arrivals and durations are made up, so that it runs anywhere.
+Beside it, on the same requests: "true ends" knows how long everybody really runs, but not who arrives, and "all known"
+knows that as well: how far `scheduler.dispatching` is from the planner. Figures are by band and for all; hours.
+`--bands one` puts everybody into one band, `--seed` draws other bands.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
-import random
+import os
+import platform
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.philly import HOUR, Asked, Instance, instance
-from scheduler.calibrating import Outcome, band_of, habit_of, habits, told
-from scheduler.expecting import Arrived, Drawn, Learnt, Past, Released, drawn
+from benchmarks.philly import BANDS, HOUR, Asked, Instance, instance
+from scheduler.calibrating import Outcome, habit_of, habits, told
+from scheduler.dispatching import Going, dispatched
+from scheduler.expecting import Arrived, Drawn, Learnt, Past, drawn
+from scheduler.habits import Released
 from scheduler.instance import Row
+from scheduler.rank import band, in_rank_order
 from scheduler.simulating.simulation import Rules, Simulation
 from scheduler.simulating.trace import Trace, from_rows
 from scheduler.simulating.watching import Moment
@@ -33,19 +38,23 @@ from scheduler.snapshot import Lease, Request
 SKIP = 3000
 """Jobs of the trace's first three weeks, in which next to nothing was submitted."""
 POOL = "philly"
-BANDS = ("low", "medium", "high")
+NAMES = ("low", "medium", "high")
 LEARNING = 0.2
 """Share of those told that only teach: nobody is told anything good before there is something to learn from."""
+LEARNT = 5000
+"""Requests that are learnt from, the last; as the controller does."""
 
 
 @dataclass(slots=True)
 class Told:
-    """One request: what it was planned and told, and when it started."""
+    """One request: what it was planned and told, what whoever knows more would say, and when it started."""
 
     request: Request
     planned: int
     drawn: Drawn
     said: Drawn
+    true_ends: int
+    all_known: int
     start: int = 0
 
 
@@ -54,112 +63,136 @@ class Listener:
     """Learns as the controller does and tells one in `every` of those that wait."""
 
     every: int
+    asked: Mapping[str, Asked]
     told: dict[str, Told] = field(default_factory=dict)
     past: list[Released] = field(default_factory=list)
     arrived: list[Arrived] = field(default_factory=list)
+    began: dict[str, int] = field(default_factory=dict)
     waiting: int = 0
     seconds: float = 0.0
 
     def estimated(self, moment: Moment, request: Request, start: int) -> None:
         """Files it, and tells it."""
-        self.arrived.append(
-            Arrived(
-                moment.now,
-                request.slice,
-                "",
-                request.nodes,
-                request.duration,
-                request.priority,
-                request.pools,
-            )
-        )
+        self.arrived.append(self._arrived(request))
         if start - moment.now <= 60:
             return
         self.waiting += 1
         if self.waiting % self.every:
             return
+        world, plan = moment.world, moment.plan
+        grouped = replace(
+            world,
+            leases={key: replace(one, slice=self._group(key)) for key, one in world.leases.items()},
+        )
         began = time.perf_counter()
-        learnt = Learnt(Past(tuple(self.past[-5000:]), tuple(self.arrived[-5000:])))
-        found = drawn(moment.world, moment.plan, learnt, [request.key]).get(request.key)
+        learnt = Learnt(
+            Past((*self.past[-LEARNT:], *self._running(moment.now)), tuple(self.arrived[-LEARNT:]))
+        )
+        found = drawn(grouped, plan, learnt, [request.key]).get(request.key)
         if found is not None:
             habit = habit_of(habits(self._outcomes(moment.now)), request.priority)
             said = told(found, start, moment.now, moment.now, habit)
-            self.told[request.key] = Told(request, start, found, said)
-        self.seconds += time.perf_counter() - began
+            self.seconds += time.perf_counter() - began
+            true = [self._knowing(moment, request, later) for later in ((), self._later(moment.now, request))]
+            self.told[request.key] = Told(request, start, found, said, *true)
+
+    def _group(self, key: str) -> str:
+        return self.asked[key].group
+
+    def _arrived(self, request: Request) -> Arrived:
+        group, at = self._group(request.key), request.filed_at
+        return Arrived(at, group, "", request.nodes, request.duration, request.priority, request.pools)
+
+    def _running(self, now: int) -> Iterable[Released]:
+        for key, start in self.began.items():
+            asked = self.asked[key]
+            yield Released(asked.group, "", asked.duration, now - start, asked.submit, is_open=True)
 
     def _outcomes(self, now: int) -> Iterable[Outcome]:
         for one in self.told.values():
-            band, filed = band_of(one.request.priority), one.request.filed_at
             is_open = not one.start or one.start > now
-            yield Outcome(band, filed, one.planned, one.drawn, now if is_open else one.start, is_open)
+            start = now if is_open else one.start
+            number, filed_at = band(one.request.priority), one.request.filed_at
+            yield Outcome(number, filed_at, one.planned, one.drawn, start, is_open)
+
+    def _later(self, now: int, request: Request) -> Sequence[tuple[str, Asked]]:
+        """Who will arrive before it in the rank, long after its start too."""
+        until = now + 14 * 24 * HOUR
+        return [
+            (key, one)
+            for key, one in self.asked.items()
+            if now < one.submit < until and one.priority > request.priority
+        ]
+
+    def _knowing(self, moment: Moment, request: Request, later: Sequence[tuple[str, Asked]]) -> int:
+        """The start where all true ends are known, and of later arrivals these."""
+        world = moment.world
+        ends = {
+            key: max(moment.now + 1, self.began[key] + self.asked[key].actual)
+            for key in world.leases
+            if key in self.began
+        }
+        ranked = in_rank_order(world.requests.values())
+        before = ranked[: 1 + next(i for i, one in enumerate(ranked) if one.key == request.key)]
+        waiting = [(-one.priority, one.filed_at, one.key) for one in before]
+        coming = [(-one.priority, one.submit, key) for key, one in later]
+        order = sorted((*waiting, *coming))
+        going = [_going(self.asked[key]) for _, _, key in order]
+        mine = next(i for i, (_, _, key) in enumerate(order) if key == request.key)
+        return dispatched(world, ends, going, {mine})[mine]
 
     def started(self, now: int, request: Request, lease: Lease) -> None:  # noqa: ARG002
         """Its start is known."""
+        self.began[request.key] = lease.start
         if request.key in self.told:
             self.told[request.key].start = lease.start
 
     def ended(self, now: int, request: Request, lease: Lease) -> None:  # noqa: ARG002
         """What it used is known."""
-        self.past.append(Released(request.slice, "", request.duration, lease.end - lease.start))
+        self.began.pop(request.key, None)
+        used, group = lease.end - lease.start, self._group(request.key)
+        self.past.append(Released(group, "", request.duration, used, request.filed_at))
+
+
+def _going(one: Asked) -> Going:
+    return Going(one.nodes, one.duration, max(1, one.actual), one.submit, "", ((("", POOL), 0),))
 
 
 def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.estimates", description=__doc__)
-    parser.add_argument("trace", nargs="?", type=Path, help="philly_jobs.csv.gz")
-    parser.add_argument("--requests", type=int, default=16_000)
+    parser.add_argument("trace", type=Path, help="philly_jobs.csv.gz")
+    parser.add_argument("--requests", type=int, default=8000)
     parser.add_argument("--skip", type=int, default=SKIP)
     parser.add_argument("--every", type=int, default=8, help="of how many that wait one is told")
     parser.add_argument("--load", type=float, default=1.3, help="reserved node-hours over those there are")
+    parser.add_argument("--bands", choices=("three", "one"), default="three")
+    parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    made = _made_up(given.requests) if given.trace is None else _philly(given.trace, given)
-    listener = Listener(given.every)
-    simulation, began = (
-        Simulation(_trace(made), rules=Rules(trial_work=0), watcher=listener),
-        time.perf_counter(),
-    )
-    for _ in simulation.instants():
+    made = _philly(given.trace, given)
+    trace = _trace(made)
+    by_name = {one.id: one for one in made.asked}
+    asked = {arrival.request.key: by_name[arrival.name] for arrival in trace.arrivals}
+    listener, began = Listener(given.every, asked), time.perf_counter()
+    for _ in Simulation(trace, rules=Rules(trial_work=0), watcher=listener).instants():
         pass
     out = sys.stdout
+    out.write(f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}\n")
     out.write(
-        f"{len(made.asked):,} requests on {made.nodes} nodes, {listener.waiting:,} waited, "
-        f"{len(listener.told):,} told in {listener.seconds:.0f} s of {time.perf_counter() - began:.0f} s\n"
+        f"{len(asked):,} requests on {made.nodes} nodes, {listener.waiting:,} waited, {len(listener.told):,} told "
+        f"in {listener.seconds:.0f} s of {time.perf_counter() - began:.0f} s\n"
     )
     _table(list(listener.told.values()))
 
 
 def _philly(file: Path, given: argparse.Namespace) -> Instance:
-    whole = instance(file, given.requests + given.skip, given.load)
+    bands = BANDS if given.bands == "three" else ((150, 1.0),)
+    whole = instance(file, given.requests + given.skip, given.load, bands, seed=given.seed)
     asked = whole.asked[given.skip :]
     begin = asked[0].submit
     work = sum(one.nodes * one.duration for one in asked)
     nodes = max(round(work / (asked[-1].submit - begin) / given.load), max(one.nodes for one in asked))
     return Instance(tuple(replace(one, submit=one.submit - begin) for one in asked), nodes)
-
-
-def _made_up(count: int) -> Instance:
-    """Poisson arrivals that are denser by day, uneven sizes, and everybody releases early by their group's habit."""
-    chance, now, asked = random.Random(7), 0.0, []
-    for number in range(count):
-        now += chance.expovariate(1 / 240) / (1 + 0.8 * math.sin(now / 86_400 * 2 * math.pi))
-        reserved = chance.choice((1, 2, 4, 8, 12, 24)) * HOUR
-        group = chance.randrange(6)
-        share = min(1.0, chance.betavariate(1 + group, 3))
-        priority = chance.choices((50, 150, 250), (0.5, 0.35, 0.15))[0]
-        used = max(60, round(share * reserved))
-        asked.append(
-            Asked(
-                f"m{number}",
-                int(now),
-                chance.choice((1, 1, 1, 2, 4, 8)),
-                reserved,
-                used,
-                priority,
-                f"g{group}",
-            )
-        )
-    work = sum(one.nodes * one.actual for one in asked)
-    return Instance(tuple(asked), max(8, round(work / asked[-1].submit / 0.95)))
 
 
 def _trace(made: Instance) -> Trace:
@@ -174,24 +207,30 @@ def _trace(made: Instance) -> Trace:
     return from_rows(rows, {POOL: made.nodes})
 
 
+def _off(start: Callable[[Told], int], found: Sequence[Told]) -> float:
+    """Mean absolute error, hours."""
+    return float(np.mean([abs(start(one) - one.start) for one in found])) / HOUR
+
+
 def _table(found: Sequence[Told]) -> None:
-    done = [one for one in found if one.start][int(len(found) * LEARNING) :]
+    done = [one for one in found[int(len(found) * LEARNING) :] if one.start]
     head = (
         "",
         "told",
-        "mean wait",
+        "wait",
         "planned",
-        "drawn",
-        "told p50",
+        "p50",
         "ratio",
+        "true ends",
+        "all known",
         "p10-p90",
         "below",
         "above",
         "width",
     )
     sys.stdout.write(" ".join(f"{name:>9}" for name in head) + "\n")
-    for number, name in enumerate(BANDS):
-        _row(name, [one for one in done if band_of(one.request.priority) == number])
+    for number, name in enumerate(NAMES):
+        _row(name, [one for one in done if band(one.request.priority) == number])
     _row("all", done)
 
 
@@ -200,16 +239,14 @@ def _row(name: str, found: Sequence[Told]) -> None:
         return
     start = np.array([one.start for one in found])
     said = np.array([(one.said.p10, one.said.p50, one.said.p90) for one in found])
-    planned = np.abs(np.array([one.planned for one in found]) - start).mean() / HOUR
-    middle = np.abs(np.array([one.drawn.p50 for one in found]) - start).mean() / HOUR
-    error = np.abs(said[:, 1] - start).mean() / HOUR
     wait = np.mean([one.start - one.request.filed_at for one in found]) / HOUR
+    planned, error = _off(lambda one: one.planned, found), _off(lambda one: one.said.p50, found)
+    knowing = (_off(lambda one: one.true_ends, found), _off(lambda one: one.all_known, found))
     below, above = (start < said[:, 0]).mean(), (start > said[:, 2]).mean()
-    cells = (wait, planned, middle, error, error / planned if planned else 0.0)
+    cells = (wait, planned, error, error / planned if planned else 0.0, *knowing)
     width = (said[:, 2] - said[:, 0]).mean() / HOUR
-    shares = (1 - below - above, below, above)
-    text = [f"{cell:.2f}" for cell in cells] + [f"{share:.1%}" for share in shares] + [f"{width:.2f}"]
-    sys.stdout.write(" ".join(f"{cell:>9}" for cell in (name, len(found), *text)) + "\n")
+    text = [f"{cell:.2f}" for cell in cells] + [f"{share:.1%}" for share in (1 - below - above, below, above)]
+    sys.stdout.write(" ".join(f"{cell:>9}" for cell in (name, len(found), *text, f"{width:.2f}")) + "\n")
 
 
 if __name__ == "__main__":

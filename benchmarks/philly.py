@@ -24,6 +24,8 @@ BANDS = ((50, 0.5), (150, 0.35), (250, 0.15))
 REQUESTS = 16_000
 LOAD = 1.3
 SEED = 1
+QUIET = 3000
+"""Jobs of the first three weeks, in which next to nothing was submitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +59,19 @@ class Instance:
 
 
 def instance(
-    file: Path, requests: int = REQUESTS, load: float = LOAD, bands: Sequence[tuple[int, float]] = BANDS
+    file: Path,
+    requests: int = REQUESTS,
+    load: float = LOAD,
+    bands: Sequence[tuple[int, float]] = BANDS,
+    *,
+    seed: int = SEED,
+    skip: int = 0,
 ) -> Instance:
-    """The first `requests` that were submitted."""
-    chance = random.Random(SEED)
+    """The first `requests` that were submitted after `skip` that are left out; `seed`: of the bands."""
+    chance = random.Random(seed)
     with gzip.open(file, "rt", encoding="utf-8", newline="") as lines:
         rows = sorted(csv.DictReader(lines), key=lambda row: (int(row["submit_s"]), row["job"]))
-    rows = [row for row in rows if int(row["gpus"]) > 0 and int(row["duration_s"]) > 0][:requests]
+    rows = [row for row in rows if int(row["gpus"]) > 0 and int(row["duration_s"]) > 0][: skip + requests]
     priorities, weights = zip(*bands, strict=True)
     asked = []
     for row in rows:
@@ -73,6 +81,7 @@ def instance(
         asked.append(
             Asked(row["job"], int(row["submit_s"]), int(row["gpus"]), reserved, used, priority, row["vc"])
         )
+    del asked[:skip]
     span = asked[-1].submit - asked[0].submit
     work = sum(a.nodes * a.duration for a in asked)
     nodes = max(round(work / span / load), max(a.nodes for a in asked))

@@ -49,11 +49,11 @@ def approval_turn(key: str, status: GPRStatus, scene: Scene, more: tuple[str, ..
     reasons = (*needed_reasons(status, scene), *more)
     if not reasons:
         return _queued(key, status, (), None, scene.now)
-    status = _bound_anew(status, scene)
+    cause, status = _why_not(key, status, scene), _bound_anew(status, scene)
     words = tuple(word for word in standing_words(key, status, scene) if word.decision == "approve")
     consent = consent_of(words, status.accepted_spec, scene.wanted)
     if consent is None:
-        return _pending(key, status, (reasons, words), scene)
+        return _pending(key, status, (reasons, words, cause), scene)
     return _queued(key, status, reasons, consent, scene.now)
 
 
@@ -63,9 +63,30 @@ def standing_words(key: str, status: GPRStatus, scene: Scene) -> tuple[Word, ...
         word
         for word in sorted(scene.wanted.words.get(key, ()), key=lambda w: (w.by, w.id))
         if word.rule == "request"
-        and word.digest == status.spec_digest
+        and (word.digest == status.spec_digest or word.id in _carried(status))
         and (word.not_after is None or scene.now < word.not_after)
     )
+
+
+def with_free_edits(status: GPRStatus, accepted: RequestSpec, ceiling: int) -> GPRStatus:
+    """A request that holds nodes, with what may change at any time: the words that let it in go along with it.
+
+    They were for the lease, and its terms are as they were; so it needs no other word when it is queued again for the
+    rest. `ceiling` is the priority from which on that is bound.
+    """
+    was, now = status.accepted_spec.digest(ceiling), accepted.digest(ceiling)
+    edited = status.model_copy(update={"accepted_spec": accepted})
+    if now == was or status.spec_digest != was:  # another policy binds more: that is for it to say
+        return edited
+    known = status.approval
+    words = None if known is None else known.model_copy(update={"digest": now})
+    return edited.model_copy(update={"spec_digest": now, "approval": words})
+
+
+def _carried(status: GPRStatus) -> tuple[str, ...]:
+    """Names of words that count for the request as it reads, though they were said of what it was."""
+    known = status.approval
+    return known.ids if known is not None and known.digest == status.spec_digest else ()
 
 
 def _bound_anew(status: GPRStatus, scene: Scene) -> GPRStatus:
@@ -137,20 +158,20 @@ def hard_violations(status: GPRStatus, wanted: Wanted) -> tuple[str, ...]:
 
 
 def _pending(
-    key: str, status: GPRStatus, found: tuple[tuple[str, ...], tuple[Word, ...]], scene: Scene
+    key: str, status: GPRStatus, found: tuple[tuple[str, ...], tuple[Word, ...], Cause], scene: Scene
 ) -> Turn:
     """Waiting for a word. Those that are there and not enough are shown, so that each is known as used."""
-    reasons, words = found
+    reasons, words, cause = found
     why = " and ".join(reasons)
     doubts = [*_too_little(words), *scene.wanted.doubts.get(key, ())][:MOST_DOUBTS]
     update = {
         "reason": "NeedsApproval",
         "message": "; ".join((f"{why}: an admin approves it with `egs approve {key}`", *doubts)),
-        "approval": _shown(reasons, words),
+        "approval": _shown(status, reasons, words),
     }
     if status.phase is Phase.PENDING_APPROVAL:
         return Turn(status.model_copy(update=update))  # what is missing may be another thing now
-    slipped, told = _without_start(key, status, scene.now)
+    slipped, told = _without_start(key, status, cause, scene.now)
     pending = without_promise(slipped).model_copy(
         update={**update, "phase": advance(status.phase, Move.WITHHOLD)}
     )
@@ -158,10 +179,16 @@ def _pending(
     return Turn(pending, (*told, waits))
 
 
-def _shown(reasons: tuple[str, ...], words: tuple[Word, ...]) -> ApprovalState:
+def _shown(status: GPRStatus, reasons: tuple[str, ...], words: tuple[Word, ...]) -> ApprovalState:
     if not words:
         return ApprovalState(reasons=reasons)
-    return ApprovalState(reasons=reasons, by=_names(words), how=words[0].how, ids=_ids(words))
+    digest = _other_digest(status, words)
+    return ApprovalState(reasons=reasons, by=_names(words), how=words[0].how, ids=_ids(words), digest=digest)
+
+
+def _other_digest(status: GPRStatus, words: tuple[Word, ...]) -> str | None:
+    """The request's digest where these words name another one."""
+    return status.spec_digest if any(word.digest != status.spec_digest for word in words) else None
 
 
 def _too_little(words: tuple[Word, ...]) -> tuple[str, ...]:
@@ -176,11 +203,20 @@ def _too_little(words: tuple[Word, ...]) -> tuple[str, ...]:
     )
 
 
-def _without_start(key: str, status: GPRStatus, now: datetime) -> tuple[GPRStatus, tuple[Event, ...]]:
-    """A start that was promised goes only with its cause: its own edit, or a word or rule that changed."""
+def _why_not(key: str, status: GPRStatus, scene: Scene) -> Cause:
+    """Why a request that was let in would not be any more: its own edit, else a word or a rule that changed."""
+    had = () if status.approval is None else status.approval.ids
+    words = (w for w in scene.wanted.words.get(key, ()) if w.rule == "request" and w.id in had)
+    is_other = any(word.digest != status.spec_digest for word in words) and not _carried(status)
+    return Cause.REQUEST_CHANGED if status.filed_at == scene.now or is_other else Cause.POLICY_CHANGED
+
+
+def _without_start(
+    key: str, status: GPRStatus, cause: Cause, now: datetime
+) -> tuple[GPRStatus, tuple[Event, ...]]:
+    """A start that was promised goes only with its cause."""
     if status.estimated_start_time is None:
         return status, ()
-    cause = Cause.REQUEST_CHANGED if status.filed_at == now else Cause.POLICY_CHANGED
     told = Event(now, Told.DELAYED, f"{key} lost its start: {cause}, it needs an approval", key)
     return with_slip(status, None, cause, key, now), (told,)
 
@@ -213,6 +249,7 @@ def _recorded(status: GPRStatus, reasons: tuple[str, ...], consent: Consent, now
         ids=_ids(words),
         message="; ".join(word.reason for word in words if word.reason),
         limit=consent.limit,
+        digest=_other_digest(status, words),
         at=now,
     )
     known = status.approval

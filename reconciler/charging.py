@@ -3,7 +3,7 @@
 A month's bound counts the leases that begin in it and everything that waits: a request is charged in full when it is
 let in, and its charge goes with it until it has nodes. Who was let in stays so: a charge never grows, so only a
 policy that changed can take the place away again, and then from the newest. Who does not fit waits outside, with no
-start, until there is room.
+start, until there is room. Whoever was sent away comes back to the place and to the hours that it had.
 
 Held by tests/reconciler/test_charging.py and tests/cases/reconciler/limits.yaml:
   * what is charged and used of a month is never beyond a limit that was in force all along;
@@ -20,7 +20,7 @@ from types import MappingProxyType
 from reconciler.approval import OUTSIDE, approval_turn
 from reconciler.conditions import lease_duration, with_condition, without_condition
 from reconciler.facts import Facts, Scene, Turn, Wanted
-from reconciler.hours import BEYOND_QUOTA, hours, is_beyond_quota, month_of, spent_in, under_way
+from reconciler.hours import BEYOND_QUOTA, hours, is_beyond_quota, month_of, owed, spent_in, under_way
 from reconciler.records import live
 from scheduler.fit import candidate_pools, limit_violations, usable_pools
 from scheduler.snapshot import PoolKey
@@ -32,6 +32,7 @@ from schemas.usage import UsageRecord
 
 _SLACK = 1e-6
 """GPU-hours: what adding up leaves over."""
+_MAY_TAKE = "its slice may take"
 
 
 def bounded_slices(wanted: Wanted) -> frozenset[str]:
@@ -151,9 +152,9 @@ def full_account(name: str, facts: Facts, wanted: Wanted) -> Account:
     own = [status for status in live(facts.requests).values() if status.accepted_spec.slice == name]
     account = account_of(name, own, facts.usage.get(name), (wanted, facts.at))
     for status in own:
-        if status.phase in WAITING and not status.accepted_spec.stopped:
+        if status.phase in WAITING and not status.accepted_spec.stopped and not _is_back(status):
             account.waiting += not any(condition.type == OUTSIDE for condition in status.conditions)
-        if status.phase is Phase.QUEUED and status.charge is not None:
+        if status.phase is Phase.QUEUED and status.charge is not None and not _is_paid(status, account):
             wants, barred = verdict(status.accepted_spec, status, account, wanted).wants, barred_pools(status)
             open_ = {pool: want for pool, want in wants.items() if pool not in barred}
             account.take(open_, beyond_quota=is_beyond_quota(status))
@@ -178,7 +179,7 @@ class Verdict:
 
 def verdict(spec: RequestSpec, status: GPRStatus | None, account: Account, wanted: Wanted) -> Verdict:
     """What the account says of a request, on record or only wished for."""
-    duration = spec.duration if status is None else lease_duration(status)
+    duration = spec.duration if status is None else min(lease_duration(status), owed(status))
     wants: dict[PoolKey, Want] = {}
     for key in candidate_pools(spec, account.slice_, wanted.pools):
         pool = wanted.pools[key]
@@ -200,9 +201,13 @@ def _let_in(key: str, status: GPRStatus, account: Account, scene: Scene) -> Turn
     if spec.stopped:
         turn = approval_turn(key, status, scene)
         return turn if turn.status is None else replace(turn, status=_without_charge(turn.status))
-    if most is not None and account.waiting >= most:
+    if most is not None and account.waiting >= most and not _is_back(status):
         return _outside(status, queue_full(most), scene)
-    account.waiting += 1
+    account.waiting += not _is_back(status)
+    if _is_paid(status, account):
+        turn = approval_turn(key, status, scene)
+        is_in = turn.status is None or turn.status.phase is Phase.QUEUED
+        return turn if is_in else replace(turn, status=_without_charge(turn.status or status))
     found = verdict(spec, status, account, scene.wanted)
     free = usable_pools(spec, account.slice_, scene.wanted.project, scene.wanted.pools, None)
     more = (BEYOND_QUOTA,) if needs_more_quota(found, free or tuple(found.wants)) else ()
@@ -213,12 +218,21 @@ def _let_in(key: str, status: GPRStatus, account: Account, scene: Scene) -> Turn
     return _charged((turn, judged), found, account, scene)
 
 
+def _is_back(status: GPRStatus) -> bool:
+    """Whether it was sent away, or lost its nodes: it takes no place in the queue of its slice for that."""
+    return status.charge is not None and status.charge.month is not None
+
+
+def _is_paid(status: GPRStatus, account: Account) -> bool:
+    """Whether all of it counts in a month that is over; the pools that it may use are those of then."""
+    month = None if status.charge is None else status.charge.month
+    return month is not None and month < account.month
+
+
 def _charged(judged: tuple[Turn, GPRStatus], found: Verdict, account: Account, scene: Scene) -> Turn:
     """Let in, with what it is charged; or outside, where every pool that it may use is barred."""
-    (turn, status), wanted = judged, scene.wanted
-    limit = None if status.approval is None else status.approval.limit
-    beyond = is_beyond_quota(status)
-    usable = usable_pools(status.accepted_spec, account.slice_, wanted.project, wanted.pools, limit)
+    turn, status = judged
+    beyond, usable = is_beyond_quota(status), _usable(status, account, scene.wanted)
     barred = found.barred(beyond_quota=beyond) | barred_pools(status)
     open_ = {pool: found.wants[pool] for pool in usable if pool not in barred}
     if usable and not open_:
@@ -228,10 +242,20 @@ def _charged(judged: tuple[Turn, GPRStatus], found: Verdict, account: Account, s
     return replace(turn, status=_with_charge(status, open_, (pool for pool in usable if pool in barred)))
 
 
+def _usable(status: GPRStatus, account: Account, wanted: Wanted) -> tuple[PoolKey, ...]:
+    limit = None if status.approval is None else status.approval.limit
+    return usable_pools(status.accepted_spec, account.slice_, wanted.project, wanted.pools, limit)
+
+
 def _with_what_is_left(turn: Turn, account: Account, scene: Scene) -> Turn:
-    """Once everybody is charged, barred pools open to those who had to do without, as far as there is room."""
+    """Once everybody is charged, barred pools open to those who had to do without, as far as there is room.
+
+    Who waits outside is told what is left then: else each cycle would tell another number.
+    """
     status = turn.status
-    if status is None or not barred_pools(status):
+    if status is not None and status.charge is None and status.phase is Phase.QUEUED:
+        return _told_anew(turn, status, account, scene)
+    if status is None or not barred_pools(status) or _is_paid(status, account):
         return turn
     found, beyond = verdict(status.accepted_spec, status, account, scene.wanted), is_beyond_quota(status)
     shut = {pool for pool in barred_pools(status) if pool in found.wants}
@@ -242,6 +266,17 @@ def _with_what_is_left(turn: Turn, account: Account, scene: Scene) -> Turn:
             account.take(wider, beyond_quota=beyond, instead_of=open_)
             open_, shut = wider, shut - {pool}
     return replace(turn, status=_with_charge(status, open_, shut))
+
+
+def _told_anew(turn: Turn, status: GPRStatus, account: Account, scene: Scene) -> Turn:
+    is_short = any(c.type == OUTSIDE and c.message.startswith(_MAY_TAKE) for c in status.conditions)
+    usable = _usable(status, account, scene.wanted) if is_short else ()
+    if not usable:
+        return turn
+    found = verdict(status.accepted_spec, status, account, scene.wanted)
+    if usable[0] not in found.barred(beyond_quota=is_beyond_quota(status)):
+        return turn
+    return replace(turn, status=_outside(status, too_few_hours(usable[0], found, account), scene).status)
 
 
 def is_out(status: GPRStatus, wanted: Wanted) -> bool:
@@ -263,6 +298,7 @@ def _with_charge(status: GPRStatus, wants: Mapping[PoolKey, Want], barred: Itera
     charge = Charge(
         gpu_hours=round(max((want.gpu_hours for want in wants.values()), default=0.0), 4),
         barred=tuple(sorted("/".join(pool) for pool in barred)),
+        month=None if status.charge is None else status.charge.month,
     )
     charged = without_condition(status, OUTSIDE)
     return charged if charged.charge == charge else charged.model_copy(update={"charge": charge})
@@ -271,7 +307,7 @@ def _with_charge(status: GPRStatus, wants: Mapping[PoolKey, Want], barred: Itera
 def too_few_hours(pool: PoolKey, found: Verdict, account: Account) -> str:
     """Why a request does without that pool, or waits outside."""
     bound, asks = found.hard.get(pool) or found.soft[pool], found.wants[pool].gpu_hours
-    may = f"its slice may take {bound.gpu_hours} GPU-hours a month{bound.where}"
+    may = f"{_MAY_TAKE} {bound.gpu_hours} GPU-hours a month{bound.where}"
     if asks > bound.gpu_hours:
         return f"{may} and it alone takes {asks:g}; ask for fewer nodes or less time"
     left = max(0.0, account.left(bound))

@@ -5,12 +5,19 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from schemas.cluster import ClusterSpec
-from schemas.status import Cause, Condition, Cost, GPRStatus, Slip
+from schemas.status import Cause, Condition, Cost, Eviction, GPRStatus, Phase, Slip
 
 ENDED_LATE = "EndedLate"
 """The condition of a lease whose end came while no controller was there to carry it out."""
 KEPT_SLIPS = 50
 """Slips kept in a status, newest last; `delayedCount` counts them all."""
+
+
+def first_wait(status: GPRStatus, start: datetime) -> int:
+    """Seconds that it waited when it started first: before its first start, or before this one if there was none."""
+    if status.waited_s is not None:
+        return status.waited_s
+    return max(0, int((start - waits_since(status)).total_seconds()))
 
 
 def has_condition(status: GPRStatus, type_: str, message: str) -> bool:
@@ -32,9 +39,17 @@ def without_condition(status: GPRStatus, *types: str) -> GPRStatus:
     return status if len(left) == len(status.conditions) else status.model_copy(update={"conditions": left})
 
 
+def promised_start(status: GPRStatus) -> datetime | None:
+    """The start that it waits for: of a request that makes room, the one after that."""
+    if status.phase not in {Phase.PROVISIONED, Phase.RELEASING}:
+        return status.estimated_start_time
+    back = None if status.eviction is None else status.eviction.back
+    return None if back is None else back.start
+
+
 def with_slip(status: GPRStatus, to: datetime | None, cause: Cause, by: str, at: datetime) -> GPRStatus:
     """The status with its promise moved later for a named cause."""
-    was = status.estimated_start_time
+    was = promised_start(status)
     if was is None:
         return status
     slip = Slip(was=was, now=to, cause=cause, by=by, at=at)
@@ -58,6 +73,22 @@ def without_promise(status: GPRStatus) -> GPRStatus:
             "held_from": None,
             "start_time": None,
             "end_time": None,
+        }
+    )
+
+
+def with_its_return(queued: GPRStatus, eviction: Eviction) -> GPRStatus:
+    """A request that is in the queue again, with the start that it was told when it went."""
+    back = eviction.back
+    if back is None:
+        return queued
+    return queued.model_copy(
+        update={
+            "estimated_start_time": back.start,
+            "estimated_end_time": back.end,
+            "estimated_cluster": back.cluster,
+            "estimated_pool": back.pool,
+            "bound_nodes": back.bound_nodes,
         }
     )
 
@@ -89,6 +120,12 @@ def counted_end(status: GPRStatus) -> datetime | None:
 def lease_duration(status: GPRStatus) -> timedelta:
     """How long the request may hold its nodes from its next start on."""
     return status.accepted_spec.duration if status.remaining is None else status.remaining
+
+
+def waits_since(status: GPRStatus) -> datetime:
+    """From when its wait counts: since it was filed, but not while it did not want to start yet."""
+    asked, changed = status.accepted_spec.not_before, status.waits_from
+    return max(at for at in (status.filed_at, asked, changed) if at is not None)
 
 
 def cost_until(status: GPRStatus, cluster: ClusterSpec | None, currency: str, until: datetime) -> Cost | None:

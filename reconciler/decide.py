@@ -18,13 +18,16 @@ from reconciler.extension import extended
 from reconciler.facts import Facts, Scene, Seen, Wanted
 from reconciler.fold import Folded
 from reconciler.forecasting import with_forecasts
+from reconciler.lateness import Before, may_be_late
 from reconciler.leaving import STOPPED, stopped_text
 from reconciler.placing import with_first_come
 from reconciler.records import Records, records
+from reconciler.returning import returning
 from reconciler.scaling import known_causes, rescaled
 from reconciler.settings import Settings
 from reconciler.spares import Spares
 from reconciler.spending import spent_after
+from reconciler.undecided import Undecided
 from reconciler.world import build_snapshot
 from scheduler.causes import Moved, slips
 from scheduler.changes import Known, changes_between, node_key
@@ -63,12 +66,23 @@ class Decision:
 
 
 def decide(
-    before: Snapshot | None, folded: Folded, wanted: Wanted, seen: Seen, settings: Settings
+    before: Before,
+    folded: Folded,
+    wanted: Wanted,
+    seen: Seen,
+    settings: Settings,
+    *,
+    tried: Undecided | None = None,
 ) -> Decision:
-    """Plan, name every slip's cause, publish promises, and start what is due."""
+    """Plan, name every slip's cause, publish promises, and start what is due.
+
+    `tried` remembers of the decisions before what was of no use; None: everything is tried.
+    """
+    tried = Undecided() if tried is None else tried
     world = build_snapshot(wanted, folded.facts, seen, folded.anew)
-    facts, world, events = extended(folded.facts, wanted, world)
-    made = with_room_made(facts, wanted, world)
+    tried.enter(world)
+    facts, world, events = extended(folded.facts, wanted, world, tried)
+    made = with_room_made(facts, wanted, world, tried)
     facts, world = made.facts, made.world
     planned = plan(world) if made.plan is None else made.plan
     later = _slips(before, world, planned, folded)
@@ -82,18 +96,26 @@ def decide(
     _say_why_unplaced(requests, world, planned, scene)
     requests = with_first_come(requests, folded.anew, world, wanted.project.scheduling)
     due = due_starts(world, planned, settings)
-    if due or later or worth_publishing(world, planned):
+    # Whoever is sent away leaves for a start that is committed with it: else the next look would find nobody in need.
+    if due or later or made.preemptions or worth_publishing(world, planned):
         _publish(requests, world, planned)
         with_forecasts(folded.facts, requests, world, planned)
     lost = _accounted(folded.facts.requests, requests, facts.at)
     requests, started = _with_starts(requests, due, (world, planned), scene)
     told += [*lost, *started]
     spent = spent_after(folded.facts, requests, wanted, facts.at)
-    final = replace(facts, requests=requests, spent=spent)
+    final = replace(facts, requests=requests, spent_words=spent)
     final, scaled = rescaled(final, world, planned, wanted)
     told += scaled
     urgent = bool(started) or any(event.reason in URGENT for event in told)
-    return Decision(final, tuple(told), urgent, planned, world)
+    return Decision(final, tuple(told), urgent, _of_the_queue(world, planned), world)
+
+
+def _of_the_queue(world: Snapshot, planned: Plan) -> Plan:
+    """The plan, in which those who still hold nodes, and come back, have no rank."""
+    if world.leases.keys().isdisjoint(world.requests):
+        return planned
+    return replace(planned, order=tuple(key for key in planned.order if key not in world.leases))
 
 
 def _taken(world: Snapshot, planned: Plan) -> frozenset[str]:
@@ -107,10 +129,13 @@ def _taken(world: Snapshot, planned: Plan) -> frozenset[str]:
     )
 
 
-def _slips(before: Snapshot | None, world: Snapshot, planned: Plan, folded: Folded) -> tuple[Moved, ...]:
-    if before is None:
+def _slips(before: Before, world: Snapshot, planned: Plan, folded: Folded) -> tuple[Moved, ...]:
+    was = before.world() if may_be_late(before.requests, world, planned) else None
+    if was is None:
         return ()
-    known: dict[tuple[ChangeKind, str], Known] = dict(known_causes(before, world, folded.late_pools))
+    known: dict[tuple[ChangeKind, str], Known] = dict(known_causes(was, world, folded.late_pools))
+    for key in world.leases.keys() & world.requests:  # cleaning that takes longer is all that keeps it
+        known[ChangeKind.REQUEST, key] = Known(Cause.CHECKS_FAILED, key)
     for key, (cause, by) in folded.causes.items():
         known[ChangeKind.REQUEST, key] = known[ChangeKind.LEASE, key] = Known(cause, by)
     for (cluster, node), cause in folded.failed_nodes.items():
@@ -118,7 +143,7 @@ def _slips(before: Snapshot | None, world: Snapshot, planned: Plan, folded: Fold
             if pool.key[0] == cluster and node in pool.nodes:
                 known[ChangeKind.NODE, node_key(pool.key, node)] = Known(cause, f"{cluster}/{node}")
     trials = max(FEWEST_TRIALS, TRIAL_WORK // max(1, len(world.requests)))
-    return slips(before, world, changes_between(before, world, known), planned, trials)
+    return slips(was, world, changes_between(was, world, known), planned, trials)
 
 
 def _slipped(status: GPRStatus, slip: Moved, at: datetime, *, is_taken: bool) -> GPRStatus:
@@ -214,11 +239,15 @@ def _publish(requests: Records, world: Snapshot, planned: Plan) -> None:
         told = _with_place(status, place, world)
         if told is not status:
             requests[key] = told
+    for key in world.leases.keys() & world.requests.keys() - planned.placements.keys():
+        requests[key] = returning(requests[key], None)
 
 
 def _with_place(status: GPRStatus, place: Placement, world: Snapshot) -> GPRStatus:
     if world.pools[place.pool].observed:
         return status
+    if status.phase is not Phase.QUEUED:
+        return returning(status, place)
     start, end = instant(place.start), instant(place.end)
     if (
         status.estimated_start_time == start
@@ -289,7 +318,8 @@ def due_starts(world: Snapshot, planned: Plan, settings: Settings) -> tuple[Plac
     return tuple(
         place
         for place in in_order_of_begin(world, planned)
-        if not (pool := world.pools[place.pool]).observed
+        if place.key not in world.leases  # it has to give back its nodes first
+        and not (pool := world.pools[place.pool]).observed
         and pool.open
         and place.start - pool.prepare - lead <= world.now
     )

@@ -19,7 +19,7 @@ from reconciler.filings import Filings, UnreadFile
 from reconciler.finding import with_found
 from reconciler.overlay import Overlay, overlaid
 from reconciler.pools import manifest_pools
-from reconciler.quiet import Unread, is_quiet, key_of
+from reconciler.quiet import LeftOut, is_quiet, key_of
 from reconciler.records import live
 from reconciler.store.cache import DocumentCache
 from reconciler.store.port import REGULAR_MODE, Contents, Entry
@@ -73,7 +73,7 @@ class Desired:
         self._provenance: Mapping[str, Provenance] = {}
         self._force: dict[str, InForce] = {}
         self._filed = Filings({})
-        self._unread = Unread()
+        self._unread = LeftOut()
         self._left: frozenset[str] = frozenset()  # left unread, and not filed yet
         self._notes: Mapping[str, str] = {}
         self._errors: dict[str, Problem] = {}
@@ -99,8 +99,10 @@ class Desired:
         other = Desired(self._store, self._cache)
         other._repository = self._repository.copy()
         other._entries, other._unread, other._overlay = self._entries, self._unread, self._overlay
-        other._at, other._filed = self._at, self._filed
-        other._changed = {*self._repository.documents, *self._repository.refused} - self._unread.paths
+        # What is filed follows from its file, its template and what is wrong with it: those that differ are filed anew.
+        other._at, other._filed, other._errors = self._at, self._filed, self._errors
+        other._templates = self._templates
+        other._changed = {p for p, found in self._repository.documents.items() if not isinstance(found, GPR)}
         return other
 
     def leave_unread(self, notes: Mapping[str, str]) -> None:

@@ -8,6 +8,7 @@ the bad node leaves.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import IntEnum
@@ -17,7 +18,7 @@ from reconciler.conditions import counted_end, lease_duration
 from reconciler.facts import Facts, Seen, Wanted
 from reconciler.handover import checked_nodes, passed_nodes
 from reconciler.terms import assigned, terms_in
-from schemas.cluster import ClusterSpec
+from schemas.cluster import ClusterSpec, Pool
 from schemas.status import GPRStatus, NodeState, Phase
 
 MIG = "mig:"
@@ -216,9 +217,9 @@ def _slice_actions(cluster: str, wanted: Wanted, facts: Facts, seen: Seen) -> It
         if _needs_work(cluster, slice_, seen):
             yield Action(Do.ENSURE_SLICE, cluster, slice=slice_.name, terms=slice_)
     busy = {node.lease.slice for node in view.nodes.values() if node.lease is not None}
-    needed = {slice_.name for slice_ in terms}
+    kept = busy | {slice_.name for slice_ in terms}
     for name in view.slices:
-        if name not in needed | busy:
+        if name not in kept:
             yield Action(Do.REMOVE_SLICE, cluster, slice=name)
 
 
@@ -250,10 +251,31 @@ def _health_actions(cluster: str, facts: Facts, view: ClusterView) -> Iterator[A
 
 
 def _scale_actions(cluster: str, spec: ClusterSpec, facts: Facts, view: ClusterView) -> Iterator[Action]:
+    """What each elastic pool is to have; where it is told of more, only what no node can be lost by that serves."""
+    held = (status.assignment for status in assigned(cluster, facts).values())
+    serving = {name for assignment in held if assignment is not None for name in assignment.nodes}
     for pool in spec.pools:
         scale = facts.scales.get((cluster, pool.name)) if pool.elastic is not None else None
-        if scale is not None and view.sizes.get(pool.name) != scale.wanted:
-            yield Action(Do.SCALE, cluster, pool.name, count=scale.wanted, leaving=scale.leaving)
+        if scale is None:
+            continue
+        told = view.sizes.get(pool.name)
+        there = {node.name for node in view.nodes.values() if node.pool == pool.name}
+        shut = tuple(n for n in scale.leaving if n in there and view.nodes[n].isolated)
+        count = scale.wanted
+        if told is not None and told > count:
+            count = max(count, min(told, _least(pool, there, len(shut), told, serving)))
+        if told != count:
+            yield Action(Do.SCALE, cluster, pool.name, count=count, leaving=shut)
+
+
+def _least(pool: Pool, there: AbstractSet[str], shut: int, told: int, serving: AbstractSet[str]) -> int:
+    """All nodes but those that are let go and shut by now; and those on their way, while a node there serves somebody.
+
+    To call nodes off that are on their way, a real scaler might take any in their place.
+    """
+    is_real = pool.elastic is not None and pool.elastic.target is not None
+    coming = max(0, told - len(there)) if is_real and serving & there else 0
+    return len(there) - shut + coming
 
 
 def drifted(planned: tuple[Action, ...], before: Mapping[str, ClusterView]) -> tuple[Action, ...]:

@@ -9,26 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
+from functools import partial
 
 from reconciler.conditions import with_condition, without_condition
 from reconciler.events import Event, Told
 from reconciler.extension import first_hurt, first_in_the_way
 from reconciler.facts import Facts, Wanted
-from reconciler.leaving import PREEMPTED
+from reconciler.leaving import IDLE, PREEMPTED
+from reconciler.losing import losses
 from reconciler.records import live, records
 from reconciler.reserving import reserved
-from reconciler.world import lease_of
+from reconciler.undecided import Undecided
+from reconciler.world import lease_of, returning_requests
 from scheduler.plan import plan
-from scheduler.preempting import Preemption, Terms, preempted
-from scheduler.snapshot import Plan, Snapshot
-from schemas.base import Metadata
+from scheduler.preempting import Preempted, Preemption, Terms, preempted, with_returns
+from scheduler.promises import with_promises
+from scheduler.snapshot import Lease, Plan, Snapshot
 from schemas.scheduling import Preemption as Policy
 from schemas.status import Condition, Eviction, GPRStatus, Phase
 from schemas.units import format_instant, instant
-from schemas.usage import UsageRecord
 
-DAY = timedelta(days=1)
 NEEDING = frozenset({Phase.QUEUED, Phase.PROVISIONING})
 
 
@@ -40,21 +41,55 @@ class Made:
     world: Snapshot
     plan: Plan | None
     events: tuple[Event, ...] = ()
+    preemptions: tuple[Preemption, ...] = ()
+
+    @property
+    def shown(self) -> Snapshot:
+        """The world for whoever plans it again to show it: what was given to whom is given."""
+        if self.plan is None or not self.preemptions:
+            return self.world
+        return with_promises(self.world, self.plan)
 
 
-def with_room_made(facts: Facts, wanted: Wanted, world: Snapshot) -> Made:
-    """Calls off what nobody needs, then sends away whom the project's policy lets go."""
-    facts, world, events = _called_off(facts, wanted, world)
+def with_room_made(facts: Facts, wanted: Wanted, world: Snapshot, tried: Undecided | None = None) -> Made:
+    """Calls off what nobody needs, then sends away whom the project's policy lets go.
+
+    `tried` remembers what was of no use, so that it costs no plans in each cycle.
+    """
+    tried = Undecided() if tried is None else tried
+    facts, world, events = _called_off((facts, wanted), world, tried)
     policy = wanted.project.scheduling.preemption
     going = {} if policy is None else _may_go(facts, world, policy)
     if policy is None or not going or not world.requests:
         return Made(facts, world, None, events)
-    found = preempted(world, plan(world), going, _terms(policy))
+    terms = _terms(policy)
+    if tried.is_nobody_sent(going, terms, world.now):
+        return Made(facts, world, None, events)
+    planned = plan(world)
+    found = preempted(world, planned, going, terms)
+    made = Made(facts, world, planned, events)
+    if found.preemptions:
+        made = _decided_all(found, made, wanted)
+    if not made.preemptions:
+        tried.nobody_was_sent(world, going, terms)
+    return made
+
+
+def _decided_all(found: Preempted, made: Made, wanted: Wanted) -> Made:
+    """With these preemptions; without any where the reserve, on which those who leave draw less, takes the room."""
+    facts, events = made.facts, made.events
     for preemption in found.preemptions:
-        facts, told = _decided(facts, wanted, preemption)
+        facts, told = _decided(facts, preemption)
         events = (*events, *told)
-    world = reserved(found.snapshot, wanted, facts)  # who leaves draws less on it
-    return Made(facts, world, found.plan if world is found.snapshot else None, events)
+    world = reserved(found.snapshot, wanted, facts)
+    planned = found.plan if world is found.snapshot else plan(world)
+    for one in found.preemptions:
+        place = planned.placements.get(one.by)
+        if place is None or place.start > found.plan.placements[one.by].start:
+            return made
+    gone = {key: facts.requests[key] for one in found.preemptions for key in one.victims}
+    world, planned = with_returns(world, planned, returning_requests(gone, wanted, facts, world))
+    return Made(facts, world, planned, events, found.preemptions)
 
 
 def _terms(policy: Policy) -> Terms:
@@ -64,16 +99,16 @@ def _terms(policy: Policy) -> Terms:
 
 def _may_go(facts: Facts, world: Snapshot, policy: Policy) -> dict[str, int]:
     """Priorities of the running requests that let themselves be sent away, by key."""
-    lost = {name: len(_within_a_day(record, facts.at)) for name, record in facts.usage.items()}
+    lost = losses(facts)
     return {
         key: status.accepted_spec.priority
         for key, status in live(facts.requests).items()
         if status.phase is Phase.PROVISIONED
-        and status.eviction is None
+        and _stays_until(facts.at + policy.notice, status.eviction)
         and status.accepted_spec.preemptible
         and key in world.leases
         and _is_in_service(key, world)
-        and lost.get(status.accepted_spec.slice, 0) < policy.per_slice_and_day
+        and lost[status.accepted_spec.slice] < policy.per_slice_and_day
     }
 
 
@@ -89,30 +124,23 @@ def _is_in_service(key: str, world: Snapshot) -> bool:
     return pool is not None and pool.open and not pool.observed
 
 
-def _within_a_day(record: UsageRecord, now: datetime) -> tuple[datetime, ...]:
-    return tuple(at for at in record.preempted if now - at < DAY)
+def _stays_until(at: datetime, eviction: Eviction | None) -> bool:
+    """Whether it keeps its nodes till then; who is to lose them for not using them may use them again, and stay."""
+    return eviction is None or (eviction.reason == IDLE and at < eviction.at)
 
 
 # -- decided ---------------------------------------------------------------------------------------------------------
 
 
-def _decided(facts: Facts, wanted: Wanted, found: Preemption) -> tuple[Facts, tuple[Event, ...]]:
-    requests, usage, at = records(facts.requests), dict(facts.usage), instant(found.at)
+def _decided(facts: Facts, found: Preemption) -> tuple[Facts, tuple[Event, ...]]:
+    requests, at = records(facts.requests), instant(found.at)
     told = []
     for key in found.victims:
         status = requests[key]
         requests[key] = _leaving(status, Eviction(reason=PREEMPTED, at=at, by=found.by), facts.at)
         text = f"{key} leaves its nodes at {format_instant(at)} for {found.by}; save its work until then"
         told.append(Event(facts.at, Told.PREEMPTED, text, key))
-        name = status.accepted_spec.slice
-        record = usage.get(name) or _blank(name, wanted.project.currency)
-        kept = (*_within_a_day(record, facts.at), at)
-        usage[name] = record.model_copy(update={"preempted": kept})
-    return replace(facts, requests=requests, usage=usage), tuple(told)
-
-
-def _blank(name: str, currency: str) -> UsageRecord:
-    return UsageRecord(metadata=Metadata(name=name), currency=currency)
+    return replace(facts, requests=requests), tuple(told)
 
 
 def _leaving(status: GPRStatus, eviction: Eviction, now: datetime) -> GPRStatus:
@@ -120,14 +148,21 @@ def _leaving(status: GPRStatus, eviction: Eviction, now: datetime) -> GPRStatus:
         f"its nodes leave at {format_instant(eviction.at)} for {eviction.by}, which is of a higher band; "
         "it is queued again for the rest of its time"
     )
-    noted = with_condition(status, Condition(type=PREEMPTED, reason=PREEMPTED, message=message, at=now))
-    return noted.model_copy(update={"eviction": eviction, "evicted_by": eviction.by})
+    noted = with_condition(
+        without_condition(status, IDLE),
+        Condition(type=PREEMPTED, reason=PREEMPTED, message=message, at=now),
+    )
+    update = {"eviction": eviction, "evicted_by": eviction.by, "idle_since": None}
+    return noted.model_copy(update=update)
 
 
 # -- called off ------------------------------------------------------------------------------------------------------
 
 
-def _called_off(facts: Facts, wanted: Wanted, world: Snapshot) -> tuple[Facts, Snapshot, tuple[Event, ...]]:
+def _called_off(
+    known: tuple[Facts, Wanted], world: Snapshot, tried: Undecided
+) -> tuple[Facts, Snapshot, tuple[Event, ...]]:
+    facts, wanted = known
     told: tuple[Event, ...] = ()
     for key in sorted(key for key, status in live(facts.requests).items() if status.eviction is not None):
         status = facts.requests[key]
@@ -136,12 +171,18 @@ def _called_off(facts: Facts, wanted: Wanted, world: Snapshot) -> tuple[Facts, S
             lease = lease_of(key, stays, wanted, facts)
             if lease is None or key not in world.leases:
                 continue
-            longer = reserved(replace(world, leases={**world.leases, key: lease}), wanted, facts)
-            if first_in_the_way(lease, longer) or first_hurt(world, longer):
+            others = {name: request for name, request in world.requests.items() if name != key}
+            kept = replace(world, leases={**world.leases, key: lease}, requests=others)
+            longer = reserved(kept, wanted, facts)
+            if tried.hurt(key, lease, partial(_hurt, lease, world, longer)):
                 continue
             facts, event = _staying(facts, key, stays)
             world, told = longer, (*told, event)
     return facts, world, told
+
+
+def _hurt(lease: Lease, world: Snapshot, longer: Snapshot) -> str | None:
+    return first_in_the_way(lease, longer) or first_hurt(world, longer)
 
 
 def _is_to_leave(status: GPRStatus, now: datetime) -> bool:
@@ -159,19 +200,14 @@ def _is_needed(status: GPRStatus, requests: Mapping[str, GPRStatus]) -> bool:
     if other is None or other.phase not in NEEDING or other.estimated_start_time is None:
         return False
     there = (other.estimated_cluster, other.estimated_pool) == (held.cluster, held.pool)
-    return there and other.estimated_start_time >= status.eviction.at
+    is_own = other.accepted_spec.slice == status.accepted_spec.slice  # it cannot run while this one does
+    return (there or is_own) and other.estimated_start_time >= status.eviction.at
 
 
 def _staying(facts: Facts, key: str, stays: GPRStatus) -> tuple[Facts, Event]:
-    was, name = facts.requests[key].eviction, stays.accepted_spec.slice
+    was = facts.requests[key].eviction
     assert was is not None
-    usage = dict(facts.usage)
-    if name in usage:
-        left = list(usage[name].preempted)
-        if was.at in left:
-            left.remove(was.at)
-        usage[name] = usage[name].model_copy(update={"preempted": tuple(left)})
     requests = records(facts.requests)
     requests[key] = without_condition(stays, PREEMPTED)
     text = f"{key} keeps its nodes: {was.by} does not need them any more"
-    return replace(facts, requests=requests, usage=usage), Event(facts.at, Told.PREEMPTION_OFF, text, key)
+    return replace(facts, requests=requests), Event(facts.at, Told.PREEMPTION_OFF, text, key)

@@ -11,9 +11,11 @@ from datetime import datetime, timedelta
 from reconciler.conditions import has_condition, with_condition, without_condition
 from reconciler.events import Event, Told
 from reconciler.facts import Facts, Turn, Wanted
+from reconciler.placing import gpus_of
 from reconciler.records import records
 from reconciler.reserving import reserved
 from reconciler.trust.model import Word
+from reconciler.undecided import Undecided
 from scheduler.plan import plan
 from scheduler.snapshot import Lease, Snapshot
 from schemas.fit import admins_needed
@@ -21,14 +23,20 @@ from schemas.status import ApprovalState, Condition, GPRStatus, Phase
 from schemas.units import format_duration
 
 
-def extended(facts: Facts, wanted: Wanted, snapshot: Snapshot) -> tuple[Facts, Snapshot, tuple[Event, ...]]:
-    """Facts and world with every extension granted that hurts nobody; the refused ones say whom they would."""
+def extended(
+    facts: Facts, wanted: Wanted, snapshot: Snapshot, tried: Undecided | None = None
+) -> tuple[Facts, Snapshot, tuple[Event, ...]]:
+    """Facts and world with every extension granted that hurts nobody; the refused ones say whom they would.
+
+    `tried` remembers whom, so that who asks in vain costs no plans in each cycle.
+    """
+    known = (facts, wanted, Undecided() if tried is None else tried)
     requests = records(facts.requests)
     events: list[Event] = []
     asking = sorted(key for key, status in requests.live.items() if asks_for_more_time(status))
     for key in asking:
         status = requests[key]
-        turn, snapshot = _turn(key, status, (facts, wanted), snapshot)
+        turn, snapshot = _turn(key, status, known, snapshot)
         assert turn.status is not None
         requests[key] = turn.status
         events += turn.events
@@ -41,9 +49,9 @@ def asks_for_more_time(status: GPRStatus) -> bool:
 
 
 def _turn(
-    key: str, status: GPRStatus, known: tuple[Facts, Wanted], snapshot: Snapshot
+    key: str, status: GPRStatus, known: tuple[Facts, Wanted, Undecided], snapshot: Snapshot
 ) -> tuple[Turn, Snapshot]:
-    facts, wanted = known
+    facts, wanted, tried = known
     asked, most = status.accepted_spec.extend, wanted.project.max_extension
     words = () if asked <= most else _words_for(key, status, wanted, facts.at)
     if asked > most and not words:
@@ -53,7 +61,8 @@ def _turn(
         )
         return _refused(key, status, message, facts), snapshot
     longer = reserved(_with_longer_lease(key, asked - status.extended_by, snapshot), wanted, facts)
-    hurt = first_in_the_way(longer.leases[key], longer) or first_hurt(snapshot, longer)
+    lease = longer.leases[key]
+    hurt = tried.hurt(key, lease, lambda: first_in_the_way(lease, longer) or first_hurt(snapshot, longer))
     if hurt is not None:
         message = f"it would make {hurt} start later than promised"
         return _refused(key, status, message, facts), snapshot
@@ -68,7 +77,7 @@ def _turn(
 
 def _words_for(key: str, status: GPRStatus, wanted: Wanted, now: datetime) -> tuple[Word, ...]:
     """Admins' words that together allow all the grace that is asked for; () when they are too few."""
-    spec, held = status.accepted_spec, _gpus_held(status, wanted)
+    spec, held = status.accepted_spec, gpus_of(status, wanted)
     found: dict[str, Word] = {}
     for word in sorted(wanted.words.get(key, ()), key=lambda w: (w.by, w.id)):
         limit = word.limit
@@ -86,12 +95,6 @@ def _words_for(key: str, status: GPRStatus, wanted: Wanted, now: datetime) -> tu
             found.setdefault(word.email.lower(), word)
     needed = admins_needed(wanted.project, spec.nodes, held)
     return tuple(found.values())[:needed] if len(found) >= needed else ()
-
-
-def _gpus_held(status: GPRStatus, wanted: Wanted) -> int:
-    spec, at = status.accepted_spec, status.assignment
-    pool = None if at is None else wanted.pools.get((at.cluster, at.pool))
-    return spec.nodes * (spec.gpus_per_node if pool is None else pool.gpus_per_node)
 
 
 def _with_words(status: GPRStatus, words: tuple[Word, ...], now: datetime) -> GPRStatus:

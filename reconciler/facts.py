@@ -55,7 +55,7 @@ class Facts:
     found: Mapping[PoolKey, tuple[str, ...]] = field(default_factory=dict)  # nodes of pools with a selector
     unmanaged: Mapping[str, tuple[UnmanagedNode, ...]] = field(default_factory=dict)  # by cluster
     trust: TrustRecord | None = None  # how far main was judged; None: nothing is verified
-    spent: Mapping[str, tuple[SpentApproval, ...]] = field(default_factory=dict)  # by slice
+    spent_words: Mapping[str, tuple[SpentApproval, ...]] = field(default_factory=dict)  # by slice
     workspaces: Mapping[str, WorkspaceRecord] = field(default_factory=dict)  # by name
     scales: Mapping[PoolKey, PoolScale] = field(default_factory=dict)  # of elastic pools
     faults: Mapping[NodeKey, tuple[datetime, ...]] = field(default_factory=dict)  # when nodes failed lately

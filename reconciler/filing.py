@@ -9,11 +9,21 @@ import hashlib
 from dataclasses import replace
 from datetime import datetime
 
+from reconciler.approval import with_free_edits
 from reconciler.conditions import has_condition, with_condition, without_condition, without_promise
 from reconciler.events import Event, Told
 from reconciler.evidence import with_evidence
 from reconciler.facts import Filed, Scene, Turn
-from reconciler.leaving import IDLE, PREEMPTED, STOPPED, resumed, stopped, stopped_text
+from reconciler.handover import start_seen
+from reconciler.leaving import (
+    IDLE,
+    PREEMPTED,
+    STOPPED,
+    resumed,
+    stopped,
+    stopped_text,
+    with_what_is_left,
+)
 from scheduler.lifecycle import Event as Move
 from scheduler.lifecycle import advance
 from schemas.edits import ALWAYS_FREE, FIELD_NAMES, asks_more_or_other, changed_terms
@@ -98,7 +108,10 @@ def _waiting(key: str, status: GPRStatus, spec: RequestSpec, scene: Scene) -> Tu
     if status.reason == "ClusterObserved":  # what is shown was worked out for the request as it was
         edited = edited.model_copy(update={"reason": None, "message": None})
     if reset:
-        edited = edited.model_copy(update={"filed_at": scene.now, "remaining": None, "charge": None})
+        edited = edited.model_copy(update={"filed_at": scene.now, "waits_from": None, "charge": None})
+    elif _wants_sooner(status.accepted_spec.not_before, spec.not_before, scene.now):
+        edited = edited.model_copy(update={"waits_from": scene.now})
+    edited = with_what_is_left(status, edited)
     if not reset and spec.move != status.accepted_spec.move:
         text = f"{key} was moved by an admin among the requests of its priority"
         return Turn(edited, (Event(scene.now, Told.MOVED, text, key),), (Cause.ADMIN_MOVED, key))
@@ -110,13 +123,19 @@ def _waiting(key: str, status: GPRStatus, spec: RequestSpec, scene: Scene) -> Tu
     return Turn(edited, (told,), (Cause.REQUEST_CHANGED, key))
 
 
+def _wants_sooner(was: datetime | None, wanted: datetime | None, now: datetime) -> bool:
+    """Whether it did not want to start yet, and now does sooner: until then it waited for nobody."""
+    return was is not None and was > now and (wanted is None or wanted < was)
+
+
 def _held(key: str, status: GPRStatus, spec: RequestSpec, scene: Scene) -> Turn:
     if status.phase is Phase.RELEASING:
         return Turn(status)
     refused = tuple(FIELD_NAMES.get(field, field) for field in changed_terms(status.accepted_spec, spec))
     free = {field: getattr(spec, field) for field in ALWAYS_FREE}
     accepted = status.accepted_spec.model_copy(update=free)
-    status = status.model_copy(update={"accepted_spec": accepted})
+    if accepted != status.accepted_spec:
+        status = with_free_edits(status, accepted, _ceiling(spec, scene))
     told: tuple[Event, ...] = ()
     if refused:
         message = (
@@ -128,7 +147,8 @@ def _held(key: str, status: GPRStatus, spec: RequestSpec, scene: Scene) -> Turn:
     else:
         status = without_condition(status, "EditRefused")
     if spec.early_release:
-        return _released(key, status, told, scene)
+        begun = start_seen(key, status, scene) or Turn(status)
+        return _released(key, begun.status or status, (*told, *begun.events), scene)
     turn = stopped(key, status, scene) if spec.stopped else Turn(status)
     return replace(turn, events=(*told, *turn.events))
 

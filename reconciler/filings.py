@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from reconciler.facts import Filed
+from reconciler.records import Records
+from schemas.status import GPRStatus
 
 
 @dataclass(slots=True, eq=False)
@@ -58,6 +60,13 @@ def raw(filed: Mapping[str, Filed]) -> Mapping[str, Filed | UnreadFile]:
 def with_filed(filed: Mapping[str, Filed], more: Mapping[str, Filed]) -> Filings:
     """These, with others in the place of some or beside them."""
     return Filings({**raw(filed), **more})
+
+
+def unrecorded(filed: Mapping[str, Filed], requests: Mapping[str, GPRStatus]) -> set[str]:
+    """Requests that main has and that are on no record; nothing is read, and no name is looked at one by one."""
+    if isinstance(requests, Records):
+        return raw(filed).keys() - requests.over.keys() - requests.live.keys()
+    return raw(filed).keys() - requests.keys()
 
 
 def read_filings(filed: Mapping[str, Filed]) -> Iterator[tuple[str, Filed]]:

@@ -26,6 +26,7 @@ from reconciler.hours import with_spent
 from reconciler.idling import idle_turn
 from reconciler.insights import with_ended
 from reconciler.ledger import with_finished
+from reconciler.losing import with_losses
 from reconciler.placing import asked_anew, let_past, moved, placed
 from reconciler.records import Records, live, records
 from reconciler.running import overdue_nodes, releasing_turn, running_turn
@@ -96,9 +97,12 @@ def fold(
     gather.events += told
     usage = with_finished(facts, gather.requests, wanted.project, now)
     usage = with_spent(facts, gather.requests, usage, wanted)
+    usage = with_losses(facts, gather.requests, usage, wanted.project.currency)
     spent = spent_after(facts, gather.requests, wanted, now)
     insights, ended = with_ended(facts, gather.requests, wanted, now)
-    current = replace(current, usage=usage, workspaces=spaces, spent=spent, insights=insights, ended=ended)
+    current = replace(
+        current, usage=usage, workspaces=spaces, spent_words=spent, insights=insights, ended=ended
+    )
     current = placed(facts, current, wanted)
     causes = _of_moves(facts, current, wanted) | gather.causes
     anew = asked_anew(facts, current, wanted)
@@ -151,10 +155,8 @@ def _file_turns(scene: Scene, facts: Facts, gather: _Gather, settled: Settled) -
 
 def _lease_turns(scene: Scene, current: Facts, gather: _Gather) -> None:
     spares = Spares(*pools_and_leases(scene.wanted, current), scene.now, scene.traits)
-    for key in sorted(gather.requests.live):
+    for key in sorted(key for key, status in gather.requests.live.items() if status.assignment is not None):
         status = gather.requests[key]
-        if status.assignment is None:
-            continue
         gather.turn(key, handover_turn(key, status, scene, spares))
         gather.turn(key, running_turn(key, gather.requests[key], scene, spares))
         gather.turn(key, idle_turn(key, gather.requests[key], scene))

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from reconciler.clusters.port import Busy, CheckResult, Stage
-from reconciler.conditions import lease_duration, with_slip, without_promise
+from reconciler.conditions import first_wait, lease_duration, with_slip, without_promise
 from reconciler.events import Event, Told
 from reconciler.facts import LeaseKey, Scene, Seen, Turn
 from reconciler.pools import home_of
@@ -26,9 +26,9 @@ def handover_turn(key: str, status: GPRStatus, scene: Scene, spares: Spares) -> 
     assignment, start = status.assignment, status.estimated_start_time
     if status.phase is not Phase.PROVISIONING or assignment is None or start is None:
         return Turn(status)
+    if (begun := start_seen(key, status, scene)) is not None:
+        return begun
     status, events = with_check_results(key, status, scene)
-    if (status.uid, start) in handed_over([status], scene.seen):
-        return _started(key, status, events, scene.now)
     spec = scene.wanted.clusters.get(assignment.cluster)
     if spec is not None and spec.mode != "manage":
         only = f"{assignment.cluster} is only observed now"
@@ -39,6 +39,17 @@ def handover_turn(key: str, status: GPRStatus, scene: Scene, spares: Spares) -> 
     if scene.now - start > scene.settings.start_tolerance:
         return _late(key, status, events, (scene, spares))
     return Turn(status, events)
+
+
+def start_seen(key: str, status: GPRStatus, scene: Scene) -> Turn | None:
+    """Its start, where all its nodes are its own already; None: they are not.
+
+    While nothing can be committed that may have been long ago: whatever comes next finds a lease that runs.
+    """
+    if (status.uid, status.estimated_start_time) not in handed_over([status], scene.seen):
+        return None
+    status, events = with_check_results(key, status, scene)
+    return _started(key, status, events, scene.now)
 
 
 def checked_nodes(status: GPRStatus, stage: Stage) -> frozenset[str]:
@@ -160,6 +171,7 @@ def _started(key: str, status: GPRStatus, events: tuple[Event, ...], now: dateti
             "start_time": start,
             "end_time": start + lease_duration(status),
             "estimated_end_time": start + lease_duration(status),
+            "waited_s": first_wait(status, start),
         }
     )
     held = status.assignment

@@ -1,7 +1,8 @@
 """GPU-hours of calendar months (UTC): what leases took where, in the ledger and under way. Pure.
 
 A month has the leases that begin in it. What is counted is what was asked for: grace is free, and what an early end
-leaves over is given back by itself, because the ledger gets what was used.
+leaves over is given back by itself, because the ledger gets what was used. The rest of a lease that was cut short for
+somebody else, or lost its nodes, is no new one: it stays in the month of its start, and nobody else gets its hours.
 
 Held by tests/reconciler/test_charging.py and tests/cases/reconciler/limits.yaml.
 """
@@ -12,14 +13,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from reconciler.conditions import lease_duration
 from reconciler.facts import Facts, Wanted
 from reconciler.pools import home_of
 from reconciler.records import changed
-from schemas.status import Assignment, GPRStatus, Phase
+from schemas.status import Assignment, Charge, GPRStatus, Phase
 from schemas.usage import MonthSpent, UsageRecord
 
 HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
 KEPT_MONTHS = 13
 BEYOND_QUOTA = "MonthlyQuotaExceeded"
 """The reason of an approval whose hours do not count against the quota of others."""
@@ -51,14 +52,48 @@ def is_beyond_quota(status: GPRStatus) -> bool:
     return status.approval is not None and BEYOND_QUOTA in status.approval.reasons
 
 
+def owed(status: GPRStatus) -> timedelta:
+    """What of its duration no lease that is over took: all that bounds per month may still count of it."""
+    return max(timedelta(), status.accepted_spec.duration - status.served)
+
+
+def served_until(status: GPRStatus, until: datetime) -> timedelta:
+    """`served` once the lease that it has is left at that instant, in whole minutes as `remaining` is."""
+    assert status.start_time is not None
+    begun_minutes = -(max(timedelta(), until - status.start_time) // -MINUTE)
+    return min(status.accepted_spec.duration, status.served + begun_minutes * MINUTE)
+
+
+def returning(status: GPRStatus) -> Charge | None:
+    """The charge of a request whose lease was cut short for no wish of its own: it goes where that lease counts."""
+    if status.charge is None or status.start_time is None:
+        return status.charge
+    return status.charge.model_copy(update={"month": month_in(status, status.start_time)})
+
+
+def month_in(status: GPRStatus, start: datetime) -> str:
+    """The month in which a lease of it with that start counts."""
+    past = None if status.charge is None else status.charge.month
+    return past or month_of(start)
+
+
 def under_way(status: GPRStatus, month: str, wanted: Wanted) -> Taken | None:
     """What a request that holds nodes takes of that month; None when its lease began before it, or it holds none."""
     held, start = status.assignment, status.start_time or status.estimated_start_time
     end = status.end_time or status.estimated_end_time
-    if status.phase not in HOLDS or held is None or start is None or end is None or month_of(start) < month:
+    if status.phase not in HOLDS or held is None or start is None or end is None:
         return None
-    span = max(timedelta(), min(end - start, lease_duration(status)))
+    if month_in(status, start) < month:
+        return None
+    span = max(timedelta(), min(end - start + _kept(status), owed(status)))
     return _taken(status, held, span, wanted)
+
+
+def _kept(status: GPRStatus) -> timedelta:
+    """What is left to a request that is sent away, while its nodes are being cleaned: it comes back for it."""
+    is_sent = status.eviction is not None and status.eviction.reason == "Preempted"
+    left = status.remaining if status.phase is Phase.RELEASING and is_sent else None
+    return left or timedelta()
 
 
 def spent_in(record: UsageRecord | None, month: str) -> Iterator[Taken]:
@@ -93,11 +128,11 @@ def _left(status: GPRStatus, old: GPRStatus, wanted: Wanted) -> tuple[str, Taken
     held, start = old.assignment, old.start_time or old.estimated_start_time
     if held is None or start is None or status.cost is None:
         return None
-    most = _taken(old, held, lease_duration(old), wanted)
+    most = _taken(old, held, owed(old), wanted)
     used = status.cost.gpu_hours - (0.0 if old.cost is None else old.cost.gpu_hours)
     gpu_hours = round(max(0.0, min(used, most.gpu_hours)), 4)
     approved = gpu_hours if is_beyond_quota(old) else 0.0
-    return month_of(start), Taken(most.cluster, most.gpu_shape, gpu_hours, approved)
+    return month_in(old, start), Taken(most.cluster, most.gpu_shape, gpu_hours, approved)
 
 
 def _taken(status: GPRStatus, held: Assignment, span: timedelta, wanted: Wanted) -> Taken:

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
+from reconciler.conditions import first_wait
 from reconciler.facts import Facts, Wanted
+from reconciler.placing import gpus_of
 from reconciler.records import changed
 from scheduler.expecting import Drawn
 from scheduler.snapshot import PoolKey
@@ -118,28 +120,39 @@ def _rows(ended: Mapping[str, EndedRecord], day: str) -> tuple[str, ...]:
 
 
 def _ended(status: GPRStatus, wanted: Wanted, at: datetime) -> Ended:
+    """One row for all leases of a request that was queued again: its first start, and all that it was served."""
     spec, held = status.accepted_spec, status.assignment
-    ran = status.start_time is not None and held is not None
-    pools = _pools(status, wanted)
-    here = None if held is None else wanted.pools.get((held.cluster, held.pool))
-    shape = NEVER if not ran else "" if here is None else here.gpu_shape
-    end = status.end_time or at
-    used = max(0, seconds(end) - seconds(status.start_time)) if ran and status.start_time else 0
-    given = spec.duration if status.remaining is None else status.remaining
-    first = first_of(status)
+    pools, used, first = _pools(status, wanted), time_used(status, at), first_of(status)
+    place = (pools[0] if pools else None) if held is None else (held.cluster, held.pool)
+    here = None if place is None else wanted.pools.get(place)
     return Ended(
         filed=seconds(status.filed_at),
-        start=seconds(status.start_time) if ran and status.start_time else None,
+        start=_first_start(status),
         slice=spec.slice,
-        shape=shape,
+        shape=NEVER if used is None else "" if here is None else here.gpu_shape,
         nodes=spec.nodes,
-        duration=int((given + status.extended_by).total_seconds()),
-        used=used,
+        duration=int((spec.duration + status.extended_by).total_seconds()),
+        used=0 if used is None else int(used.total_seconds()),
         priority=spec.priority,
         pools=pools,
         planned=None if first is None else seconds(first.start),
         drawn=None if first is None else drawn_of(first),
     )
+
+
+def time_used(status: GPRStatus, at: datetime) -> timedelta | None:
+    """How long it held nodes, in all of its leases together, until they ended or `at`; None: it never ran."""
+    start = status.start_time if status.assignment is not None else None
+    if start is None:
+        return status.served or None
+    return status.served + max(timedelta(), (status.end_time or at) - start)
+
+
+def _first_start(status: GPRStatus) -> int | None:
+    """As long after its filing as it waited, where it was queued again since; None: it never ran."""
+    if status.start_time is not None and status.assignment is not None and not status.served:
+        return seconds(status.start_time)
+    return None if status.waited_s is None else seconds(status.filed_at) + status.waited_s
 
 
 def _pools(status: GPRStatus, wanted: Wanted) -> tuple[PoolKey, ...]:
@@ -209,16 +222,8 @@ def _most(tallies: Mapping[str, Tally]) -> dict[str, Tally]:
     return {name: tallies[name] for name in sorted(busiest)}
 
 
-def _gpus(status: GPRStatus, ended: Ended, wanted: Wanted) -> int:
-    """GPUs of its nodes: of those it had, else of the first pool it could have had."""
-    held = status.assignment
-    keys = ended.pools if held is None else ((held.cluster, held.pool), *ended.pools)
-    per = next((wanted.pools[key].gpus_per_node for key in keys if key in wanted.pools), 0)
-    return ended.nodes * (per or status.accepted_spec.gpus_per_node)
-
-
 def _tally(status: GPRStatus, ended: Ended, wanted: Wanted) -> Tally:
-    gpus = _gpus(status, ended, wanted)
+    gpus = gpus_of(status, wanted)
     asked = Tally(
         requests=1,
         asked_gpu_hours=round(gpus * ended.duration / 3600, 4),
@@ -226,7 +231,7 @@ def _tally(status: GPRStatus, ended: Ended, wanted: Wanted) -> Tally:
     )
     if ended.start is None:
         return asked
-    wait = max(0, ended.start - ended.filed)
+    wait = first_wait(status, instant(ended.start))
     ran = asked.model_copy(
         update={
             "ran": 1,
@@ -271,11 +276,12 @@ def added(old: _T, one: Tally) -> _T:
 
 
 def _held(status: GPRStatus, ended: Ended, wanted: Wanted) -> dict[str, float]:
-    """GPU-hours that its lease held on each day (UTC), of the last that are rolled up."""
+    """GPU-hours that it held on each day (UTC), of the last that are rolled up; several leases count as the last."""
     if ended.start is None:
         return {}
-    gpus, found = _gpus(status, ended, wanted), {}
-    begin, end = instant(ended.start), instant(ended.start + ended.used)
+    gpus, found = gpus_of(status, wanted), {}
+    end = status.end_time or instant(ended.start + ended.used)
+    begin = end - timedelta(seconds=ended.used)
     begin = max(begin, end - timedelta(days=ROLLED_DAYS))
     while begin < end:
         midnight = datetime(begin.year, begin.month, begin.day, tzinfo=UTC) + timedelta(days=1)

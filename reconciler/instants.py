@@ -8,29 +8,33 @@ from reconciler.apply import Answers
 from reconciler.conditions import clean_by, leaves_at
 from reconciler.decide import Decision, next_instants
 from reconciler.events import MARKS
-from reconciler.facts import Facts, Wanted
-from reconciler.idling import timeout_of
+from reconciler.facts import Facts, Seen, Wanted
+from reconciler.idling import told_at
 from reconciler.records import live
 from reconciler.running import mark_time
+from reconciler.scaling import elastic_pools
 from reconciler.settings import Settings
+from scheduler.elastic import asked_at
 from schemas.status import WAITING, GPRStatus, Phase
+from schemas.units import instant
 
 
 def next_wake(
-    known: tuple[Facts, Wanted],
+    known: tuple[Facts, Wanted, Seen],
     decision: Decision,
     answers: Answers,
     settings: Settings,
     held: datetime | None,
 ) -> datetime:
-    """The earliest instant that matters: a start, an end, a mark, an answer that is due, or the poll."""
-    facts, wanted = known
+    """The earliest instant that matters: a start, an end, a mark, an answer or a question that is due, or the poll."""
+    facts, wanted, seen = known
     now = decision.facts.at
     found = [now + settings.poll, *answers.until, *next_instants(decision.snapshot, decision.plan, settings)]
+    found += _askings(decision, wanted)
     if held is not None:
         found.append(max(held, now + timedelta(seconds=1)))
     for key, status in live(facts.requests).items():
-        found += _instants(status, wanted)
+        found += _instants(status, wanted, seen)
         if status.phase in WAITING:
             found += [word.not_after for word in wanted.words.get(key, ()) if word.not_after is not None]
     found += [record.until for record in facts.nodes.values() if record.until is not None]
@@ -38,7 +42,14 @@ def next_wake(
     return min(later)
 
 
-def _instants(status: GPRStatus, wanted: Wanted) -> list[datetime]:
+def _askings(decision: Decision, wanted: Wanted) -> list[datetime]:
+    """When clusters are to be asked for nodes that do not exist yet: whoever asks late is to blame for a late start."""
+    pools = elastic_pools(wanted)
+    terms = {key: pool.elastic for key, pool in pools.items() if pool.elastic is not None}
+    return [instant(s) for s in asked_at(decision.snapshot, decision.plan, terms)] if terms else []
+
+
+def _instants(status: GPRStatus, wanted: Wanted, seen: Seen) -> list[datetime]:
     if status.phase is Phase.PROVISIONING and status.estimated_start_time is not None:
         return [status.estimated_start_time]
     cluster = wanted.clusters.get(status.assignment.cluster) if status.assignment is not None else None
@@ -52,12 +63,5 @@ def _instants(status: GPRStatus, wanted: Wanted) -> list[datetime]:
     done = {mark.percent for mark in status.marks}
     marks = [mark_time(status, percent) for percent in MARKS if percent not in done]
     leave = leaves_at(status) or status.end_time
-    return [leave - cluster.notice, leave, *marks, *_of_idleness(status, wanted)]
-
-
-def _of_idleness(status: GPRStatus, wanted: Wanted) -> list[datetime]:
-    """When people are to be told that nobody uses its nodes."""
-    policy = wanted.project.scheduling.idle
-    timeout = timeout_of(status, policy)
-    known = status.idle_since is not None and status.eviction is None
-    return [status.idle_since + timeout - policy.notice] if known and status.idle_since and timeout else []
+    told = told_at(status, wanted.project.scheduling.idle, seen.reports)
+    return [leave - cluster.notice, leave, *marks, *([] if told is None else [told])]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,7 +10,8 @@ from reconciler.facts import Facts
 from reconciler.insights import MOST_LEARNT, Ended, drawn_of, ended_of, first_of
 from reconciler.records import live
 from scheduler.calibrating import Habit, Outcome, habits
-from scheduler.expecting import Arrived, Learnt, Past, Released
+from scheduler.expecting import Arrived, Learnt, Past
+from scheduler.habits import Released
 from scheduler.rank import band
 from scheduler.snapshot import Snapshot
 from schemas.insights import EndedRecord
@@ -28,15 +29,20 @@ class Lesson:
     @property
     def requests(self) -> int:
         """How many requests that ran and ended it was learnt from."""
-        return len(self.learnt.past.released)
+        return sum(not one.is_open for one in self.learnt.past.released)
 
 
 def lesson(facts: Facts, world: Snapshot) -> Lesson:
     """All that the committed facts teach. Costs the rows of the last days once, and what lives each time."""
     rows = tuple(_ended(record) for _, record in sorted(facts.ended.items()))
     ended = [one for day in rows for one in day][-MOST_LEARNT:]
-    released = tuple(
-        Released(one.slice, one.shape, one.duration, one.used) for one in ended if one.start is not None
+    released = (
+        *(
+            Released(one.slice, one.shape, one.duration, one.used, one.filed)
+            for one in ended
+            if one.start is not None
+        ),
+        *_running(facts, world),
     )
     arrived = [*(_arrived(one) for one in ended), *_living(facts, world)]
     arrived.sort(key=lambda one: (one.filed_at, one.slice, one.nodes, one.duration))
@@ -56,6 +62,18 @@ def _read(rows: tuple[str, ...]) -> tuple[Ended, ...]:
 
 def _arrived(one: Ended) -> Arrived:
     return Arrived(one.filed, one.slice, one.shape, one.nodes, one.duration, one.priority, one.pools)
+
+
+def _running(facts: Facts, world: Snapshot) -> Iterator[Released]:
+    """Who holds nodes: they use more of their time than by now."""
+    for key, status in live(facts.requests).items():
+        lease = world.leases.get(key)
+        pool = None if lease is None else world.pools.get(lease.pool)
+        if lease is not None and pool is not None and lease.start < world.now < lease.end:
+            ran, length = world.now - lease.start, lease.end - lease.start
+            filed_at = seconds(status.filed_at)
+            slice_ = status.accepted_spec.slice
+            yield Released(slice_, pool.gpu_shape, length, ran, filed_at, is_open=True)
 
 
 def _living(facts: Facts, world: Snapshot) -> list[Arrived]:

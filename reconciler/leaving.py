@@ -15,17 +15,22 @@ from reconciler.conditions import (
     ENDED_LATE,
     cost_until,
     with_condition,
+    with_its_return,
     with_slip,
     without_condition,
     without_promise,
 )
 from reconciler.events import Event, Told
 from reconciler.facts import Scene, Turn
+from reconciler.handover import start_seen
+from reconciler.hours import returning, served_until
 from scheduler.lifecycle import Event as Move
 from scheduler.lifecycle import advance
+from schemas.edits import asks_more_or_other
 from schemas.status import Cause, Condition, Eviction, GPRStatus, Phase
 from schemas.units import format_duration
 
+NOTHING = timedelta()
 MINUTE = timedelta(minutes=1)
 """Durations are written in whole minutes."""
 PREEMPTED: Final = "Preempted"
@@ -97,14 +102,16 @@ def requeued(key: str, status: GPRStatus, scene: Scene) -> Turn:
     assert status.assignment is not None
     assert status.eviction is not None
     assert status.remaining is not None
+    eviction = status.eviction
     cluster = scene.wanted.clusters.get(status.assignment.cluster)
     cost = cost_until(status, cluster, scene.wanted.project.currency, status.end_time or scene.now)
     left = format_duration(status.remaining)
     if status.accepted_spec.stopped:
+        status = with_slip(status, None, Cause.REQUEST_CHANGED, key, scene.now)
         reason, text = STOPPED, stopped_text(key, status)
     else:
-        why = f"made room for {status.eviction.by}" if status.eviction.by else "was stopped"
-        reason, text = status.eviction.reason, f"{why}; queued again for the {left} that are left"
+        why = f"made room for {eviction.by}" if eviction.by else "was stopped"
+        reason, text = eviction.reason, f"{why}; queued again for the {left} that are left"
     queued = without_promise(without_condition(status, ENDED_LATE)).model_copy(
         update={
             "phase": advance(status.phase, Move.REQUEUE),
@@ -113,12 +120,32 @@ def requeued(key: str, status: GPRStatus, scene: Scene) -> Turn:
             "eviction": None,
             "cost": cost,
             "cost_before": cost,
+            "served": served_until(status, status.end_time or scene.now),
+            "charge": returning(status) if eviction.reason == PREEMPTED else None,
             "marks": (),
             "checks": (),
         }
     )
+    queued = with_its_return(queued, eviction) if reason == PREEMPTED else queued
     told = Event(scene.now, Told.REQUEUED, f"{key}: {text}", key)
     return Turn(queued, (told,), (Cause.REQUEUED, key))
+
+
+def with_what_is_left(before: GPRStatus, edited: GPRStatus) -> GPRStatus:
+    """The request as its people edited it, after a lease of which something is left: they keep that and no more.
+
+    Whoever asks for another lease has what was left of the old one no more, nor the grace that was given to it, nor
+    the words that let it in. A shorter duration is shorter by what is not to come.
+    """
+    old, new = before.accepted_spec, edited.accepted_spec
+    if before.remaining is None:
+        return edited
+    if asks_more_or_other(old.model_copy(update={"priority": new.priority}), new):
+        another = {"remaining": None, "served": NOTHING, "waited_s": None}
+        another |= {"extended_by": NOTHING, "approval": None}
+        return edited.model_copy(update=another)
+    left = max(MINUTE, before.remaining - (old.duration - new.duration))
+    return edited if left == before.remaining else edited.model_copy(update={"remaining": left})
 
 
 # -- its people stop it ----------------------------------------------------------------------------------------------
@@ -132,6 +159,9 @@ def stopped_text(key: str, status: GPRStatus) -> str:
 
 def stopped(key: str, status: GPRStatus, scene: Scene) -> Turn:
     """A request whose file asks to stop: its nodes go back now, and one that only waits has no start any more."""
+    if (begun := start_seen(key, status, scene)) is not None and begun.status is not None:
+        turn = stopped(key, begun.status, scene)
+        return replace(turn, events=(*begun.events, *turn.events))
     if status.phase is Phase.PROVISIONED:
         return _nodes_back(key, status, scene)
     if status.phase is Phase.RELEASING:
@@ -147,7 +177,8 @@ def stopped(key: str, status: GPRStatus, scene: Scene) -> Turn:
 
 
 def _nodes_back(key: str, status: GPRStatus, scene: Scene) -> Turn:
-    evicted = status.model_copy(update={"eviction": Eviction(reason=STOPPED, at=scene.now)})
+    slipped = with_slip(status, None, Cause.REQUEST_CHANGED, key, scene.now)
+    evicted = slipped.model_copy(update={"eviction": Eviction(reason=STOPPED, at=scene.now)})
     turn = left_early(key, evicted, scene)
     if turn is None:  # less than a minute is left, and its strict end takes the nodes
         return Turn(status)

@@ -22,13 +22,15 @@ from reconciler.diff import Action, Do, actions, drifted
 from reconciler.drift import Drift, Looked
 from reconciler.events import Event, Told
 from reconciler.facts import Facts, LeaseKey, Outcomes, Seen, Wanted
+from reconciler.filings import unrecorded
 from reconciler.finding import found_in, with_found
 from reconciler.fold import fold
 from reconciler.handover import handed_over
 from reconciler.instants import next_wake
+from reconciler.lateness import Before
 from reconciler.leading import Leading
 from reconciler.noting import Noticeboard
-from reconciler.records import live
+from reconciler.records import holders
 from reconciler.settings import Settings
 from reconciler.settling import Settled
 from reconciler.status import Files, render
@@ -41,6 +43,7 @@ from reconciler.trust.adopting import Adoption
 from reconciler.trust.assessing import Sources
 from reconciler.trust.gate import Gate, sources_of
 from reconciler.trust.machines import Machines
+from reconciler.undecided import Undecided
 from reconciler.wording import Wording, wording_of
 from reconciler.world import at, build_snapshot
 from reconciler.writing import Written
@@ -48,7 +51,7 @@ from scheduler.snapshot import Snapshot
 from schemas.cluster import ClusterSpec
 from schemas.collector import collector_paused
 from schemas.errors import Fault, UserError
-from schemas.status import HOLDING, GPRStatus
+from schemas.status import GPRStatus
 
 log = logging.getLogger(__name__)
 
@@ -130,7 +133,7 @@ class Reconciler:
         self._hurried: datetime | None = None
         self._handed_over: frozenset[LeaseKey] = frozenset()
         self._filed: dict[str, datetime] = {}
-        self._turns, self._written, self._pushed = Settled(), Written(), ""
+        self._turns, self._tried, self._written, self._pushed = Settled(), Undecided(), Written(), ""
 
     @property
     def adoption(self) -> Adoption | None:
@@ -151,7 +154,8 @@ class Reconciler:
         wanted, seen = self._observe(self._read_desired(now, reachable), now)  # 2, 3
         committed = self._facts()
         folded = fold(committed, wanted, seen, self._settings, now, self._turns)  # 4
-        decision = decide(self._before(committed), folded, wanted, seen, self._settings)  # 5
+        before = Before(committed.requests, partial(self._before, committed))
+        decision = decide(before, folded, wanted, seen, self._settings, tried=self._tried)  # 5
         events = self._news.with_notes(decision.events)
         held = self._commit(decision, wanted, events, reachable=reachable)  # 6, 7
         if not (self._branch.leading or self._branch.is_shut_out):
@@ -164,7 +168,7 @@ class Reconciler:
         waits = held is None or held >= now + self._settings.poll
         acted = waits and bool(set(answers.done) - self._done)
         self._done = set(answers.done)
-        wake = next_wake((facts, wanted), decision, answers, self._settings, held)
+        wake = next_wake((facts, wanted, seen), decision, answers, self._settings, held)
         wake = now if self._has_more else wake
         if acted:
             wake = min(wake, now + RETRY) if self._hurried == now else now
@@ -227,8 +231,8 @@ class Reconciler:
         self._checks = {key: value for key, value in self._checks.items() if key[0] in live}
         found = self._reports.read(wanted.clusters, now)
         self._handed_over = handed_over(self._live(), Seen(views, found, Outcomes({}, self._handed_over)))
-        known = self._facts().requests
-        self._filed = {key: self._filed.get(key, now) for key in wanted.filed if key not in known}
+        fresh = sorted(unrecorded(wanted.filed, self._facts().requests))
+        self._filed = {key: self._filed.get(key, now) for key in fresh}
         self._looked = self._compare(wanted, views, now)
         outcomes = Outcomes(self._checks, self._handed_over, self._drift.resting(self._looked, now))
         silences = self._troubles.silences()
@@ -244,7 +248,7 @@ class Reconciler:
         return Looked(terms, found, paused, {name: views[name].nodes.keys() for name in managed})
 
     def _live(self) -> list[GPRStatus]:
-        return [s for s in live(self._facts().requests).values() if s.phase in HOLDING]
+        return list(holders(self._facts().requests).values())
 
     def _before(self, committed: Facts) -> Snapshot | None:
         if self._leading.before is None:
@@ -288,7 +292,7 @@ class Reconciler:
         facts = decision.facts
         state = (
             (facts.requests, facts.nodes, facts.clusters, facts.usage, facts.held_deletions),
-            (facts.found, facts.unmanaged, facts.workspaces, facts.spent, facts.trust),
+            (facts.found, facts.unmanaged, facts.workspaces, facts.spent_words, facts.trust),
             (facts.insights, facts.ended, facts.scales, facts.faults),
         )
         # Not the order: ageing changes it as time passes, and the next fact brings it up to date.

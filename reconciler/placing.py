@@ -12,13 +12,16 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from reconciler.conditions import lease_duration
+from reconciler.charging import is_out
+from reconciler.conditions import lease_duration, waits_since
 from reconciler.facts import Facts, Wanted
 from reconciler.records import Records, changed, live, records
+from reconciler.returning import came_back
 from scheduler.fairness import Asked, Scale, ahead, counted, decayed, of_lease, share
 from scheduler.fit import candidate_pools
 from scheduler.plan import plan
 from scheduler.rank import Standing, overtaking, rank_key, room_in_band
+from scheduler.reasons import Reason
 from scheduler.snapshot import FOREVER, Snapshot
 from scheduler.waits import PROTECTED, aged, first_come, latest
 from schemas.gpr import RequestSpec
@@ -123,7 +126,7 @@ def _used(facts: Facts, slice_: str, fairness: Fairness) -> float:
 
 def _asked(key: str, status: GPRStatus, wanted: Wanted) -> Asked:
     duration = int(lease_duration(status).total_seconds())
-    return Asked(key, seconds(status.filed_at), _gpus(status, wanted), duration)
+    return Asked(key, seconds(status.filed_at), gpus_of(status, wanted), duration)
 
 
 def _held(status: GPRStatus, wanted: Wanted, now: datetime, fairness: Fairness) -> float:
@@ -132,10 +135,10 @@ def _held(status: GPRStatus, wanted: Wanted, now: datetime, fairness: Fairness) 
     if begin is None or end is None:
         return 0.0
     span = (begin.timestamp(), end.timestamp())
-    return of_lease(_gpus(status, wanted), *span, now.timestamp(), fairness.half_life.total_seconds())
+    return of_lease(gpus_of(status, wanted), *span, now.timestamp(), fairness.half_life.total_seconds())
 
 
-def _gpus(status: GPRStatus, wanted: Wanted) -> int:
+def gpus_of(status: GPRStatus, wanted: Wanted) -> int:
     """GPUs of all nodes that it holds, is promised, or would get in the first pool that fits."""
     held, spec = status.assignment, status.accepted_spec
     cluster, name = status.estimated_cluster, status.estimated_pool
@@ -157,12 +160,26 @@ def standing(key: str, status: GPRStatus, gpus: int, wanted: Wanted, now: dateti
     spec, filed_at, policy = status.accepted_spec, seconds(status.filed_at), wanted.project.scheduling
     waited = seconds(now) - filed_at if filed_at > 0 else 0  # 0: nobody recorded when it was filed
     if status.displaced_count >= policy.max_displacements:
-        boost, part, length = room_in_band(spec.priority), PROTECTED, 0
+        boost, part, length = _protection(spec, wanted), PROTECTED, 0
     else:
-        boost = 0 if policy.ageing is None else aged(spec.priority, waited, policy.ageing)
+        boost = 0 if policy.ageing is None else aged(spec.priority, waited - _idle(status), policy.ageing)
         part = _share(status, waited, wanted, policy.fairness)
         length = _service(status, gpus) if policy.order == "shortest-service" else 0
     return Standing(key, spec.priority, boost, spec.move, part, length, filed_at)
+
+
+def _idle(status: GPRStatus) -> int:
+    """Seconds since it was filed in which it did not want to start yet: they are no wait."""
+    if status.accepted_spec.not_before is None and status.waits_from is None:  # as nearly all
+        return 0
+    return seconds(waits_since(status)) - seconds(status.filed_at)
+
+
+def _protection(spec: RequestSpec, wanted: Wanted) -> int:
+    """To the last priority of its band, or of its slice where that is lower: what nobody there may ask for."""
+    slice_ = wanted.slices.get(spec.slice)
+    room = room_in_band(spec.priority)
+    return room if slice_ is None else max(0, min(room, slice_.limits.max_priority - spec.priority))
 
 
 def _share(status: GPRStatus, waited: int, wanted: Wanted, fairness: Fairness | None) -> int:
@@ -191,7 +208,7 @@ def latest_of(status: GPRStatus, policy: Scheduling) -> int:
     place = status.place
     if policy.max_wait_multiple is None or place is None or place.first_come is None:
         return FOREVER
-    return latest(seconds(status.filed_at), seconds(place.first_come), policy.max_wait_multiple)
+    return latest(seconds(waits_since(status)), seconds(place.first_come), policy.max_wait_multiple)
 
 
 def with_first_come(
@@ -223,18 +240,38 @@ def _is_unread(status: GPRStatus | None) -> bool:
 def asked_anew(before: Facts, after: Facts, wanted: Wanted) -> frozenset[str]:
     """Who waits in `after` and took the place since `before`: filed, approved, requeued, asking for more, or let past.
 
-    A move by an admin is a re-reading of the rank: whoever is ahead of somebody because of it plans anew.
+    A move by an admin is a re-reading of the rank: whoever is ahead of somebody because of it plans anew. Whoever was
+    outside of what its slice may have, and is no more, is planned as if it had just come. Whoever comes back after
+    making room has the start that it was told, and takes nobody else's.
     """
-    return let_past(before, after, wanted) | frozenset(
-        key
-        for key in changed(before.requests, after.requests)
-        if (status := after.requests.get(key)) is not None
-        and status.phase is Phase.QUEUED
-        and (
-            (old := before.requests.get(key)) is None
-            or old.phase is not Phase.QUEUED
-            or old.filed_at != status.filed_at
+    return (
+        let_past(before, after, wanted)
+        | _let_in(before, after, wanted)
+        | frozenset(
+            key
+            for key in changed(before.requests, after.requests)
+            if (status := after.requests.get(key)) is not None
+            and status.phase is Phase.QUEUED
+            and (
+                (old := before.requests.get(key)) is None
+                or (old.phase is not Phase.QUEUED and not came_back(old, status))
+                or old.filed_at != status.filed_at
+            )
         )
+    )
+
+
+def _let_in(before: Facts, after: Facts, wanted: Wanted) -> frozenset[str]:
+    """Who waited outside of the limits of its slice, and does not break one any more."""
+    return frozenset(
+        key
+        for key, old in live(before.requests).items()
+        if old.reason == Reason.LIMIT_EXCEEDED
+        and (status := after.requests.get(key)) is not None
+        and status.phase is Phase.QUEUED
+        and not status.accepted_spec.stopped
+        and status.accepted_spec.slice in wanted.slices
+        and not is_out(status, wanted)
     )
 
 

@@ -64,7 +64,7 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
+class LeftOut:
     """The files of one tree that are left unread, and what of a change has to be read."""
 
     paths: frozenset[str] = frozenset()
@@ -78,7 +78,7 @@ class Unread:
         tree: Mapping[str, Entry],
         notes: Mapping[str, str],
         besides: Collection[str],
-    ) -> Unread:
+    ) -> LeftOut:
         """After a change that leads to `tree`; `notes` are what was kept of files, `besides` are read anyway."""
         moved = {entry.path for entry in changed}
         around = None if self.around is None or not all(map(is_request, moved)) else self.around
@@ -94,7 +94,7 @@ class Unread:
         awake = _woken(self.paths, moved)
         again = [tree[path] for path in sorted(awake - moved)]
         read = (*(entry for entry in changed if entry.path not in left), *again)
-        return Unread((self.paths - awake - moved) | left, around, left, read)
+        return LeftOut((self.paths - awake - moved) | left, around, left, read)
 
 
 def _woken(unread: Collection[str], changed: Iterable[str]) -> set[str]:

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 
-from schemas.status import TERMINAL, GPRStatus
+from schemas.status import HOLDING, TERMINAL, GPRStatus
 
 
 @dataclass(slots=True, eq=False)
-class Unread:
+class UnreadRecord:
     """The record of a request that is over, as a blob of the status branch; read once, when somebody asks."""
 
     oid: str
@@ -32,7 +32,7 @@ class Unread:
 
     def __eq__(self, other: object) -> bool:
         """One blob is one record; anything else is compared by what it says."""
-        if isinstance(other, Unread):
+        if isinstance(other, UnreadRecord):
             return self.oid == other.oid or self.status == other.status
         return isinstance(other, GPRStatus) and self.status == other
 
@@ -42,27 +42,37 @@ class Unread:
 class Records(MutableMapping[str, GPRStatus]):
     """Statuses by `slice/name`. A copy costs those that live; what is over is shared until one of them differs."""
 
-    __slots__ = ("_is_shared", "_over", "live")
+    __slots__ = ("_holders", "_is_shared", "_over", "live")
 
-    def __init__(self, live: dict[str, GPRStatus], over: dict[str, GPRStatus | Unread]) -> None:
+    def __init__(self, live: dict[str, GPRStatus], over: dict[str, GPRStatus | UnreadRecord]) -> None:
         """Owns `live`; `over` is another's too, and copied before it changes."""
         self.live = live
         """Those that wait or hold nodes; for reading alone."""
         self._over, self._is_shared = over, True
+        self._holders: dict[str, GPRStatus] | None = None  # worked out when somebody asks
 
     @property
-    def over(self) -> Mapping[str, GPRStatus | Unread]:
+    def holders(self) -> Mapping[str, GPRStatus]:
+        """Those of `live` that hold nodes, in its order; worked out once between two changes."""
+        if self._holders is None:
+            self._holders = _holders_of(self.live)
+        return self._holders
+
+    @property
+    def over(self) -> Mapping[str, GPRStatus | UnreadRecord]:
         """Those that never run again, as they lie there; the same object as long as none differs."""
         return self._over
 
     def copy(self) -> Records:
         """Another that changes alone."""
         self._is_shared = True
-        return Records(dict(self.live), self._over)
+        other = Records(dict(self.live), self._over)
+        other._holders = self._holders
+        return other
 
     def sort(self) -> None:
         """Those that live in the order of their names, which some readers show them in."""
-        self.live = dict(sorted(self.live.items()))
+        self.live, self._holders = dict(sorted(self.live.items())), None
 
     def __getitem__(self, key: str) -> GPRStatus:
         found = self.live.get(key)
@@ -77,6 +87,7 @@ class Records(MutableMapping[str, GPRStatus]):
         return default if over is None else self._read(over)
 
     def __setitem__(self, key: str, status: GPRStatus) -> None:
+        self._forget_holders(key, status)
         if status.phase in TERMINAL:
             if self._over.get(key) is not status:
                 self._own()[key] = status
@@ -87,6 +98,7 @@ class Records(MutableMapping[str, GPRStatus]):
                 del self._own()[key]
 
     def __delitem__(self, key: str) -> None:
+        self._forget_holders(key, None)
         if key in self.live:
             del self.live[key]
         else:
@@ -110,14 +122,19 @@ class Records(MutableMapping[str, GPRStatus]):
 
     __hash__ = None  # type: ignore[assignment]  # it changes
 
-    def _own(self) -> dict[str, GPRStatus | Unread]:
+    def _forget_holders(self, key: str, status: GPRStatus | None) -> None:
+        known = self._holders
+        if known is not None and (key in known or (status is not None and status.phase in HOLDING)):
+            self._holders = None
+
+    def _own(self) -> dict[str, GPRStatus | UnreadRecord]:
         if self._is_shared:
             self._over, self._is_shared = dict(self._over), False
         return self._over
 
     @staticmethod
-    def _read(found: GPRStatus | Unread) -> GPRStatus:
-        return found.status if isinstance(found, Unread) else found
+    def _read(found: GPRStatus | UnreadRecord) -> GPRStatus:
+        return found.status if isinstance(found, UnreadRecord) else found
 
 
 def records(requests: Mapping[str, GPRStatus]) -> Records:
@@ -125,7 +142,7 @@ def records(requests: Mapping[str, GPRStatus]) -> Records:
     if isinstance(requests, Records):
         return requests.copy()
     live = {key: status for key, status in requests.items() if status.phase not in TERMINAL}
-    over: dict[str, GPRStatus | Unread] = {
+    over: dict[str, GPRStatus | UnreadRecord] = {
         key: status for key, status in requests.items() if status.phase in TERMINAL
     }
     return Records(live, over)
@@ -136,6 +153,15 @@ def live(requests: Mapping[str, GPRStatus]) -> Mapping[str, GPRStatus]:
     if isinstance(requests, Records):
         return requests.live
     return {key: status for key, status in requests.items() if status.phase not in TERMINAL}
+
+
+def holders(requests: Mapping[str, GPRStatus]) -> Mapping[str, GPRStatus]:
+    """Those that hold nodes."""
+    return requests.holders if isinstance(requests, Records) else _holders_of(requests)
+
+
+def _holders_of(requests: Mapping[str, GPRStatus]) -> dict[str, GPRStatus]:
+    return {key: status for key, status in requests.items() if status.phase in HOLDING}
 
 
 def changed(before: Mapping[str, GPRStatus], after: Mapping[str, GPRStatus]) -> set[str]:

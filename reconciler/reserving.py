@@ -1,9 +1,9 @@
 """A project's reserve: nodes of a pool that nobody is planned on, and what draws on them. Pure.
 
 Extensions and replacements are served from the reserve. What a lease holds beyond the time it was planned with, and
-each node that is out of service, makes it smaller for as long as that is so, and nobody else notices; what is left of
-it stays free. All of it follows from committed facts, and the passing of time alone changes nothing. Held by
-tests/reconciler/test_reserving.py and tests/cases/reconciler/reserve.yaml.
+each node that is out of service or in maintenance, makes it smaller for as long as that is so, and nobody else notices;
+what is left of it stays free. All of it follows from committed facts, and the passing of time alone changes nothing.
+Held by tests/reconciler/test_reserving.py and tests/cases/reconciler/reserve.yaml.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from reconciler.conditions import lease_duration
-from reconciler.facts import IN_SERVICE, Facts, Wanted
+from reconciler.facts import Facts, Wanted
 from reconciler.leaving import queues_again
-from scheduler.snapshot import FOREVER, Lease, Pool, PoolKey, Snapshot, Withheld
+from reconciler.pools import ALWAYS
+from scheduler.snapshot import FOREVER, Lease, Pool, PoolKey, Snapshot, Window, Withheld
 from schemas.status import GPRStatus
 from schemas.units import seconds
 
@@ -33,9 +34,9 @@ def with_reserve(
         kept[key] = kept.get(key, 0) + entry.nodes
     for key, nodes in kept.items():
         if key in found:
-            left = nodes - _out(found[key], facts)
             missing = (entry for entry in found[key].withheld if not entry.reserve)
-            withheld = (*missing, *left_over(left, _draws(key, leases, facts)))
+            draws = (*_out(found[key], leases), *_draws(key, leases, facts))
+            withheld = (*missing, *left_over(nodes, draws))
             found[key] = replace(found[key], reserve=nodes, withheld=withheld)
     return found
 
@@ -50,25 +51,42 @@ def reserved(world: Snapshot, wanted: Wanted, facts: Facts) -> Snapshot:
 
 def left_over(kept: int, draws: Iterable[Draw]) -> Iterator[Withheld]:
     """What stays withheld when, of so many nodes, of which each of these draws takes its own as far as they go."""
-    drawn = list(draws)
-    instants = sorted({0, *(at for begin, end, _ in drawn for at in (begin, end)), FOREVER})
-    since, value = 0, -1
-    for begin in instants:
-        left = max(0, kept - sum(n for first, end, n in drawn if first <= begin < end))
-        if begin == FOREVER:
-            left = -1
-        if left != value:
+    steps: dict[int, int] = {0: 0}
+    for begin, end, nodes in draws:
+        steps[max(0, begin)] = steps.get(max(0, begin), 0) - nodes
+        steps[end] = steps.get(end, 0) + nodes
+    since, value, free = 0, 0, kept
+    for begin, change in sorted(steps.items()):
+        free += change
+        if begin < FOREVER and max(0, free) != value:
             if value > 0:
                 yield Withheld(since, begin, value, reserve=True)
-            since, value = begin, left
+            since, value = begin, max(0, free)
+    if value > 0:
+        yield Withheld(since, FOREVER, value, reserve=True)
 
 
-def _out(pool: Pool, facts: Facts) -> int:
-    """Its nodes that serve nobody new for their health, or because somebody else has taken them."""
-    return sum(
-        cluster == pool.key[0] and record.state not in IN_SERVICE and node in pool.nodes
-        for (cluster, node), record in facts.nodes.items()
-    )
+def _out(pool: Pool, leases: Mapping[str, Lease]) -> Iterator[Draw]:
+    """Its nodes that serve nobody new: for their health, because somebody else has taken them, or in maintenance.
+
+    One that is still under a lease when its maintenance begins is missed from the end of that lease on.
+    """
+    held = {
+        node: lease.held_until for lease in leases.values() for node in lease.nodes if lease.pool == pool.key
+    }
+    alike: dict[
+        tuple[int, int], tuple[tuple[Window, ...], int, int]
+    ] = {}  # by identity: most share one calendar
+    for node, windows in pool.windows.items():
+        until = held.get(node, 0)
+        _, _, count = alike.get((id(windows), until), (windows, until, 0))
+        alike[id(windows), until] = (windows, until, count + 1)
+    for windows, until, count in alike.values():
+        for window in windows:
+            if window == ALWAYS[0]:
+                yield (0, FOREVER, count)
+            elif window.begin > 0 and until < window.end:  # one that begins at 0 is a lease of another pool
+                yield (max(window.begin, until), window.end, count)
 
 
 def _draws(pool: PoolKey, leases: Mapping[str, Lease], facts: Facts) -> Iterator[Draw]:

@@ -16,6 +16,7 @@ from reconciler.conditions import (
 from reconciler.events import MARKS, Event, Told, mark_text
 from reconciler.facts import NodeKey, Scene, Turn
 from reconciler.handover import checked_nodes, failed_nodes, new_checks, with_check_results
+from reconciler.hours import returning, served_until
 from reconciler.latency import with_latency
 from reconciler.leaving import IDLE, PREEMPTED, left_early, queues_again, requeued
 from reconciler.pools import home_of
@@ -170,6 +171,8 @@ def _all_lost(key: str, status: GPRStatus, scene: Scene) -> Turn:
             "retry_count": status.retry_count + 1,
             "cost": cost,
             "cost_before": cost,
+            "served": served_until(status, scene.now),
+            "charge": returning(status),
             "marks": (),
             "eviction": None,
             "idle_since": None,

@@ -5,6 +5,7 @@ the plan needs when is `scheduler.elastic`'s to say.
 
 Held by tests/reconciler/test_scaling.py and tests/cases/reconciler/pools.yaml:
   * a node that serves a request, or that a promise is bound to, is never let go;
+  * nodes that nobody here asked for are kept until they are let go like any other: no size says otherwise;
   * a pool stays between its least and its most nodes;
   * nodes that do not come are told once for each time that passes in vain, and move promises with a true cause.
 """
@@ -71,18 +72,23 @@ def came(facts: Facts, wanted: Wanted, seen: Seen, now: datetime) -> Came:
 
 
 def _after(scale: PoolScale, names: tuple[str, ...], now: datetime) -> PoolScale:
-    """With what is there, or gone, taken off; a node that is missing without our doing is on its way again."""
+    """With what is there, or gone, taken off; a node that is missing without our doing is on its way again.
+
+    Where there are more than were asked for, so many are wanted for now: which of them go is decided, and said, first.
+    """
     leaving = tuple(name for name in scale.leaving if name in names)
     if len(names) <= scale.wanted:
         leaving = ()  # others went instead, or it was asked for as many again
-    coming = max(0, scale.wanted - (len(names) - len(leaving)))
+    stay = len(names) - len(leaving)
+    wanted, coming = max(scale.wanted, stay), max(0, scale.wanted - stay)
     asks: list[Ask] = []
     for ask in reversed(scale.asks):  # who was asked for first is taken to come first
         nodes = min(ask.nodes, coming)
         coming -= nodes
         asks += [ask.model_copy(update={"nodes": nodes})] if nodes else []
-    fresh = (Ask(at=now, nodes=coming),) if coming else ()
-    return scale.model_copy(update={"leaving": leaving, "asks": (*reversed(asks), *fresh)})
+    fresh = [Ask(at=now, nodes=coming)] if coming else []
+    asks = [*reversed(asks), *fresh]
+    return scale.model_copy(update={"wanted": wanted, "leaving": leaving, "asks": tuple(asks)})
 
 
 def _late(scale: PoolScale, terms: Elastic, now: datetime) -> tuple[PoolScale, bool]:

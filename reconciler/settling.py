@@ -16,7 +16,7 @@ from datetime import datetime
 
 from reconciler.facts import Facts, Filed, Turn, Wanted
 from reconciler.filings import UnreadFile, raw
-from reconciler.records import Records, Unread, changed, differing, live
+from reconciler.records import Records, UnreadRecord, changed, differing, live
 from schemas.status import HOLDING, TERMINAL, GPRStatus
 
 OF_ONE = frozenset(
@@ -41,7 +41,7 @@ class Settled:
         old, was, at = before
         found = self._restless | changed(old.requests, facts.requests) | _differing_files(was, wanted)
         there = live(facts.requests)
-        if at.month != now.month or _differs_for_all(was, wanted):
+        if at.month != now.month or differs_for_all(was, wanted):
             found |= there.keys()
         else:
             slices = {key.partition("/")[0] for key in found} | _differing_slices(old, facts)
@@ -70,7 +70,7 @@ def unsettled(requests: Mapping[str, GPRStatus], filed: Mapping[str, Filed]) -> 
     """All but those that were left unread on both sides: there an earlier process found nothing to be done."""
     over = requests.over if isinstance(requests, Records) else {}
     found = {key for key, file in raw(filed).items() if not isinstance(file, UnreadFile)}
-    found |= {key for key in requests if not isinstance(over.get(key), Unread)}
+    found |= {key for key in requests if not isinstance(over.get(key), UnreadRecord)}
     return found | (over.keys() ^ filed.keys())
 
 
@@ -83,7 +83,8 @@ def _differing_slices(old: Facts, facts: Facts) -> set[str]:
     return differing(old.usage, facts.usage)
 
 
-def _differs_for_all(was: Wanted, wanted: Wanted) -> bool:
+def differs_for_all(was: Wanted, wanted: Wanted) -> bool:
+    """Whether anything differs that the turns of all requests read."""
     names = [field.name for field in fields(Wanted) if field.name not in OF_ONE]
     pairs = [(getattr(was, name), getattr(wanted, name)) for name in names]
     return any(old is not new and old != new for old, new in pairs)

@@ -94,7 +94,7 @@ def render(
         for key in found[:MAX_NODE_FILES]:
             path = f"nodes/{cluster}/{key[1]}.yaml"
             files[path] = written.document(path, facts.nodes[key])
-    for slice_, rows in sorted(facts.spent.items()):
+    for slice_, rows in sorted(facts.spent_words.items()):
         files[f"approvals/{slice_}.yaml"] = document(SpentRecord(metadata=Metadata(name=slice_), spent=rows))
     files |= _remembered(facts, written)
     settled = sorted(facts.workspaces, key=lambda name: (_is_settled(facts.workspaces[name]), name))

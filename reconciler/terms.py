@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from reconciler.clusters.port import SliceTerms
 from reconciler.facts import Facts, Wanted
 from reconciler.pools import home_of
-from reconciler.records import live
+from reconciler.records import holders
 from schemas.slice import SliceSpec
-from schemas.status import HOLDING, GPRStatus
+from schemas.status import GPRStatus
 
 
 def assigned(cluster: str, facts: Facts) -> dict[str, GPRStatus]:
     """Requests that hold nodes of that cluster, by name."""
     return {
         key: status
-        for key, status in sorted(live(facts.requests).items())
-        if status.phase in HOLDING and status.assignment is not None and status.assignment.cluster == cluster
+        for key, status in sorted(holders(facts.requests).items())
+        if status.assignment is not None and status.assignment.cluster == cluster
     }
 
 

@@ -15,7 +15,7 @@ from reconciler.desired import ACCEPTED
 from reconciler.facts import Facts
 from reconciler.quiet import is_request
 from reconciler.readback import OWN_BYTES, UNREADABLE, Record, facts_of, record_from
-from reconciler.records import Records, Unread, records
+from reconciler.records import Records, UnreadRecord, records
 from reconciler.remembering import Remembered
 from reconciler.status import request_key
 from reconciler.store.believing import Belief
@@ -57,7 +57,7 @@ class Tree:
     records: Mapping[str, Record]
     accepted: Mapping[str, bytes]
     unread: frozenset[str]
-    over: Mapping[str, Unread] = field(default_factory=dict)  # records of requests, by path
+    over: Mapping[str, UnreadRecord] = field(default_factory=dict)  # records of requests, by path
     notes: Mapping[str, str] = field(default_factory=dict)
     oids: Mapping[str, str] = field(default_factory=dict)  # of all records of requests, by path
 
@@ -102,7 +102,7 @@ class Trees:
             if (earlier := self._earlier(tip, path)) is not None:
                 records[path] = earlier
         self._remembered.keep(fresh)
-        over = {p: Unread(oids[p], self._remembered.status) for p in notes}
+        over = {p: UnreadRecord(oids[p], self._remembered.status) for p in notes}
         return Tree(
             tip,
             records,

@@ -6,7 +6,7 @@ happened, and every cause of a slip can be tried by undoing it.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from operator import is_
@@ -14,11 +14,13 @@ from operator import is_
 from reconciler.charging import is_out
 from reconciler.conditions import clean_by, counted_end, lease_duration
 from reconciler.facts import Facts, NodeKey, Seen, Wanted
-from reconciler.offering import Offering, offering
+from reconciler.offering import Offering, offering, remembered
 from reconciler.placing import latest_of, standing
 from reconciler.pools import home_of, pools_at, with_guests
-from reconciler.records import live
+from reconciler.records import holders, live
 from reconciler.reserving import with_reserve
+from reconciler.returning import as_queued
+from scheduler.plan import plan
 from scheduler.snapshot import Lease, Pool, PoolKey, Promise, Request, Snapshot
 from schemas.status import GPRStatus, NodeState, Phase
 from schemas.units import seconds
@@ -33,20 +35,53 @@ def build_snapshot(
     may push others aside; None: everyone without a promise may.
     """
     pools, leases = pools_and_leases(wanted, facts)
-    look = _Look(slices_with_waiting_pods(seen), facts.at, offering(wanted, facts, pools))
-    requests = {
-        key: request
-        for key, status in live(facts.requests).items()
-        if (request := _known_request(key, status, wanted, look, anew)) is not None
-    }
-    return Snapshot(now=seconds(facts.at), pools=pools, leases=leases, requests=requests)
+    ready = slices_with_waiting_pods(seen)
+
+    def world(offered: Offering) -> Snapshot:
+        look = _Look(ready, facts.at, offered)
+        requests = {
+            key: request
+            for key, status in live(facts.requests).items()
+            if (request := _known_request(key, status, wanted, look, anew)) is not None
+        }
+        requests |= {
+            key: request
+            for key in leases
+            if (request := _returning(key, facts.requests[key], wanted, look)) is not None
+        }
+        return Snapshot(now=seconds(facts.at), pools=pools, leases=leases, requests=requests)
+
+    everyone = offering(wanted, facts, pools)
+    return world(remembered(everyone, facts, lambda offered: plan(world(offered)).placements))
+
+
+def returning_requests(
+    leaving: Mapping[str, GPRStatus], wanted: Wanted, facts: Facts, world: Snapshot
+) -> dict[str, Request]:
+    """Those that make room, as they are planned for the rest of their time while they still hold nodes."""
+    look = _Look(None, facts.at, offering(wanted, facts, world.pools))
+    found = ((key, _returning(key, status, wanted, look)) for key, status in leaving.items())
+    return {key: request for key, request in found if request is not None}
+
+
+def _returning(key: str, status: GPRStatus, wanted: Wanted, look: _Look) -> Request | None:
+    if status.eviction is None or status.assignment is None:
+        return None
+    cluster = wanted.clusters.get(status.assignment.cluster)
+    found = as_queued(status, timedelta() if cluster is None else cluster.drain)
+    request = None if found is None else _request(key, found[0], wanted, look)
+    if found is None or request is None:
+        return None
+    prepare = max((wanted.pools[pool].prepare for pool in request.pools), default=0)
+    after = max(request.not_before, seconds(found[1]) + prepare)
+    return replace(request, not_before=after, may_displace=request.promise is not None)
 
 
 def pools_and_leases(wanted: Wanted, facts: Facts) -> tuple[dict[PoolKey, Pool], dict[str, Lease]]:
     """The pools at `facts.at`, and the leases that hold nodes of them."""
     leases = {
         key: lease
-        for key, status in live(facts.requests).items()
+        for key, status in holders(facts.requests).items()
         if (lease := lease_of(key, status, wanted, facts)) is not None
     }
     pools = with_guests(pools_at(wanted, facts), leases.values())
@@ -112,18 +147,26 @@ def _known_request(
     asks_anew = None if anew is None else key in anew
     waits = spec.start == "ready" and look.ready is not None and spec.slice not in look.ready
     made_from = (status, wanted.slices.get(spec.slice), wanted.project, wanted.pools, asks_anew, waits)
-    # Which pools come last may follow from what is sound, and taken, now.
-    is_plain = spec.prefer == "earliest" and not look.offering.bursts
-    known = wanted.worked_out.get(key) if is_plain else None
-    if known is not None and all(map(is_, known, made_from)):
+    shut = look.offering.shut.get(key, _NOWHERE)
+    known = wanted.worked_out.get(key) if _is_plain(status, look) else None
+    if known is not None and known[-2] == shut and all(map(is_, known, made_from)):
         request = known[-1]
         assert request is None or isinstance(request, Request)
         return None if request is None else _at(request, status, wanted, look.now)
     request = _request(key, status, wanted, look)
     if request is not None and asks_anew is not None:
         request = _as_asked(request, asks_anew)
-    wanted.worked_out[key] = (*made_from, request)
+    wanted.worked_out[key] = (*made_from, shut, request)
     return request
+
+
+_NOWHERE: frozenset[str] = frozenset()
+
+
+def _is_plain(status: GPRStatus, look: _Look) -> bool:
+    """Whether the pools that come last follow from what it is made from, not from what is sound now nor the clock."""
+    is_dated = not look.offering.bursts or seconds(status.filed_at) > 0
+    return status.accepted_spec.prefer == "earliest" and is_dated
 
 
 def _at(request: Request, status: GPRStatus, wanted: Wanted, now: datetime) -> Request:
@@ -197,9 +240,8 @@ def leased_nodes(facts: Facts) -> dict[NodeKey, str]:
     """Which request (by uid) each node belongs to, as committed."""
     return {
         (status.assignment.cluster, node): status.uid
-        for status in live(facts.requests).values()
+        for status in holders(facts.requests).values()
         if status.assignment is not None
-        and status.phase in {Phase.PROVISIONING, Phase.PROVISIONED, Phase.RELEASING}
         for node in status.assignment.nodes
     }
 

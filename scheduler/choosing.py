@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from scheduler.fit import Pools
 from scheduler.snapshot import FOREVER, Pool, PoolKey, Promise, Window
@@ -23,11 +24,12 @@ Bursts = Mapping[str, Burst]
 
 @dataclass(frozen=True, slots=True)
 class Choosing:
-    """What a choice reads of a request: its wish, since when it waits, and what it is promised."""
+    """What a choice reads of a request: its wish, since when it waits, what it is promised, and what is left of it."""
 
     spec: RequestSpec
     since: int
     promise: Promise | None = None
+    duration: timedelta | None = None  # None: all of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,8 @@ def choice(asks: Choosing, usable: tuple[PoolKey, ...], pools: Pools, bursts: Bu
     nothing to wait for.
     """
     own = tuple(key for key in usable if key[0] not in bursts)
-    away = tuple(key for key in usable if key[0] in bursts and is_short(asks.spec, bursts[key[0]]))
+    length = asks.spec.duration if asks.duration is None else asks.duration
+    away = tuple(key for key in usable if key[0] in bursts and is_short(length, bursts[key[0]]))
     chosen = _preferred(asks, own, pools) if own else _preferred(asks, away, pools)
     if not own:
         return chosen
@@ -69,9 +72,9 @@ def is_timely(start: int, since: int, burst: Burst) -> bool:
     return start <= since + int(burst.after.total_seconds())
 
 
-def is_short(spec: RequestSpec, burst: Burst) -> bool:
+def is_short(duration: timedelta, burst: Burst) -> bool:
     """Whether that cluster takes requests so long."""
-    return burst.max_duration is None or spec.duration <= burst.max_duration
+    return burst.max_duration is None or duration <= burst.max_duration
 
 
 def _preferred(asks: Choosing, keys: tuple[PoolKey, ...], pools: Pools) -> Choice:

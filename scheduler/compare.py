@@ -62,7 +62,8 @@ def compared(before: Snapshot, after: Snapshot, budget: int = BUDGET) -> Compari
 def carry(committed: Snapshot, after: Snapshot) -> Snapshot:
     """`after` with the promises of `committed` for all who ask for the same as they did."""
     requests = {
-        key: _carried(committed.requests.get(key), request) for key, request in after.requests.items()
+        key: request if key in after.leases else _carried(committed.requests.get(key), request)
+        for key, request in after.requests.items()
     }
     return replace(after, requests=requests)
 
@@ -84,6 +85,8 @@ def _effect(
     cause, by = (None, "") if first is None else (first.cause, first.by)
     proven = slip is None or slip.proven
     if key not in committed.requests:
+        if key in merged.leases:
+            return None  # it runs, and is told when it makes room
         return Effect(key, "new" if now is not None else "refused", None, now)
     if now is None:
         return None if was is None else Effect(key, "refused", was, None, cause, by, proven)

@@ -98,6 +98,17 @@ def sizes(snapshot: Snapshot, planned: Plan, terms: Mapping[PoolKey, Elastic]) -
     return found
 
 
+def asked_at(snapshot: Snapshot, planned: Plan, terms: Mapping[PoolKey, Elastic]) -> tuple[int, ...]:
+    """The instants from now on at which `sizes` counts one more request among what is needed soon."""
+    found = set[int]()
+    for place in planned.placements.values():
+        elastic = terms.get(place.pool)
+        if elastic is not None:
+            begin = place.start - snapshot.pools[place.pool].prepare
+            found.add(begin - int(elastic.scale_up.total_seconds()) - AHEAD_S + 1)
+    return tuple(sorted(at for at in found if at > snapshot.now))
+
+
 def _bounded(needed: int, elastic: Elastic) -> int:
     return min(max(needed + elastic.warm, elastic.min), elastic.max)
 

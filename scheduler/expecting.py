@@ -1,13 +1,11 @@
 """When will a waiting request really start? A p10, p50 and p90 beside the promise, learnt from what was.
 
 A promise counts on everybody using all of their time and on nobody of higher rank arriving. Neither is so. Here
-some possible futures are drawn and planned by the planner itself; in each of them
+some possible futures are drawn, and `scheduler.dispatching` says who starts when in each of them:
 
-* every lease and every waiting request ends when one like it did: the share of its time that it uses is drawn from
-  requests that are over, of the same slice, shape and length where there are enough, and for a lease among those
-  that used more than it has used by now (the bootstrap: Efron, Annals of Statistics 1979);
-* requests of higher rank arrive as they did some days ago from this time of day on (a block bootstrap: Künsch,
-  Annals of Statistics 1989, so that busy hours, and what arrives together, stay so).
+* every lease and every waiting request ends when one like it did (see `scheduler.habits`);
+* requests of higher rank arrive as they did at this time of day on some days of the last week, each for some hours
+  (a stationary bootstrap: Politis and Romano, JASA 1994; busy hours, and what arrives together, stay so).
 
 What the futures say of each start is `Drawn`. How far to trust it is learnt too, by band: see
 `scheduler.calibrating`. Without `LEAST` requests to learn from there is no expectation, and who asks is told so.
@@ -15,46 +13,38 @@ What the futures say of each start is `Drawn`. How far to trust it is learnt too
 Pure, and the same for the same world: chance is seeded by the instant and the number of the future.
 
 Held by tests/scheduler/test_expecting.py:
-  * where everybody uses all of their time and nobody arrives, the expectation is the plan;
-  * nobody is expected before now, nor p10 after p50 after p90.
+  * where everybody uses all of their time and nobody arrives, nobody is expected after the plan;
+  * nobody is expected before now, before they may start, nor p10 after p50 after p90.
 """
 
 from __future__ import annotations
 
 import random
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from scheduler.plan import plan
-from scheduler.quote import quote
-from scheduler.snapshot import Lease, Plan, Pool, PoolKey, Request, Snapshot
+from scheduler.dispatching import Going, dispatched
+from scheduler.habits import Drawing, Released, Uses
+from scheduler.rank import Rank, Standing, rank_key
+from scheduler.snapshot import FOREVER, Lease, Plan, Pool, PoolKey, Request, Snapshot
 
 QUANTILES = (0.1, 0.5, 0.9)
 LEAST = 20
 """Requests that ran and ended, below which nothing is expected: p10 and p90 of fewer are two of them."""
-ENOUGH = 10
-"""Requests of one kind, below which a wider kind is looked at."""
 MOST_FUTURES = 16
-WORK = 12_000
-"""Requests planned at most for one look into the futures, about; a long queue is looked at in fewer of them."""
+WORK = 24_000
+"""Requests looked at in all futures together, about: what a second is for (docs/benchmarks.md)."""
 LOOKED_BACK_S = 7 * 86_400
 """Arrivals of the last week are drawn from: they have each day of it."""
+BLOCK_S = 12 * 3600
+"""Arrivals are taken for so long from one day, on average: bursts of a day go on for hours."""
 _DAY_S = 86_400
-_FURTHER = 1.5
-"""Arrivals are drawn beyond the last planned start by this: some will start later than that."""
+_SHORTEST_S = 600
+_FURTHER, _FURTHER_S = 2, 6 * 3600
+"""Arrivals are drawn beyond the last planned start by these: some will start later than that."""
 _UNKNOWN = "~"
 """Names of requests that nobody has filed yet; no file can have such a name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Released:
-    """A request that ran: seconds it was given, and those after which its nodes came back."""
-
-    slice: str
-    shape: str
-    duration: int
-    used: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +79,7 @@ class Past:
     @property
     def is_enough(self) -> bool:
         """Whether anything can be expected at all."""
-        return len(self.released) >= LEAST
+        return sum(not one.is_open for one in self.released) >= LEAST
 
 
 class Learnt:
@@ -97,82 +87,76 @@ class Learnt:
 
     def __init__(self, past: Past) -> None:
         self.past = past
-        groups: dict[tuple[object, ...], list[float]] = {}
-        for one in past.released:
-            share = min(1.0, one.used / max(1, one.duration))
-            for kind in _kinds(one.slice, one.shape, one.duration):
-                groups.setdefault(kind, []).append(share)
-        self._shares = {kind: sorted(shares) for kind, shares in groups.items()}
+        self.uses = Uses(past.released)
         self._filed = [one.filed_at for one in past.arrived]
 
-    def used(self, kind: tuple[str, str, int], after: float, luck: float) -> float:
-        """The share of its time that one of this (slice, shape, duration) uses, above `after`; `luck` in 0 to 1."""
-        for wider in _kinds(*kind):
-            shares = self._shares.get(wider, ())
-            first = bisect_right(shares, after)
-            if len(shares) >= ENOUGH and first < len(shares):
-                return shares[first + int(luck * (len(shares) - first))]
-        return after + (1.0 - after) * luck if self._shares else 1.0
-
-    def arrivals(self, now: int, horizon: int, luck: float) -> Iterator[tuple[int, Arrived]]:
-        """Who arrives within `horizon` seconds, and when, were it as it was some whole days ago."""
-        known = now - max(self._filed[0], now - LOOKED_BACK_S) if self._filed else 0
-        if known <= 0:
-            return
-        days = known // _DAY_S
-        back = (1 + int(luck * days)) * _DAY_S if days else known
-        for later in range(0, horizon, back):
-            begin = bisect_left(self._filed, now - back)
-            end = bisect_left(self._filed, min(now, now - back + horizon - later))
-            for one in self.past.arrived[begin:end]:
-                yield one.filed_at + back + later, one
+    def arrivals(self, now: int, horizon: int, chance: random.Random) -> Iterator[tuple[int, Arrived]]:
+        """Who arrives within `horizon` seconds, and when."""
+        first = max(self._filed[0], now - LOOKED_BACK_S) if self._filed else now
+        known, at = now - first, 0
+        while known > 0 and at < horizon:
+            length = max(_SHORTEST_S, round(chance.expovariate(1 / BLOCK_S)))
+            if days := known // _DAY_S:
+                source = now - _DAY_S * (1 + chance.randrange(days)) + at % _DAY_S
+                length = min(length, _DAY_S - at % _DAY_S)
+            else:
+                length = min(length, known)
+                source = first + chance.randrange(known - length + 1)
+            length = min(length, horizon - at)
+            for i in range(bisect_left(self._filed, source), bisect_left(self._filed, source + length)):
+                yield now + at + self._filed[i] - source, self.past.arrived[i]
+            at += length
 
 
-def _kinds(slice_: str, shape: str, duration: int) -> Iterator[tuple[object, ...]]:
-    """Kinds of requests, the narrowest first. Lengths within a factor of two are alike: short ones end otherwise."""
-    length = (max(0, duration) // 60).bit_length()
-    yield (slice_, shape, length)
-    yield (shape, length)
-    yield (length,)
-    yield (slice_, shape)
-    yield ()
+@dataclass(frozen=True, slots=True)
+class Future:
+    """One way in which things may go: ends of leases, and requests by rank; empty keys are of nobody who waits yet."""
+
+    ends: Mapping[str, int]
+    keys: tuple[str, ...]
+    going: tuple[Going, ...]
 
 
-def futures(snapshot: Snapshot, planned: Plan, learnt: Learnt, count: int) -> Iterator[Snapshot]:
-    """`count` worlds as they may come to be; `planned` says how far they have to reach."""
-    last = max((place.start for place in planned.placements.values()), default=snapshot.now)
-    horizon = min(LOOKED_BACK_S, int((last - snapshot.now) * _FURTHER) + 3600)
+def futures(snapshot: Snapshot, learnt: Learnt, horizon: int, count: int) -> Iterator[Future]:
+    """`count` ways; in each, who arrives within `horizon` seconds and is not behind everybody in the rank."""
     for number in range(count):
         yield _future(snapshot, learnt, horizon, (number, count))
 
 
-def _future(snapshot: Snapshot, learnt: Learnt, horizon: int, which: tuple[int, int]) -> Snapshot:
+def _future(snapshot: Snapshot, learnt: Learnt, horizon: int, which: tuple[int, int]) -> Future:
     chance = random.Random(f"{snapshot.now} {which[0]}")  # noqa: S311 - the same futures for the same world
-    lots = _Lots(which, snapshot.now)
-    leases = {key: _as_used(lease, snapshot, learnt, lots) for key, lease in sorted(snapshot.leases.items())}
-    requests = {
-        key: _as_it_will_be(request, snapshot, learnt, lots)
+    lots, used = _Lots(which, snapshot.now), learnt.uses.drawn(chance.random())
+    ends = {key: _end(lease, snapshot, used, lots.draw()) for key, lease in sorted(snapshot.leases.items())}
+    found = [
+        (rank_key(request), key, _as_it_will_be(request, snapshot.pools, used, lots.draw()))
         for key, request in sorted(snapshot.requests.items())
-    }
-    least = min((request.priority for request in requests.values()), default=0)
-    shares = {request.slice: request.share for request in requests.values()}
-    coming = learnt.arrivals(snapshot.now, horizon, chance.random())
-    above = (one for one in coming if one[1].priority >= least and _known(one[1], snapshot.pools))
-    for number, (at, one) in zip(range(len(requests) * 2 + 200), above, strict=False):
-        key = f"{one.slice}/{_UNKNOWN}{number}"
-        used = learnt.used((one.slice, one.shape, one.duration), 0.0, chance.random())
-        requests[key] = Request(
-            key=key,
-            slice=one.slice if one.slice in shares else "",
-            nodes=one.nodes,
-            duration=max(1, round(one.duration * used)),
-            pools=_known(one, snapshot.pools),
-            priority=one.priority,
-            share=shares.get(one.slice, 0),
-            filed_at=at,
-            not_before=at,
-        )
-    return replace(snapshot, leases=leases, requests=requests)
+    ]
+    found += _coming(snapshot, learnt, horizon, (used, chance))
+    found.sort(key=lambda one: one[0])
+    return Future(ends, tuple(one[1] for one in found), tuple(one[2] for one in found))
+
+
+def _coming(
+    snapshot: Snapshot, learnt: Learnt, horizon: int, drawing: tuple[Drawing, random.Random]
+) -> Iterator[tuple[Rank, str, Going]]:
+    used, chance = drawing
+    last = max((rank_key(request) for request in snapshot.requests.values()), default=(1, 0, 0, 0, 0, ""))
+    shares = {request.slice: request.share for request in snapshot.requests.values()}
+    counts = any(request.service for request in snapshot.requests.values())
+    for number, (at, one) in enumerate(learnt.arrivals(snapshot.now, horizon, chance)):
+        pools = tuple((key, 0) for key in one.pools if key in snapshot.pools)
+        if not pools:
+            continue
+        gpus = snapshot.pools[pools[0][0]].gpus_per_node
+        service = one.nodes * gpus * one.duration if counts else 0
+        share = shares.get(one.slice, 0)
+        name = f"{one.slice}/{_UNKNOWN}{number}"
+        rank = rank_key(Standing(name, one.priority, 0, 0, share, service, at))
+        if rank < last:
+            share_used = used((one.slice, one.shape, one.duration), 0.0, chance.random())
+            length = max(1, round(one.duration * share_used))
+            slice_ = one.slice if one.slice in shares else ""
+            yield rank, "", Going(one.nodes, one.duration, length, at, slice_, pools)
 
 
 class _Lots:
@@ -190,39 +174,34 @@ class _Lots:
         return (part + 0.5) / self._count
 
 
-def _as_used(lease: Lease, snapshot: Snapshot, learnt: Learnt, lots: _Lots) -> Lease:
-    luck, length = lots.draw(), lease.end - lease.start
+def _end(lease: Lease, snapshot: Snapshot, used: Drawing, luck: float) -> int:
+    length = lease.end - lease.start
     if lease.end <= snapshot.now or length <= 0:
-        return lease
+        return lease.end
     ran = max(0, snapshot.now - lease.start)
-    share = learnt.used((lease.slice, _shape(snapshot.pools, lease.pool), length), ran / length, luck)
-    end = min(lease.end, max(snapshot.now + 1, lease.start + round(share * length)))
-    return replace(lease, end=end, held_until=end + lease.held_until - lease.end)
+    share = used((lease.slice, _shape(snapshot.pools, lease.pool), length), ran / length, luck)
+    return min(lease.end, max(snapshot.now + 1, lease.start + round(share * length)))
 
 
-def _as_it_will_be(request: Request, snapshot: Snapshot, learnt: Learnt, lots: _Lots) -> Request:
-    shape = _shape(snapshot.pools, request.pools[0]) if request.pools else ""
-    share = learnt.used((request.slice, shape, request.duration), 0.0, lots.draw())
-    begin = request.not_before
+def _as_it_will_be(request: Request, pools: Mapping[PoolKey, Pool], used: Drawing, luck: float) -> Going:
+    shape = _shape(pools, request.pools[0]) if request.pools else ""
+    share = used((request.slice, shape, request.duration), 0.0, luck)
+    since = request.not_before
     if request.promise is not None and not request.movable:
-        begin = max(begin, request.promise.start)
-    return replace(
-        request,
-        duration=max(1, round(share * request.duration)),
-        not_before=begin,
-        promise=None,
-        movable=True,
-        may_displace=True,
+        since = max(since, request.promise.start)
+    return Going(
+        nodes=request.nodes,
+        strict=request.duration,
+        used=max(1, round(share * request.duration)),
+        since=since,
+        slice=request.slice,
+        pools=tuple((key, request.fallback.get(key, 0)) for key in request.pools),
     )
 
 
 def _shape(pools: Mapping[PoolKey, Pool], key: PoolKey) -> str:
     pool = pools.get(key)
     return "" if pool is None else pool.gpu_shape
-
-
-def _known(one: Arrived, pools: Mapping[PoolKey, Pool]) -> tuple[PoolKey, ...]:
-    return tuple(key for key in one.pools if key in pools)
 
 
 def how_many(waiting: int) -> int:
@@ -240,20 +219,33 @@ def drawn(
     if not learnt.past.is_enough:
         return {}
     wanted = sorted(planned.placements.keys() if keys is None else planned.placements.keys() & set(keys))
-    starts: dict[str, list[int]] = {key: [] for key in wanted}
-    snapshot = _with_those_before(snapshot, planned, starts.keys())
-    count = how_many(len(snapshot.requests))
-    for world in futures(snapshot, planned, learnt, count):
-        found = plan(world).placements
-        for key in wanted:
-            place = found.get(key)
-            if place is not None:
-                starts[key].append(place.start)
+    plan = {key: planned.placements[key].start for key in wanted}
+    snapshot = _with_those_before(snapshot, planned, plan.keys())
+    last = max(plan.values(), default=snapshot.now)
+    return _drawn(snapshot, plan, learnt, (last, how_many(len(snapshot.requests))))
+
+
+def _drawn(
+    snapshot: Snapshot, plan: Mapping[str, int], learnt: Learnt, reach: tuple[int, int]
+) -> dict[str, Drawn]:
+    """`plan`: who is looked for, and when they start at the latest; `reach`: how far to look, in how many futures."""
+    starts: dict[str, list[int]] = {key: [] for key in plan}
+    last, count = reach
+    horizon = min(LOOKED_BACK_S, (last - snapshot.now) * _FURTHER + _FURTHER_S)
+    for future in futures(snapshot, learnt, horizon, count):
+        wanted = {i for i, key in enumerate(future.keys) if key in starts}
+        found = dispatched(snapshot, future.ends, future.going, wanted)
+        first = future.keys.index("") if "" in future.keys else len(future.keys)
+        for i in wanted:
+            if found[i] < FOREVER:
+                # Nobody who arrives is before it: then it starts when it was promised at the latest.
+                latest = plan[future.keys[i]] if i < first else FOREVER
+                starts[future.keys[i]].append(min(found[i], max(latest, snapshot.now)))
     return {key: quantiles(many) for key, many in starts.items() if 2 * len(many) > count}
 
 
 def _with_those_before(snapshot: Snapshot, planned: Plan, keys: Collection[str]) -> Snapshot:
-    """Without those behind the last of `keys` in the rank: from nothing they take no room of anybody before them."""
+    """Without those behind the last of `keys` in the rank: they wait for it."""
     last = max((place for place, key in enumerate(planned.order) if key in keys), default=-1)
     if last + 1 >= len(snapshot.requests):
         return snapshot
@@ -264,13 +256,20 @@ def drawn_quotes(snapshot: Snapshot, planned: Plan, learnt: Learnt, request: Req
     """The same for a request that is not filed yet, in each of its pools alone."""
     if not learnt.past.is_enough:
         return {}
-    starts: dict[PoolKey, list[int]] = {}
-    count = how_many(len(snapshot.requests))
-    for world in futures(snapshot, planned, learnt, count):
-        for answer in quote(world, request):
-            if answer.start is not None:
-                starts.setdefault(answer.pool, []).append(answer.start)
-    return {pool: quantiles(many) for pool, many in starts.items() if 2 * len(many) > count}
+    mine = rank_key(request)
+    before = {
+        key: one for key, one in snapshot.requests.items() if rank_key(one) < mine and key != request.key
+    }
+    last = max((place.start for place in planned.placements.values()), default=snapshot.now)
+    found: dict[PoolKey, Drawn] = {}
+    for pool in request.pools:
+        alone = {**before, request.key: replace(request, pools=(pool,))}
+        count = how_many(len(alone) * len(request.pools))
+        soonest = replace(snapshot, requests=alone)
+        answers = _drawn(soonest, {request.key: FOREVER}, learnt, (last, count))
+        if request.key in answers:
+            found[pool] = answers[request.key]
+    return found
 
 
 def quantiles(starts: Sequence[int]) -> Drawn:

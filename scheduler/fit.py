@@ -28,7 +28,12 @@ def candidate_pools(spec: RequestSpec, slice_: SliceSpec, pools: Pools) -> tuple
     The order: the request's clusters (else the slice's), its shapes, the smallest node, the order of `pools`.
     """
     clusters = _clusters(spec, slice_)
-    fitting = [(place, key) for place, key in enumerate(pools) if _fits(spec, slice_, pools[key])]
+    bounds = slice_.limits
+    fitting = [
+        (place, key)
+        for place, (key, pool) in enumerate(pools.items())
+        if _is_such(spec, clusters, pool) and not broken_there(spec, bounds, (key[0], pool))
+    ]
 
     def preference(entry: tuple[int, PoolKey]) -> tuple[int, int, int, int, int]:
         place, key = entry
@@ -77,10 +82,11 @@ def limit_violations(
     found, limits = broken(spec, slice_.limits), slice_.limits
     if found or not (limits.where or limits.max_gpus or limits.max_memory_per_gpu):
         return found
+    clusters = _clusters(spec, slice_)
     there = [
         broken_there(spec, slice_.limits, (key[0], pool))
         for key, pool in pools.items()
-        if _is_such(spec, slice_, pool)
+        if _is_such(spec, clusters, pool)
     ]
     return min(there, key=len, default=())
 
@@ -95,14 +101,10 @@ def would_fit(spec: RequestSpec, slice_: SliceSpec, pools: Pools) -> str:
     return "; ".join(_offer(pool) for pool in there)
 
 
-def _fits(spec: RequestSpec, slice_: SliceSpec, pool: Pool) -> bool:
-    return _is_such(spec, slice_, pool) and not broken_there(spec, slice_.limits, (pool.key[0], pool))
-
-
-def _is_such(spec: RequestSpec, slice_: SliceSpec, pool: Pool) -> bool:
-    """Whether its nodes are as the request wants them, and as many, in a cluster that the slice spans."""
+def _is_such(spec: RequestSpec, clusters: tuple[str, ...], pool: Pool) -> bool:
+    """Whether its nodes are as the request wants them, and as many, in one of these clusters."""
     return (
-        pool.key[0] in _clusters(spec, slice_)
+        pool.key[0] in clusters
         and (pool.discovered or len(pool.nodes) >= spec.nodes)
         and pool.gpus_per_node >= spec.gpus_per_node
         and pool.memory_per_gpu >= spec.memory_per_gpu

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from scheduler.binding import Held, wanted_shares
 from scheduler.board import Board, Spot, spot
 from scheduler.plan import plan
+from scheduler.promises import with_promises
 from scheduler.rank import band
 from scheduler.snapshot import FOREVER, Lease, Plan, Pool, PoolKey, Request, Snapshot
 from scheduler.victims import Option, cheapest
@@ -72,11 +73,11 @@ def preempted(snapshot: Snapshot, planned: Plan, may_go: Mapping[str, int], term
         if choice is None:
             continue
         after = with_ends(found.snapshot, choice.victims, choice.at)
-        again, tried = plan(after), tried + 1
-        if _gains(found.planned, again, key) >= terms.least_gain:
+        replanned, tried = plan(after), tried + 1
+        if _gains(found.planned, replanned, key) >= terms.least_gain:
             done.append(choice)
             left = {k: p for k, p in found.may_go.items() if k not in choice.victims}
-            found = _Room(after, again, left, terms)
+            found = _Room(after, replanned, left, terms)
         if tried >= most:
             break
     return Preempted(tuple(done), found.snapshot, found.planned)
@@ -98,6 +99,17 @@ def with_ends(snapshot: Snapshot, keys: Iterable[str], at: int) -> Snapshot:
     return replace(snapshot, leases=leases)
 
 
+def with_returns(snapshot: Snapshot, planned: Plan, back: Mapping[str, Request]) -> tuple[Snapshot, Plan]:
+    """The world and its plan with those who make room waiting for the rest of their time (`back`).
+
+    They are placed when everybody else is: what was given to the one for whom they go they do not take back.
+    """
+    given = with_promises(snapshot, planned)
+    settled = plan(replace(given, requests={**given.requests, **back}))
+    world = replace(snapshot, requests={**snapshot.requests, **back})
+    return world, replace(settled, displaced=planned.displaced)
+
+
 def _worth_a_look(
     snapshot: Snapshot, planned: Plan, may_go: Mapping[str, int], terms: Terms
 ) -> Iterator[str]:
@@ -108,6 +120,8 @@ def _worth_a_look(
         lowest[pool] = min(band(priority), lowest.get(pool, band(priority)))
     looked = 0
     for key in planned.order if lowest else ():
+        if key in snapshot.leases:
+            continue  # it makes room itself
         request, place = snapshot.requests[key], planned.placements.get(key)
         waits = place is not None and place.start - snapshot.now - terms.notice >= terms.least_gain
         pools = (p for p in request.pools if p not in request.fallback)
@@ -116,6 +130,15 @@ def _worth_a_look(
             looked += 1
             if looked >= MOST_LOOKED_AT:
                 return
+
+
+def ripe_at(snapshot: Snapshot, may_go: Mapping[str, int], terms: Terms) -> int:
+    """When time alone next lets somebody go, or makes somebody wanted for whom one may; FOREVER: never."""
+    pools = snapshot.pools.values()
+    made = terms.notice + max((p.drain + p.prepare for p in pools), default=0)
+    goes = (snapshot.leases[key].start + terms.guaranteed - terms.notice for key in may_go)
+    wanted = (r.not_before - made for r in snapshot.requests.values() if r.not_before)
+    return min((at for at in (*goes, *wanted) if at > snapshot.now), default=FOREVER)
 
 
 def _gains(before: Plan, after: Plan, key: str) -> int:

@@ -35,10 +35,10 @@ def protected(request: Request) -> Request:
     return replace(request, boost=room_in_band(request.priority), share=PROTECTED, service=0)
 
 
-def latest(filed_at: int, first_come: int, multiple: float) -> int:
-    """The instant past which no later request of its band may push one that first come, first served had started at
-    `first_come`."""
-    return filed_at + int(multiple * max(0, first_come - filed_at))
+def latest(since: int, first_come: int, multiple: float) -> int:
+    """The instant past which no later request of its band may push one that waits since then, and that first come,
+    first served had started at `first_come`."""
+    return since + int(multiple * max(0, first_come - since))
 
 
 def first_come(snapshot: Snapshot) -> Snapshot:

@@ -10,6 +10,9 @@ from pydantic import Field, model_validator
 from schemas.base import Model
 from schemas.units import Duration, Lasting, LongName
 
+CLUSTER_API = "cluster.x-k8s.io/"
+"""Group of Cluster API, and prefix of its annotations."""
+
 
 class ScaleTarget(Model):
     """The object in the cluster whose `scale` subresource says how many nodes there are to be."""
@@ -32,6 +35,16 @@ class ScaleTarget(Model):
     ]
     namespace: Annotated[LongName | None, Field(description="Absent: it belongs to no namespace.")] = None
     name: Annotated[LongName, Field(description="Its name.")]
+
+    @property
+    def group(self) -> str:
+        """Its API group; empty: the core's."""
+        return self.api_version.rpartition("/")[0]
+
+    @property
+    def is_cluster_api(self) -> bool:
+        """Whether Cluster API makes the nodes: it is told which go, and takes Machines without a node before others."""
+        return self.api_version.startswith(CLUSTER_API)
 
 
 class Elastic(Model):

@@ -45,7 +45,7 @@ class FirstEstimate(Model):
 
 
 class Tally(Model):
-    """Requests that are over, added up. Waits count from filing to start, errors from the first estimate."""
+    """Requests that are over, added up. Waits count from filing, or the start wished for, to the first start."""
 
     requests: Annotated[int, Field(description="How many were over, also those that never ran.")] = 0
     ran: Annotated[int, Field(description="How many of them ran.")] = 0

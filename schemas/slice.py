@@ -10,37 +10,42 @@ from schemas.base import Document, Model, Person
 from schemas.cluster import Shape
 from schemas.units import Lasting, Name
 
+Gpus = Annotated[
+    int | None, Field(ge=0, le=1_000_000, description="GPUs of all its nodes together; absent: any.")
+]
+Nodes = Annotated[int | None, Field(ge=0, le=100_000, description="Nodes; absent: any.")]
+AnyCluster = Annotated[Name | None, Field(description="Absent: any.")]
+AnyShape = Annotated[Shape | None, Field(description="Absent: any.")]
+Hours = Annotated[
+    int | None,
+    Field(
+        ge=0,
+        le=10**9,
+        description="GPU-hours of all its requests in a calendar month (UTC): what ran, and what waits.",
+    ),
+]
+HoursThere = Annotated[
+    int | None,
+    Field(ge=0, le=10**9, description="GPU-hours of all its requests there in a calendar month (UTC)."),
+]
+
 
 class QuotaWhere(Model):
     """What one request may hold without approval in some pools: of a cluster, of a shape, or of both."""
 
-    cluster: Annotated[Name | None, Field(description="Absent: any.")] = None
-    gpu_shape: Annotated[Shape | None, Field(description="Absent: any.")] = None
-    gpus: Annotated[
-        int | None, Field(ge=0, le=1_000_000, description="GPUs of all its nodes together; absent: any.")
-    ] = None
-    nodes: Annotated[int | None, Field(ge=0, le=100_000, description="Nodes; absent: any.")] = None
-    gpu_hours_per_month: Annotated[
-        int | None,
-        Field(ge=0, le=10**9, description="GPU-hours of all its requests there in a calendar month (UTC)."),
-    ] = None
+    cluster: AnyCluster = None
+    gpu_shape: AnyShape = None
+    gpus: Gpus = None
+    nodes: Nodes = None
+    gpu_hours_per_month: HoursThere = None
 
 
 class Quota(Model):
     """What one request may hold without approval, and what all of them may take in a month."""
 
-    gpus: Annotated[
-        int | None, Field(ge=0, le=1_000_000, description="GPUs of all its nodes together; absent: any.")
-    ] = None
-    nodes: Annotated[int | None, Field(ge=0, le=100_000, description="Nodes; absent: any.")] = None
-    gpu_hours_per_month: Annotated[
-        int | None,
-        Field(
-            ge=0,
-            le=10**9,
-            description="GPU-hours of all its requests in a calendar month (UTC): what ran, and what waits.",
-        ),
-    ] = None
+    gpus: Gpus = None
+    nodes: Nodes = None
+    gpu_hours_per_month: Hours = None
     where: Annotated[
         tuple[QuotaWhere, ...], Field(max_length=100, description="Less in some clusters, or of some shapes.")
     ] = ()
@@ -49,8 +54,8 @@ class Quota(Model):
 class LimitsWhere(Model):
     """Hard bounds in some pools: of a cluster, of a shape, or of both."""
 
-    cluster: Annotated[Name | None, Field(description="Absent: any.")] = None
-    gpu_shape: Annotated[Shape | None, Field(description="Absent: any.")] = None
+    cluster: AnyCluster = None
+    gpu_shape: AnyShape = None
     max_duration: Annotated[Lasting | None, Field(description="Longest duration of a request there.")] = None
     max_priority: Annotated[
         int | None, Field(ge=1, le=300, description="Highest priority of a request there; absent: any.")
@@ -61,10 +66,7 @@ class LimitsWhere(Model):
     max_gpus: Annotated[
         int | None, Field(ge=0, le=1_000_000, description="Most GPUs of a request there, of whole nodes.")
     ] = None
-    gpu_hours_per_month: Annotated[
-        int | None,
-        Field(ge=0, le=10**9, description="GPU-hours of all its requests there in a calendar month (UTC)."),
-    ] = None
+    gpu_hours_per_month: HoursThere = None
 
 
 class SliceLimits(Model):
@@ -86,14 +88,7 @@ class SliceLimits(Model):
         int | None,
         Field(ge=1, le=1000, description="Requests in the queue; the newest beyond it wait outside."),
     ] = None
-    gpu_hours_per_month: Annotated[
-        int | None,
-        Field(
-            ge=0,
-            le=10**9,
-            description="GPU-hours of all its requests in a calendar month (UTC): what ran, and what waits.",
-        ),
-    ] = None
+    gpu_hours_per_month: Hours = None
     where: Annotated[
         tuple[LimitsWhere, ...],
         Field(max_length=100, description="Less in some clusters, or of some shapes."),

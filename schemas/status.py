@@ -135,6 +135,10 @@ class ApprovalState(Model):
     ] = ()
     message: Annotated[str, Field(description="The admin's reason.")] = ""
     limit: Annotated[ApprovalLimit | None, Field(description="The most that was approved.")] = None
+    digest: Annotated[
+        str | None,
+        Field(description="What they stand for as well: the request as it was edited while it held nodes."),
+    ] = None
     at: Annotated[Instant | None, Field(description="When the decision was first seen.")] = None
 
 
@@ -161,12 +165,27 @@ class Place(Model):
     ] = None
 
 
+class Return(Model):
+    """When a request that makes room starts again, for the time that is left."""
+
+    start: Annotated[Instant, Field(description="The promise.")]
+    end: Annotated[Instant, Field(description="The promise's end.")]
+    cluster: Annotated[str, Field(description="Cluster of the promise.")]
+    pool: Annotated[str, Field(description="Pool of the promise.")]
+    bound_nodes: Annotated[
+        tuple[str, ...], Field(description="Nodes with windows of their own that the promise counts on.")
+    ] = ()
+
+
 class Eviction(Model):
     """Its nodes are to leave before its strict end, and why."""
 
     reason: Annotated[Literal["Preempted", "Idle", "Stopped"], Field(description="Why they leave.")]
     at: Annotated[Instant, Field(description="When they leave; its people are told before.")]
     by: Annotated[str, Field(description="slice/name of the request it makes room for, if it does.")] = ""
+    back: Annotated[
+        Return | None, Field(description="When it starts again, where it makes room; absent: not known.")
+    ] = None
 
 
 class Charge(Model):
@@ -178,6 +197,10 @@ class Charge(Model):
     barred: Annotated[
         tuple[str, ...], Field(description="Pools it may not use: its slice's hours there are taken.")
     ] = ()
+    month: Annotated[
+        str | None,
+        Field(description="Where the rest of a lease that was cut short counts: the month of its start."),
+    ] = None
 
 
 class GPRStatus(Model):
@@ -189,6 +212,12 @@ class GPRStatus(Model):
     conditions: Annotated[tuple[Condition, ...], Field(description="Claims that hold beside the phase.")] = ()
     uid: Annotated[str, Field(description="Unique for the life of the file: gpr-xxxxxxxx-xxxx.")]
     filed_at: Annotated[Instant, Field(description="When the request took its place in the queue.")]
+    waits_from: Annotated[
+        Instant | None,
+        Field(
+            description="Since when its wait counts, where it first wanted to start later; absent: filedAt."
+        ),
+    ] = None
     estimated_start_time: Annotated[Instant | None, Field(description="The promise.")] = None
     estimated_end_time: Annotated[Instant | None, Field(description="The promise's end.")] = None
     estimated_cluster: Annotated[str | None, Field(description="Cluster of the promise.")] = None
@@ -221,6 +250,11 @@ class GPRStatus(Model):
     replaced_nodes: Annotated[tuple[str, ...], Field(description="Nodes taken out while it ran.")] = ()
     marks: Annotated[tuple[Mark, ...], Field(description="Shares of its lease already told.")] = ()
     remaining: Annotated[Duration | None, Field(description="What is left of a requeued duration.")] = None
+    served: Annotated[Duration, Field(description="What earlier leases took of its duration.")] = timedelta()
+    waited_s: Annotated[
+        int | None,
+        Field(ge=0, description="Seconds that it waited for its first start; absent: it never ran."),
+    ] = None
     extended_by: Annotated[Duration, Field(description="Grace granted beyond its duration.")] = timedelta()
     place: Annotated[Place | None, Field(description="What its rank reads beside its own fields.")] = None
     displaced_count: Annotated[

@@ -46,5 +46,5 @@ class UsageRecord(Document):
     at: Annotated[Instant | None, Field(description="When that was counted; absent: never.")] = None
     preempted: Annotated[
         tuple[Instant, ...],
-        Field(description="When requests of it left for others, as far as the bound of a day needs them."),
+        Field(description="When requests of it left for other slices, within the last day."),
     ] = ()

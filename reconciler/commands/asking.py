@@ -22,6 +22,7 @@ from reconciler.commands.options import (
     ValidationForm,
 )
 from reconciler.commands.output import Form
+from reconciler.commands.wishes import Prefer
 
 Shapes = Annotated[
     list[str] | None,
@@ -194,6 +195,7 @@ def wait(  # noqa: PLR0913 - each is an option of the command
     not_before: Annotated[
         str | None, typer.Option(metavar="TIME", help="Earliest wanted start (RFC 3339).")
     ] = None,
+    prefer: Prefer = None,
     repo: Repo = None,
     now: Now = None,
     output: Output = Form.TABLE,
@@ -205,7 +207,8 @@ def wait(  # noqa: PLR0913 - each is an option of the command
       egs wait --slice vision --nodes 2 --gpus-per-node 8 --duration 6h
       egs gpr create vision/train --nodes 2 --gpus-per-node 8 --duration 6h --shape H100-80GB
 
-    Exit 1 when there is no start anywhere; the sentence on stderr says what would fit.
+    With --prefer, stderr also names the pool that it would get. Exit 1 when there is no start anywhere; the sentence on
+    stderr says what would fit.
     """
     from reconciler.commands.quoting import Wish, show_quotes
 
@@ -220,6 +223,7 @@ def wait(  # noqa: PLR0913 - each is an option of the command
         priority=priority,
         rdma=rdma,
         not_before=not_before,
+        prefer=prefer,
     )
     raise typer.Exit(show_quotes(repo, now, wish, output))
 

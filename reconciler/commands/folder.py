@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import stat
 from collections.abc import Iterator, Mapping
@@ -10,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
-from reconciler.commands.bare import Bare
+from reconciler.commands.bare import Bare, cache_folder
 from reconciler.commands.errors import NotAllowed, WrongUse
 from reconciler.commands.output import note
 from reconciler.commands.source import STATUS, Changes
@@ -37,7 +38,7 @@ class Folder:
 
     def __init__(self, root: Path, tree: WorkTree | None, stack: contextlib.ExitStack) -> None:
         self.store: Store = MemoryStore(MemoryRemote())
-        self.cache = DocumentCache(None, READER_VERSION)
+        self.cache = _cache(root, tree)
         self.root = root
         self.is_worktree = tree is not None
         self._tree = tree
@@ -149,6 +150,13 @@ class Folder:
                 note(f"there is no status here: it is kept at origin, and {error}")
                 self._has_status = False
         return self._status
+
+
+def _cache(root: Path, tree: WorkTree | None) -> DocumentCache:
+    """What was read of a work tree is kept for the next command, by the ids of contents; a plain folder is not."""
+    name = hashlib.sha256(str(root).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    kept = None if tree is None else cache_folder() / "read" / f"tree-{name}.documents.sqlite"
+    return DocumentCache(kept, READER_VERSION)
 
 
 def _walk(root: Path, *, has_modes: bool) -> Iterator[File]:

@@ -22,6 +22,7 @@ from scheduler.compare import Effect
 from scheduler.instance import InstanceError, InstancePlan, plan_instance
 from scheduler.kernel import cache
 from scheduler.snapshot import Refusal
+from schemas.collector import collector_paused
 from schemas.scheduling import Fairness
 from schemas.units import instant
 
@@ -86,7 +87,7 @@ def effect_json(effect: Effect) -> dict[str, Any]:
 
 def show_plan(repo: str | None, now: str | None, refs: tuple[str | None, str | None], form: Form) -> None:
     """The command on a repository; `refs` are --ref and --against."""
-    with opened(repo) as source:
+    with opened(repo) as source, collector_paused():
         found = planned(source, clock(now, source), *refs)
     if form is not Form.TABLE:
         output.data(found.json(), form)

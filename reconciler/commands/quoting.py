@@ -14,15 +14,17 @@ from reconciler.commands.output import Form, wire
 from reconciler.commands.source import opened
 from reconciler.commands.state import State, clock, is_name, read_state
 from reconciler.commands.typed import lasting, time
-from reconciler.offering import offering, shut_now
+from reconciler.offering import NOBODY, has_bounded_hours, offering, shut_now
 from reconciler.placing import unfiled
 from scheduler.choosing import served
 from scheduler.fit import candidate_pools, limit_violations, usable_pools, would_fit
+from scheduler.plan import plan
 from scheduler.quote import Quote, quote
 from scheduler.reasons import Reason
 from scheduler.snapshot import PoolKey, Request
 from scheduler.waits import guarded
 from schemas.gpr import GPR, RequestSpec, resolve
+from schemas.limits import LimitViolation
 from schemas.reading import read_document
 from schemas.slice import SliceSpec
 from schemas.units import format_duration, instant, seconds
@@ -47,6 +49,7 @@ class Wish:
     priority: int = 101
     rdma: bool = False
     not_before: str | None = None
+    prefer: str | None = None
 
     def fields(self) -> dict[str, Any]:
         """The same as a GPR's spec; what was not given is absent."""
@@ -60,6 +63,7 @@ class Wish:
             "duration": self.duration,
             "priority": self.priority,
             "notBefore": self.not_before,
+            "prefer": self.prefer,
             "network": {"rdma": True} if self.rdma else None,
         }
         return {name: value for name, value in spec.items() if value is not None}
@@ -131,7 +135,8 @@ def barred_now(spec: RequestSpec, account: Account, found: Verdict, state: State
     most = account.slice_.limits.max_waiting
     if most is not None and account.waiting >= most:
         return dict.fromkeys(found.wants, queue_full(most))
-    shut = shut_now(spec, state.wanted, state.facts)
+    placed = plan(state.snapshot).placements if has_bounded_hours(state.wanted) else NOBODY
+    shut = shut_now(spec, state.wanted, state.facts, placed)
     why = "a burst cluster takes no request so long, or its hours of this month are taken"
     away = {pool: f"{pool[0]} is not for it: {why}" for pool in found.wants if pool[0] in shut}
     return away | {pool: too_few_hours(pool, found, account) for pool in found.hard}
@@ -199,6 +204,9 @@ def show_quotes(repo: str | None, now: str | None, wish: Wish, form: Form) -> in
     for row, answer in zip(rows, answers, strict=True):
         if answer.pool in likely:
             row["forecast"] = likely[answer.pool].model_dump(mode="json", by_alias=True)
+    chosen = served_by(state, spec, answers) if wish.prefer and not broken else None
+    if wish.prefer:
+        rows = [{**row, "preferred": one is chosen} for row, one in zip(rows, answers, strict=True)]
     if form is not Form.TABLE:
         output.data(rows, form)
     else:
@@ -208,16 +216,37 @@ def show_quotes(repo: str | None, now: str | None, wish: Wish, form: Form) -> in
             f"{'/'.join(pool)}: it would likely start around {output.local(said.p50)}, four times in five between "
             f"{output.local(said.p10)} and {output.local(said.p90)}"
         )
+    _note_answers(state, spec, answers, (chosen, broken))
+    return 0 if any(row["estimatedStartTime"] for row in rows) else 1
+
+
+def _note_answers(
+    state: State,
+    spec: RequestSpec,
+    answers: Sequence[Quote],
+    found: tuple[Quote | None, Sequence[LimitViolation]],
+) -> None:
+    """Which of the pools it would get, and why it would not get others; on stderr."""
+    chosen, broken = found
+    if chosen is not None:
+        output.note(f"it would get {'/'.join(chosen.pool)}: {_PREFERRED[spec.prefer]}")
     for violation in broken:
         output.note(violation.message)
     if not answers:
-        output.note(f"no pool it may use could ever hold it: {would_fit(spec, slice_, state.wanted.pools)}")
+        fits = would_fit(spec, slice_of(state, spec.slice), state.wanted.pools)
+        output.note(f"no pool it may use could ever hold it: {fits}")
     for answer in answers:
         if answer.start is None and not broken:
             output.note(f"{'/'.join(answer.pool)}: {answer.message}")
         elif not broken:
             _note_burst(answer, state)
-    return 0 if any(row["estimatedStartTime"] for row in rows) else 1
+
+
+_PREFERRED = {
+    "earliest": "the earliest start",
+    "price": "the lowest price of those that could ever hold it",
+    "memory": "the least memory of those that could ever hold it",
+}
 
 
 def _note_burst(answer: Quote, state: State) -> None:

@@ -11,6 +11,7 @@ from reconciler.commands import holds, output
 from reconciler.commands.alternatives import Alternative, alternatives
 from reconciler.commands.errors import NotFound
 from reconciler.commands.output import Form, spoken, working
+from reconciler.commands.ranking import place_of
 from reconciler.commands.schedule import full_plan
 from reconciler.commands.source import opened
 from reconciler.commands.state import State, clock, read_state, split
@@ -87,6 +88,7 @@ def _of_queued(state: State, key: str, status: GPRStatus) -> Iterator[str]:
     yield from sentences
     if key in planned.placements and not sentences:
         yield "Its nodes are free; it waits only for the checks before its start."
+    yield place_of(state, key)
     yield from _expected(state, planned, key)
     if status.retry_count and status.message:
         yield f"It was {status.message}."
@@ -97,7 +99,7 @@ def _starts(state: State, planned: Plan, key: str) -> Iterator[str]:
     if place is None:
         return
     start, pool = instant(place.start), "/".join(place.pool)
-    rank = planned.order.index(key) + 1
+    rank = sum(other not in state.snapshot.leases for other in planned.order[: planned.order.index(key) + 1])
     wait = spoken(start - state.now)
     if state.snapshot.pools[place.pool].observed:
         yield (
@@ -137,9 +139,21 @@ def _of_holding(state: State, status: GPRStatus) -> Iterator[str]:
     elif status.phase is Phase.PROVISIONED and end is not None:
         left = spoken(max(timedelta(), end - state.now))
         yield f"It waits for nothing: it has {nodes} until {format_instant(end)} ({left} left)."
+        yield from _comes_back(status)
     else:
         is_one = held is not None and len(held.nodes) == 1
         yield f"Its time is over; {nodes} {'is' if is_one else 'are'} being cleaned."
+        yield from _comes_back(status)
+
+
+def _comes_back(status: GPRStatus) -> Iterator[str]:
+    """When a request that makes room goes on."""
+    back = None if status.eviction is None else status.eviction.back
+    if back is not None and status.eviction is not None:
+        yield (
+            f"It makes room for {status.eviction.by} and starts again at {format_instant(back.start)} in "
+            f"{back.cluster}/{back.pool}, for the rest of its time."
+        )
 
 
 def _slip(slip: Slip) -> str:

@@ -99,7 +99,7 @@ def schedule(
 ) -> Schedule:
     """Plans `snapshot`; `unread` are requests whose files are refused and that nobody has on record."""
     planned = full_plan(requests, snapshot, wanted)
-    ranked = [key for key in planned.order if key in requests]
+    ranked = [key for key in planned.order if key in requests and key not in snapshot.leases]
     # Queued, but its slice is gone or has become too small for it: nobody plans it, and it is told so.
     outside = sorted(
         key

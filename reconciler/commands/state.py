@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from reconciler.clock import SystemClock
@@ -15,8 +15,8 @@ from reconciler.evicting import with_room_made
 from reconciler.extension import extended
 from reconciler.facts import Facts, Wanted
 from reconciler.placing import asked_anew
-from reconciler.preview import preview
-from reconciler.records import Records, Unread
+from reconciler.preview import Looked, alike, preview
+from reconciler.records import Records, UnreadRecord
 from reconciler.store.port import Contents
 from reconciler.trees import Loaded
 from reconciler.wording import with_readers_words
@@ -46,6 +46,8 @@ class State:
     facts: Facts  # as they would be if the controller looked now
     snapshot: Snapshot
     problems: tuple[Problem, ...]
+    looked: Looked = field(default_factory=Looked, compare=False, repr=False)
+    """What this look and the next at the same status have alike."""
 
     def request(self, key: str) -> GPRStatus:
         """The status of `slice/name`; raises NotFound."""
@@ -68,7 +70,8 @@ def read_states(source: Source, now: datetime, *refs: str | None) -> list[State]
         contents, commit = source.contents(ref)
         loaded = source.loaded(now)
         desired = _documents(source, contents, commit, loaded, last)
-        found.append(replace(_state(source, now, commit, desired, loaded), commit=source.shown(ref)))
+        seen = _state(source, (now, commit), desired, loaded, found[0] if found else None)
+        found.append(replace(seen, commit=source.shown(ref)))
         last = desired
     return found
 
@@ -76,7 +79,7 @@ def read_states(source: Source, now: datetime, *refs: str | None) -> list[State]
 def state_at(source: Source, now: datetime, commit: str) -> State:
     """As `read_state`, of a commit in `source.store` that nobody else need have."""
     loaded = source.loaded(now)
-    return _state(source, now, commit, _documents(source, source.store, commit, loaded), loaded)
+    return _state(source, (now, commit), _documents(source, source.store, commit, loaded), loaded)
 
 
 def _documents(
@@ -92,11 +95,21 @@ def _documents(
     return desired
 
 
-def _state(source: Source, now: datetime, commit: str, desired: Desired, loaded: Loaded | None) -> State:
+def _state(
+    source: Source,
+    look: tuple[datetime, str],
+    desired: Desired,
+    loaded: Loaded | None,
+    beside: State | None = None,
+) -> State:
+    """The state at an instant and a commit; what it has alike with `beside` is not worked out again."""
+    now, commit = look
     before = Facts(now) if loaded is None else loaded.facts
     wanted = with_readers_words(desired.wanted(before), before)
     committed = None if loaded is None else loaded.facts
     bare = State(now, commit, wanted, committed, before, Snapshot(0, {}, {}, {}), desired.problems)
+    if beside is not None:
+        bare, wanted = replace(bare, looked=beside.looked), alike(wanted, beside.wanted)
     state = with_wanted(bare, wanted)
     _keep_notes(source, desired, before, state.facts)
     return state
@@ -105,19 +118,20 @@ def _state(source: Source, now: datetime, commit: str, desired: Desired, loaded:
 def with_wanted(state: State, wanted: Wanted) -> State:
     """What the controller would make of these documents, at the same instant and with the same status."""
     before = Facts(state.now) if state.committed is None else state.committed
-    facts = preview(before, wanted, state.now, EPOCH if state.committed is None else None)
+    filed_at = EPOCH if state.committed is None else None
+    facts = preview(before, wanted, state.now, filed_at, state.looked)
     facts, longer, _ = extended(
         facts, wanted, build_snapshot(wanted, facts, None, asked_anew(before, facts, wanted))
     )
     made = with_room_made(facts, wanted, longer)
-    return replace(state, wanted=wanted, facts=made.facts, snapshot=made.world)
+    return replace(state, wanted=wanted, facts=made.facts, snapshot=made.shown)
 
 
 def _keep_notes(source: Source, desired: Desired, before: Facts, after: Facts) -> None:
     """Of requests that are over and whose files need no look again: the next command leaves them unread."""
     if not isinstance(before.requests, Records):
         return
-    read = ((k, s) for k, s in before.requests.over.items() if not isinstance(s, Unread))
+    read = ((k, s) for k, s in before.requests.over.items() if not isinstance(s, UnreadRecord))
     still = (key for key, status in read if after.requests.get(key) == status)
     notes = {key: note for key in still if (note := desired.note_of(key)) is not None}
     if notes:

@@ -43,7 +43,7 @@ def _parts(values: Values) -> list[str]:
 
 def _controller(values: Values, place: Place) -> Iterator[Json]:
     given, part = values.controller, "controller"
-    driving = RULES if given.drives_this_cluster else ()
+    driving = (*RULES, *rights.scaling(values.scale_targets)) if given.drives_this_cluster else ()
     rules = (*driving, *rights.election(place, part), *rights.kubeconfigs(given.cluster_secrets))
     yield from _who(place, part, rules)
     yield from _walls(values, place, part, HTTP)
@@ -72,7 +72,8 @@ def _controller(values: Values, place: Place) -> Iterator[Json]:
 
 def _apply(values: Values, place: Place) -> Iterator[Json]:
     given, part = values.apply, "apply"
-    yield from _who(place, part, (*RULES, *rights.election(place, part)))
+    driving = (*RULES, *rights.scaling(values.scale_targets))
+    yield from _who(place, part, (*driving, *rights.election(place, part)))
     yield from _walls(values, place, part, HTTP)
     yield _service(place, part, {"name": "http", "port": HTTP, "targetPort": "http"})
     yield from _budget(place, part, given.replicas)

@@ -11,6 +11,7 @@ from typing import Any
 
 from reconciler.clusters.kubernetes.rbac import Rule
 from reconciler.deploying.naming import RBAC, Place, about
+from schemas.elastic import CLUSTER_API, ScaleTarget
 
 Json = dict[str, Any]
 
@@ -80,6 +81,19 @@ def election(place: Place, part: str) -> tuple[Rule, ...]:
             system=True,
         ),
     )
+
+
+def scaling(targets: Iterable[ScaleTarget]) -> tuple[Rule, ...]:
+    """Rows to say how many nodes elastic pools have, and with Cluster API which of them go; of no others."""
+    targets, verbs = tuple(targets), ("get", "patch")
+    rows = [
+        Rule(target.group, resource, verbs, "how many nodes a pool is to have", names=(target.name,))
+        for target in targets
+        for resource in (target.resource, f"{target.resource}/scale")
+    ]
+    if any(target.is_cluster_api for target in targets):
+        rows.append(Rule(CLUSTER_API.rstrip("/"), "machines", verbs, "which Machines go when a pool shrinks"))
+    return tuple(rows)
 
 
 def kubeconfigs(secrets: tuple[str, ...]) -> tuple[Rule, ...]:

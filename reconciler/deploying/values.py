@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError
 
 from reconciler.trust.model import Level
 from schemas.base import Model
+from schemas.elastic import ScaleTarget
 from schemas.errors import UserError
 from schemas.units import Name
 
@@ -230,6 +231,13 @@ class Values(Model):
     git: Annotated[Git, Field(description="What opens the repository.")] = Git()
     trust: Annotated[Trust, Field(description="Whose word counts.")] = Trust()
     forge: Annotated[Forge, Field(description="Which forge has the repository.")] = Forge()
+    scale_targets: Annotated[
+        tuple[ScaleTarget, ...],
+        Field(
+            description="What elastic pools of this cluster scale, as their elastic.target has it: whoever drives the "
+            "cluster may read and patch these objects and their scale, and with Cluster API Machines."
+        ),
+    ] = ()
     env: Annotated[dict[str, str], Field(description="Further variables, as HTTPS_PROXY.")] = Field(
         default_factory=dict
     )

@@ -90,7 +90,7 @@ def _seen(documents: Documents, found: Standing | None, now: datetime) -> Sight:
     world = build_snapshot(wanted, facts, None, asked_anew(before, facts, wanted))
     facts, world, _ = extended(facts, wanted, world)
     made = with_room_made(facts, wanted, world)
-    return Sight(wanted, made.facts, made.world, desired.repository.copy(), desired.problems)
+    return Sight(wanted, made.facts, made.shown, desired.repository.copy(), desired.problems)
 
 
 def _edits(store: Store, merge: Merged, base: Sight, head: Sight) -> tuple[Problem, ...]:

@@ -16,7 +16,8 @@ from reconciler.store.names import tree_path
 from reconciler.store.port import Commit, Draft, Entry, Person
 from reconciler.store.trailers import parse_trailers
 
-_OID_BYTES = 20
+_TREE_ENTRY = re.compile(rb"([0-7]{5,6}) ([^\0]*)\0(.{20})", re.DOTALL)
+"""Mode, name and the 20 bytes of an id."""
 _SIGNATURE = b"gpgsig"  # the header that holds it; lines after the first begin with a blank
 _DATE = re.compile(r"(?: (?P<at>-?[0-9]+) [-+][0-9]+)?")
 _LONGEST_PERSON = 4096
@@ -99,13 +100,16 @@ def _person(text: str) -> tuple[Person, datetime]:
 
 
 def parse_tree(data: bytes) -> Iterator[TreeEntry]:
-    """The entries of a tree object."""
+    """The entries of a tree object. ValueError for what is none."""
     position = 0
-    while position < len(data):
-        end = data.index(b"\0", position)
-        mode, _, name = data[position:end].partition(b" ")
-        position = end + 1 + _OID_BYTES
-        yield TreeEntry(int(mode, 8), _text(name), data[end + 1 : position].hex())
+    for found in _TREE_ENTRY.finditer(data):
+        if found.start() != position:
+            break
+        position = found.end()
+        mode, name, oid = found.groups()
+        yield TreeEntry(int(mode, 8), name.decode("utf-8", "surrogateescape"), oid.hex())
+    if position != len(data):
+        raise ValueError("not a tree object")
 
 
 def parse_listing(data: bytes) -> list[Entry]:

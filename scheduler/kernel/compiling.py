@@ -16,7 +16,8 @@ from scheduler.kernel.cache import folder
 _OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False}
 """Other threads may run meanwhile; no division is checked; and arrays are not counted by who refers to them: nothing
 here makes an array or keeps one, and the counting took three quarters of the time."""
-_PART = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_PART = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True}
+"""A call would push every array of the world onto the stack, some hundred words: that took a third of the time."""
 """Parts are called from compiled code alone: ways into each from Python were most of what there was to compile."""
 _jit: Any = numba.njit
 

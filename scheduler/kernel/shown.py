@@ -15,6 +15,8 @@ from scheduler.kernel.compiling import compiled
 from scheduler.kernel.timeline import Lines, gaps_around
 
 FARTHEST = (1 << 31) - 1
+WORTH = 4
+"""A bound is raised where that is worth this part of the least duration: searching a little more is the lesser cost."""
 
 
 class Shown(NamedTuple):
@@ -43,10 +45,11 @@ def show(b: Shown, side: int, pool: int, above: NDArray[np.int64], begin: int) -
     seconds, s = np.int32(min(begin - b.now, FARTHEST)), b.sizes
     if above[2] == s[3]:
         return
+    slack = b.durations[0] // WORTH
     for wish in range(above[0], s[1]):
         first = ((side * s[0] + pool) * s[1] + wish) * s[2]
         for row in range(first + above[1], first + s[2]):
-            if b.table[row * s[3] + above[2]] >= seconds:
+            if b.table[row * s[3] + above[2]] >= seconds - slack:
                 break  # what is larger has a later bound mostly: there is nothing to add
             _raise(b.table[row * s[3] + above[2] : (row + 1) * s[3]], seconds)
 

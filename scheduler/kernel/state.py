@@ -38,9 +38,9 @@ MOST = (8, 24, 384)
 """Marks of wishes, nodes and durations for what searches have shown: more make bounds closer, and each dearer."""
 
 
-def asked_of(rows: Rows, fleet: Fleet, now: int) -> tuple[Asked, Sequence[Ints]]:
+def asked_of(rows: Rows, fleet: Fleet, snapshot: Snapshot) -> tuple[Asked, Sequence[Ints]]:
     """What is asked for, by rank, of pools that are open; and the marks on the axes of what searches show."""
-    table = rows.table
+    table, now = rows.table, snapshot.now
     first, pool, since = _pools(rows, fleet)
     nodes, duration = table[:, NODES].copy(), table[:, DURATION].copy()
     pinned = (table[:, PROMISED_POOL] != NO_PROMISE) & (table[:, MOVABLE] == 0)
@@ -53,7 +53,7 @@ def asked_of(rows: Rows, fleet: Fleet, now: int) -> tuple[Asked, Sequence[Ints]]
         nodes,
         duration,
         wish,
-        table[:, SLICE].copy(),
+        _slices(rows, snapshot.leases.values()),
         (table[:, MAY_DISPLACE] == 1) | (table[:, PROMISED_POOL] != NO_PROMISE),
         first,
         pool,
@@ -82,6 +82,15 @@ def _pools(rows: Rows, fleet: Fleet) -> tuple[Ints, Ints, Ints]:
         return first, pool, since
     kept = np.append(0, usable.cumsum())
     return kept[first], pool[usable], since[usable]
+
+
+def _slices(rows: Rows, leases: Iterable[Lease]) -> Ints:
+    """Of each request its slice; -1 where it is alone there: then nobody is in its way."""
+    numbers, slice_ = rows.names.slices, rows.table[:, SLICE]
+    members = np.bincount(slice_ + 1, minlength=len(numbers) + 1)
+    members[[numbers[lease.slice] + 1 for lease in leases if lease.slice in numbers]] += 1
+    members[0] = 0
+    return np.where(members[slice_ + 1] > 1, slice_, -1)
 
 
 def _marks(values: Ints, most: int) -> Ints:
@@ -240,7 +249,7 @@ def spots_of(size: int) -> Spots:
 
 def world_of(snapshot: Snapshot, rows: Rows, fleet: Fleet, sides: int) -> tuple[World, Standing]:
     """Everything, with lines that are still to be drawn."""
-    asked, marks = asked_of(rows, fleet, snapshot.now)
+    asked, marks = asked_of(rows, fleet, snapshot)
     shares = shares_of(asked, fleet)
     standing = standing_of(snapshot, rows, asked)
     most = int(np.diff(asked.first).max(initial=0))

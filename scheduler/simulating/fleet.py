@@ -1,6 +1,7 @@
 """Nodes while a trace is replayed: which are free, which are held, which are out.
 
-Names are given as the controller gives them: when a hold begins, those bound by the plan first.
+Names are given as the controller gives them: when a hold begins, those bound by the plan first, and nodes of elastic
+pools that do not exist never.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.concrete import Need, choose_nodes
+from scheduler.elastic import existing
 from scheduler.snapshot import FOREVER, Lease, Pool, PoolKey, Request, Window
 
 Ints = NDArray[np.int64]
@@ -26,7 +28,7 @@ class Fleet:
         self.pools = dict(pools)
         self.leases = dict(running)
         # Dictionaries for their order: the same names are given in every run.
-        self._free = {key: dict.fromkeys(pool.nodes) for key, pool in pools.items()}
+        self._free = {key: dict.fromkeys(existing(pool)) for key, pool in pools.items()}
         self._out: dict[PoolKey, set[str]] = {key: set() for key in pools}
         self._returning: dict[PoolKey, tuple[Ints, Ints]] = {}
         self._differing = {key for key, pool in pools.items() if pool.windows}  # free is not free for long
@@ -85,7 +87,7 @@ class Fleet:
 
     def _choose(self, pool: Pool, need: Need) -> tuple[str, ...] | None:
         if pool.key in self._differing:
-            return choose_nodes(pool, self.leases.values(), need)
+            return choose_nodes(replace(pool, nodes=existing(pool)), self.leases.values(), need)
         free = self._free[pool.key]
         return tuple(islice(free, need.nodes)) if len(free) >= need.nodes else None
 

@@ -122,10 +122,11 @@ class ByPolicy:
         """With what waiting makes of its place by now; notes when it is to be looked at again."""
         waited, ageing, found = now - request.filed_at, self._policy.ageing, request
         if ageing is not None:
-            found = replace(found, boost=aged(request.priority, waited, ageing))
+            since = max(request.filed_at, request.not_before)
+            found = replace(found, boost=aged(request.priority, now - since, ageing))
             if found.boost < room_in_band(request.priority):
                 every = int(ageing.every.total_seconds())
-                again = request.filed_at + (max(0, waited) // every + 1) * every
+                again = since + (max(0, now - since) // every + 1) * every
                 heapq.heappush(self._changes, (again, request.key))
         if self._books is not None and request.slice:
             steps, after = self._books.share(request.slice, request.key, waited)
@@ -140,7 +141,8 @@ class ByPolicy:
     def _latest(self, request: Request, world: Snapshot, multiple: float) -> int:
         among = replace(world, requests={**world.requests, request.key: request})
         place = plan(first_come(among)).placements.get(request.key)
-        return FOREVER if place is None else latest(request.filed_at, place.start, multiple)
+        since = max(request.filed_at, request.not_before)
+        return FOREVER if place is None else latest(since, place.start, multiple)
 
 
 class Books:

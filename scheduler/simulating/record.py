@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from scheduler.snapshot import Lease, PoolKey, Refusal, Request
@@ -60,11 +60,22 @@ class Run:
     plans: int  # how often everything was planned anew
 
 
+@dataclass(slots=True)
+class _Slips:
+    """How often one start moved later, and why."""
+
+    count: int = 0
+    causes: tuple[str, ...] = ()
+    is_explained: bool = True
+
+
 class Records:
     """Records while they are written."""
 
     def __init__(self) -> None:
         self._found: dict[str, Record] = {}
+        # Apart, because there are a hundred of these for each of all others.
+        self._slips: dict[str, _Slips] = {}
 
     def filed(self, request: Request, name: str) -> None:
         """It has arrived."""
@@ -114,13 +125,23 @@ class Records:
         record = self._found[key]
         self._found[key] = replace(record, requeued=record.requeued + 1)
 
-    def slipped(self, key: str, causes: Iterable[str], *, proven: bool) -> None:
-        """Its start moved later, for these causes."""
-        record = self._found[key]
-        named = tuple(dict.fromkeys((*record.causes, *causes)))
-        explained = record.is_explained and proven
-        self._found[key] = replace(record, slips=record.slips + 1, causes=named, is_explained=explained)
+    def slipped(self, keys: Iterable[str], causes: Sequence[str], *, proven: bool) -> None:
+        """Their starts moved later, all for these causes."""
+        for key in keys:
+            slips = self._slips.get(key)
+            if slips is None:
+                slips = self._slips[key] = _Slips()
+            slips.count += 1
+            slips.is_explained = slips.is_explained and proven
+            if slips.causes != causes:
+                slips.causes = tuple(dict.fromkeys((*slips.causes, *causes)))
 
     def all(self) -> dict[str, Record]:
         """By key, as they are now."""
-        return dict(self._found)
+        return {key: self._with_slips(record) for key, record in self._found.items()}
+
+    def _with_slips(self, record: Record) -> Record:
+        slips = self._slips.get(record.key)
+        if slips is None:
+            return record
+        return replace(record, slips=slips.count, causes=slips.causes, is_explained=slips.is_explained)

@@ -2,12 +2,12 @@
 
 A replay plans at every arrival and every end, and from one plan to the next nearly everything stays. Where the nodes
 of each pool are alike, slices bind nobody and every promise still holds, the three steps of `scheduler.plan` shrink:
-step 1 is one look at whether free nodes ever fall below none; in step 2 what higher ranks leave is a walk along the
-holds in order of time that passes lower ranks by; step 3 is left out where nobody gave way and nothing came free.
+step 1 is one look at whether free nodes ever fall below none; in step 2 what higher ranks leave is drawn for the first
+who stands nowhere, and those passed by on the way to the next are added; step 3 (`scheduler.simulating.compressing`) is
+left out where nobody gave way and nothing came free.
 
-Requests are numbered by rank. Holds are instants at which nodes are taken or given back, with whose they are; -1 are
-leases. Nothing here takes memory: all of it is in the `World`. Held by tests/scheduler/test_replanning.py: the same
-answers as `scheduler.plan.plan`.
+Requests are numbered by rank. Nothing here takes memory: all of it is in the `World`. Held by
+tests/scheduler/test_replanning.py: the same answers as `scheduler.plan.plan`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.kernel.compiling import compiled, entry
+from scheduler.simulating.stepping import NEVER, Steps, add, first_gap, has_room, place_in, step_of
 
-NEVER = 1 << 61
 NOWHERE = -1
 
 Ints = NDArray[np.int64]
-Shorts = NDArray[np.int32]
 
 
 class Asked(NamedTuple):
@@ -38,31 +37,18 @@ class Asked(NamedTuple):
     start: Ints
 
 
-class Holds(NamedTuple):
-    """By pool, in order of time: nodes given (positive) or taken, and by whom; `size` of them; `base`: free now."""
+class Times(NamedTuple):
+    """By pool."""
 
-    at: Ints
-    change: Shorts
-    who: Shorts
-    size: Ints
-    base: Ints
     prepare: Ints
     drain: Ints
-
-
-class Steps(NamedTuple):
-    """By pool: free nodes from each instant on; `size` of them."""
-
-    at: Ints
-    free: Ints
-    size: Ints
 
 
 class Shown(NamedTuple):
     """No hold of at least so many nodes and such a length begins before this: by pool, and mark of each.
 
-    `marks` has of each request the marks below its nodes and duration and those above; `reach` the longest duration
-    that a mark stands for.
+    `marks` has a row each for the marks below the requests' nodes and durations and those above; `reach` the longest
+    duration that a mark stands for.
     """
 
     begin: Ints
@@ -86,119 +72,72 @@ class Section(NamedTuple):
 
 
 class World(NamedTuple):
-    """All that is looked at and changed."""
+    """All that is looked at and changed.
+
+    `steps` has a row for each pool with everybody on it, and then one for each with leases and higher ranks only: those
+    before `counted`, as it begins.
+    """
 
     asked: Asked
-    holds: Holds
+    times: Times
     steps: Steps
     shown: Shown
     gone: Gone
     section: Section
+    counted: int
     now: int
-
-
-@entry
-def all_stand(w: World) -> bool:
-    """Step 1: free nodes never fall below none, so that every hold stands beside the others."""
-    h = w.holds
-    for pool in range(h.size.size):
-        free, k = h.base[pool], 0
-        while k < h.size[pool]:
-            instant = h.at[pool, k]
-            while k < h.size[pool] and h.at[pool, k] == instant:
-                free += h.change[pool, k]
-                k += 1
-            if free < 0:
-                return False
-    return True
 
 
 @entry
 def place(w: World) -> None:
     """Step 2: whoever stands nowhere gets a place, in rank order; lower ranks give way."""
-    a = w.asked
+    a, counted, pools = w.asked, w.counted, w.times.prepare.size
     for i in range(a.nodes.size):
-        if a.spot[i] == NOWHERE:
-            pool, start = _earliest(w, i)
-            if pool != NOWHERE:
-                if a.displaces[i]:
-                    pool = _with_room(w, i, pool, start)
-                a.spot[i], a.start[i] = pool, start
-                begin, end = hold_of(w, i, pool, start)
-                _insert(w.holds, pool, begin, -a.nodes[i], i)
-                _insert(w.holds, pool, end, a.nodes[i], i)
+        if a.spot[i] != NOWHERE:
+            continue
+        for j in range(counted, i):
+            if a.spot[j] != NOWHERE:
+                begin, end = hold_of(w, j, a.spot[j], a.start[j])
+                add(w.steps, pools + a.spot[j], begin, end, -a.nodes[j])
+        counted = i
+        pool, start = _earliest(w, i)
+        if pool != NOWHERE:
+            if a.displaces[i]:
+                pool = _with_room(w, i, pool, start)
+            a.spot[i], a.start[i] = pool, start
+            begin, end = hold_of(w, i, pool, start)
+            add(w.steps, pool, begin, end, -a.nodes[i])
 
 
 @compiled
 def hold_of(w: World, i: int, pool: int, start: int) -> tuple[int, int]:
     """Since when and until when the request holds nodes for a start."""
-    begin = max(w.now, start - w.holds.prepare[pool])
-    return begin, start + w.asked.duration[i] + w.holds.drain[pool]
+    begin = max(w.now, start - w.times.prepare[pool])
+    return begin, start + w.asked.duration[i] + w.times.drain[pool]
 
 
 @compiled
 def _earliest(w: World, i: int) -> tuple[int, int]:
     """What leases and higher ranks leave; all ranks, where the request may not push anybody aside."""
-    a, h = w.asked, w.holds
+    a, t, marks = w.asked, w.times, w.shown.marks
     best, found = NOWHERE, NEVER
-    until = i if a.displaces[i] else a.nodes.size
+    side = t.prepare.size if a.displaces[i] else 0
     for k in range(a.pools.shape[1]):
         pool = a.pools[i, k]
         if pool == NOWHERE:
             break
-        prepare = h.prepare[pool]
+        prepare = t.prepare[pool]
         after = max(w.now, a.wish[i] - prepare)
-        length = a.duration[i] + prepare + h.drain[pool]
+        length = a.duration[i] + prepare + t.drain[pool]
         if a.displaces[i]:
             # Higher ranks only ever take more, so that what one of them looked for in vain stays out of reach.
-            after = max(after, w.shown.begin[pool, w.shown.marks[i, 0], w.shown.marks[i, 1]])
-        begin = _first_gap(h, pool, until, a.nodes[i], length, after)
+            after = max(after, w.shown.begin[pool, marks[0, i], marks[1, i]])
+        begin = first_gap(w.steps, side + pool, a.nodes[i], length, after, NEVER)
         if a.displaces[i] and a.wish[i] - prepare <= w.now:
             show(w.shown, pool, i, begin)
         if begin != NEVER and begin + prepare < found:
             best, found = pool, begin + prepare
     return best, found
-
-
-@compiled
-def _first_gap(h: Holds, pool: int, until: int, need: int, length: int, after: int) -> int:
-    """First instant from `after` on with `need` free for so long, counting leases and those ranked before `until`."""
-    at, change, who, size = h.at[pool], h.change[pool], h.who[pool], h.size[pool]
-    free, k = h.base[pool], 0
-    while k < size and at[k] <= after:
-        free += change[k] * (who[k] < until)
-        k += 1
-    begin = after if free >= need else NEVER
-    while k < size:
-        instant = at[k]
-        if begin != NEVER and instant - begin >= length:
-            return begin
-        while k < size and at[k] == instant:
-            if who[k] < until:
-                free += change[k]
-            k += 1
-        if free < need:
-            begin = NEVER
-        elif begin == NEVER:
-            begin = instant
-    return begin
-
-
-@compiled
-def _fits(w: World, i: int, pool: int, start: int) -> bool:
-    """Enough nodes are free for the whole hold, counting everybody."""
-    h, need = w.holds, w.asked.nodes[i]
-    begin, end = hold_of(w, i, pool, start)
-    free, k, size = h.base[pool], 0, h.size[pool]
-    while k < size and h.at[pool, k] <= begin:
-        free += h.change[pool, k]
-        k += 1
-    while free >= need and k < size and h.at[pool, k] < end:
-        instant = h.at[pool, k]
-        while k < size and h.at[pool, k] == instant:
-            free += h.change[pool, k]
-            k += 1
-    return bool(free >= need)
 
 
 @compiled
@@ -209,9 +148,11 @@ def _undisturbing(w: World, i: int, pool: int, start: int) -> int:
         other = w.asked.pools[i, k]
         if other == NOWHERE or found != NOWHERE:
             break
-        floor = max(w.now + w.holds.prepare[other], w.asked.wish[i])
-        if other != pool and floor <= start and _fits(w, i, other, start):
-            found = other
+        floor = max(w.now + w.times.prepare[other], w.asked.wish[i])
+        if other != pool and floor <= start:
+            begin, end = hold_of(w, i, other, start)
+            if has_room(w.steps, other, w.asked.nodes[i], begin, end):
+                found = other
     return found
 
 
@@ -219,40 +160,38 @@ def _undisturbing(w: World, i: int, pool: int, start: int) -> int:
 def _with_room(w: World, i: int, pool: int, start: int) -> int:
     """The pool in which there is room at `start`: made free, if there is none without."""
     begin, end = hold_of(w, i, pool, start)
-    steps, short = _cut_out(w, pool, begin, end, w.asked.nodes[i])
-    if short == 0:
+    if has_room(w.steps, pool, w.asked.nodes[i], begin, end):
         return pool
     other = _undisturbing(w, i, pool, start)
     if other != NOWHERE:
         return other
-    _make_room(w, i, pool, steps, short)
+    _make_room(w, i, pool, _cut_out(w, pool, begin, end))
     return pool
 
 
 @compiled
-def _make_room(w: World, i: int, pool: int, steps: int, short: int) -> None:
+def _make_room(w: World, i: int, pool: int, steps: int) -> None:
     """The lowest ranks that hold nodes where they are short go; the highest of them return if not needed."""
     a, g, need = w.asked, w.gone, w.asked.nodes[i]
     first, j = g.size[0], a.nodes.size
-    low, high = _short(w, steps, need)
-    while short > 0:
+    low, high = _short(w, 0, steps, need)
+    while low < high:
         j -= 1
         if a.spot[j] == pool and _is_short(w, low, high, need, j):
-            short -= _change(w, steps, need, j, 1)
-            low, high = _short(w, steps, need)
+            _change(w, steps, need, j, 1)
+            low, high = _short(w, low, high, need)
             g.who[g.size[0]] = j
             g.size[0] += 1
     last = first
     for k in range(g.size[0] - 1, first - 1, -1):
-        if _change(w, steps, need, g.who[k], -1) != 0:
+        if _change(w, steps, need, g.who[k], -1):
             _change(w, steps, need, g.who[k], 1)
         else:
             g.who[k] = NOWHERE
     for k in range(first, g.size[0]):
         if g.who[k] != NOWHERE:
             begin, end = hold_of(w, g.who[k], pool, a.start[g.who[k]])
-            _give_back(w.holds, pool, begin, g.who[k])
-            _give_back(w.holds, pool, end, g.who[k])
+            add(w.steps, pool, begin, end, a.nodes[g.who[k]])
             a.spot[g.who[k]] = NOWHERE
             g.who[last], g.whom[last] = g.who[k], i
             last += 1
@@ -262,33 +201,21 @@ def _make_room(w: World, i: int, pool: int, steps: int, short: int) -> None:
 
 
 @compiled
-def _cut_out(w: World, pool: int, begin: int, end: int, need: int) -> tuple[int, int]:
-    """Fills the section; how many steps it has, and in how many of them nodes are short."""
-    h, at, free = w.holds, w.section.at, w.section.free
-    level, k = h.base[pool], 0
-    while k < h.size[pool] and h.at[pool, k] <= begin:
-        level += h.change[pool, k]
-        k += 1
-    at[0], free[0] = begin, level
-    steps = 1
-    while k < h.size[pool] and h.at[pool, k] < end:
-        if h.at[pool, k] != at[steps - 1]:
-            at[steps], free[steps] = h.at[pool, k], free[steps - 1]
-            steps += 1
-        free[steps - 1] += h.change[pool, k]
-        k += 1
-    at[steps] = end
-    short = 0
-    for step in range(steps):
-        short += free[step] < need
-    return steps, short
+def _cut_out(w: World, pool: int, begin: int, end: int) -> int:
+    """Fills the section; how many steps it has."""
+    at, free, size = w.steps.at[pool], w.steps.free[pool], w.steps.size[pool]
+    k, steps = step_of(w.steps, pool, begin), 0
+    while k < size and at[k] < end:
+        w.section.at[steps], w.section.free[steps] = max(begin, at[k]), free[k]
+        k, steps = k + 1, steps + 1
+    w.section.at[steps] = end
+    return steps
 
 
 @compiled
-def _short(w: World, steps: int, need: int) -> tuple[int, int]:
-    """The first step in which nodes are short, and the one behind the last."""
-    low, high = 0, steps
-    while high > 0 and w.section.free[high - 1] >= need:
+def _short(w: World, low: int, high: int, need: int) -> tuple[int, int]:
+    """Of these steps the first in which nodes are short, and the one behind the last."""
+    while high > low and w.section.free[high - 1] >= need:
         high -= 1
     while low < high and w.section.free[low] >= need:
         low += 1
@@ -310,54 +237,21 @@ def _is_short(w: World, low: int, high: int, need: int, j: int) -> bool:
 
 
 @compiled
-def _change(w: World, steps: int, need: int, j: int, sign: int) -> int:
-    """Gives what `j` holds to the section, or takes it; how many more steps are enough now, or fewer (negative)."""
-    at, free, mended = w.section.at, w.section.free, 0
+def _change(w: World, steps: int, need: int, j: int, sign: int) -> bool:
+    """Gives what `j` holds to the section, or takes it; whether nodes are short then while it holds them."""
+    at = w.section.at
     since, until = hold_of(w, j, w.asked.spot[j], w.asked.start[j])
-    for k in range(steps):
-        if at[k] < until and at[k + 1] > since:
-            was = free[k] >= need
-            free[k] += sign * w.asked.nodes[j]
-            mended += (free[k] >= need) - was
-    return mended
-
-
-@compiled
-def place_in(at: Ints, size: int, instant: int) -> int:
-    """The first of `size` rising instants that is not before this one."""
-    low, high = 0, size
-    while low < high:
-        middle = (low + high) >> 1
-        if at[middle] < instant:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@compiled
-def _insert(h: Holds, pool: int, instant: int, change: int, who: int) -> None:
-    size = h.size[pool]
-    place = place_in(h.at[pool], size, instant)
-    for k in range(size, place, -1):
-        h.at[pool, k], h.change[pool, k] = h.at[pool, k - 1], h.change[pool, k - 1]
-        h.who[pool, k] = h.who[pool, k - 1]
-    h.at[pool, place], h.change[pool, place], h.who[pool, place] = instant, change, who
-    h.size[pool] = size + 1
-
-
-@compiled
-def _give_back(h: Holds, pool: int, instant: int, who: int) -> None:
-    """What it does at that instant stays in the list and changes nothing any more."""
-    k = place_in(h.at[pool], h.size[pool], instant)
-    while h.who[pool, k] != who:
-        k += 1
-    h.change[pool, k], h.who[pool, k] = 0, -1
+    first = max(place_in(at, steps, since + 1) - 1, 0)
+    free, is_short = w.section.free[first : place_in(at, steps, until)], False
+    for k in range(free.size):
+        free[k] += sign * w.asked.nodes[j]
+        is_short |= free[k] < need
+    return is_short
 
 
 @compiled
 def show(b: Shown, pool: int, i: int, begin: int) -> None:
     """A search for the request found no begin before this one."""
-    for nodes in range(b.marks[i, 2], b.begin.shape[1]):
-        for duration in range(b.marks[i, 3], b.begin.shape[2]):
+    for nodes in range(b.marks[2, i], b.begin.shape[1]):
+        for duration in range(b.marks[3, i], b.begin.shape[2]):
             b.begin[pool, nodes, duration] = max(b.begin[pool, nodes, duration], begin)

@@ -1,107 +1,98 @@
 """A queue that stays as arrays from one plan to the next, for traces of thousands of requests.
 
-Answers as `scheduler.simulating.queue.Queue` does. Where `scheduler.simulating.replanning` cannot plan (a promise
+Answers as `scheduler.simulating.queue.Queue` does. Where `scheduler.simulating.drawing` cannot plan (a promise
 fails, a wait is bounded) the world is made of objects and planned by `scheduler.plan`. Imports numba.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.causes import Moved, Starts, explained
+from scheduler.causes import Starts, explained
+from scheduler.kernel.placements import Displacements
 from scheduler.rank import Rank, rank_key
 from scheduler.reasons import no_place
-from scheduler.simulating.compressing import compress
-from scheduler.simulating.fleet import Fleet
-from scheduler.simulating.queue import Engine, Move, Planned, Since, causes_of
-from scheduler.simulating.replanning import (
-    NOWHERE,
-    Asked,
-    Gone,
-    Holds,
-    Section,
-    Shown,
-    Steps,
-    World,
-    all_stand,
-    place,
+from scheduler.simulating.drawing import (
+    DISPLACES,
+    DURATION,
+    MARKS,
+    MOST_DURATIONS,
+    MOST_NODES,
+    NODES,
+    POOLS,
+    SPOT,
+    START,
+    State,
+    later,
+    marked,
+    marks,
+    none,
+    replanned,
 )
+from scheduler.simulating.fleet import Fleet
+from scheduler.simulating.queue import Engine, Planned, Since, Why, causes_of
+from scheduler.simulating.replanning import NOWHERE
 from scheduler.snapshot import (
     FOREVER,
     Change,
     ChangeKind,
-    Displaced,
-    Placement,
     Plan,
+    Pool,
     PoolKey,
-    Promise,
+    Refusal,
     Request,
     Snapshot,
 )
 
 Ints = NDArray[np.int64]
-(_NODES, _DURATION, _WISH, _DISPLACES, _SPOT, _START), _POOLS = range(6), 6
-"""Columns of the table; the numbers of the pools of a request follow, filled up with -1."""
-_MOST_NODES, _MOST_DURATIONS = 16, 32
-"""Marks of what searches show; more make bounds closer and each of them dearer."""
+Made = Callable[[], tuple[Snapshot, Plan]]
+_FIRST_ROOM = 64
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
-    """The queue at one instant, by rank; requests are as they were filed, what was promised is in the table."""
+class _Last:
+    """What the last plan was made of, and whom it moved later."""
 
-    pools: tuple[PoolKey, ...]
-    requests: Sequence[Request]
-    table: Ints
-
-    def request(self, i: int) -> Request:
-        """With its promise."""
-        spot, start, displaces = self.table[i, [_SPOT, _START, _DISPLACES]].tolist()
-        promise = None if spot == NOWHERE else Promise(self.pools[spot], start)
-        return replace(self.requests[i], promise=promise, may_displace=bool(displaces))
-
-    def placement(self, i: int) -> Placement | None:
-        """Where it stands."""
-        spot, start, duration = self.table[i, [_SPOT, _START, _DURATION]].tolist()
-        if spot == NOWHERE:
-            return None
-        return Placement(self.requests[i].key, self.pools[spot], start, start + duration)
-
-    def less(self, out: Sequence[int]) -> _State:
-        """Without those of these numbers, in order."""
-        requests = list(self.requests)
-        for i in reversed(out):
-            del requests[i]
-        return _State(self.pools, requests, np.delete(self.table, out, axis=0))
-
-    def all(self) -> dict[str, Request]:
-        """Everybody."""
-        return {request.key: self.request(i) for i, request in enumerate(self.requests)}
+    before: State
+    fleet: Fleet
+    now: int
+    roomier: bool
+    gone: tuple[Ints, Ints]
+    slipped: Ints
 
 
 class Resident:
     """Requests that wait, by rank."""
 
-    def __init__(self, pools: Iterable[PoolKey]) -> None:
+    def __init__(self, pools: Mapping[PoolKey, Pool]) -> None:
         self._pools = tuple(pools)
         self._numbers = {key: number for number, key in enumerate(self._pools)}
+        self._prepare = np.array([pool.prepare for pool in pools.values()], dtype=np.int64)
         self._ranks: list[Rank] = []
         self._filed: list[Request] = []
         self._by_key: dict[str, Rank] = {}
-        self._table: Ints = np.empty((0, _POOLS + len(self._pools)), dtype=np.int64)
+        self._room: Ints = np.empty((POOLS + len(self._pools), _FIRST_ROOM), dtype=np.int64)
+        self._axes = (none(0), none(0))
+        self._unmarked = 0  # how many came since marks were made
         self._bounded = 0  # how many waits are bounded
-        self._last: tuple[_State, Fleet, int, bool] | None = None  # what the last plan was made of
+        self._last: _Last | None = None
+        self._named = set[str]()
+        self._next: int | None = None  # begin of a hold, once it is known
         self.requests: Mapping[str, Request] = _Requests(self)
+
+    @property
+    def _table(self) -> Ints:
+        return self._room[:, : len(self._filed)]
 
     def file(self, request: Request) -> None:
         """As `scheduler.simulating.queue.Waiting`, like all that follows."""
-        self._insert(replace(request, promise=None, may_displace=True))
+        self._insert(replace(request, promise=None))
 
     def change(self, request: Request) -> None:
         self._delete(request.key)
@@ -109,68 +100,138 @@ class Resident:
 
     def leave(self, key: str) -> Request:
         request = self.requests[key]
+        self._named.discard(key)
         self._delete(key)
         return request
 
     def plan(self, now: int, fleet: Fleet, engine: Engine, roomier: bool) -> Planned:
-        before = _State(self._pools, tuple(self._filed), self._table)
+        self._named.clear()
+        before = State(self._pools, tuple(self._filed), self._table.copy(), self._axes)
         pools, leases = dict(fleet.pools), dict(fleet.leases)
         found = None if self._bounded else replanned(before, fleet, now, roomier)
         if found is None:
             return self._planned_plainly(before, engine, Snapshot(now, pools, leases, before.all()))
-        after, displaced = found
-        self._table = _promised(after.table)
-        refused = [before.requests[i] for i in np.flatnonzero(after.table[:, _SPOT] == NOWHERE).tolist()]
+        after, gone = found
+        self._promise(after.table)
+        refused = [before.requests[i] for i in np.flatnonzero(after.table[SPOT] == NOWHERE).tolist()]
         nobody = Snapshot(now, pools, {}, {})
         refusals = {request.key: no_place(nobody, request) for request in refused}
 
         def made() -> tuple[Snapshot, Plan]:
             order = tuple(request.key for request in after.requests)
             places = {key: spot for i, key in enumerate(order) if (spot := after.placement(i)) is not None}
-            return Snapshot(now, pools, leases, before.all()), Plan(order, places, refusals, displaced)
+            plan = Plan(order, places, refusals, tuple(Displacements(order, *gone)))
+            return Snapshot(now, pools, leases, before.all()), plan
 
-        self._last = (before, fleet, now, roomier)
-        return Planned(tuple(_moves(before, after)), displaced, refusals, made)
+        slipped = later(before, after)
+        self._last = _Last(before, fleet, now, roomier, gone, np.flatnonzero(slipped))
+        return self._planned(before, after, gone[0][slipped[gone[0]]], refusals, made)
 
-    def causes(
-        self, since: Since, planned: Planned, slipped: Sequence[Move], trials: int
-    ) -> Mapping[str, Moved]:
-        if self._last is None or not all(_is_arrival(change, since) for change in since.changes):
+    def _planned(
+        self, before: State, after: State, gave_way: Ints, refusals: Mapping[str, Refusal], made: Made
+    ) -> Planned:
+        columns = [SPOT, START]
+        moved = (before.table[columns] != after.table[columns]).any(axis=0)
+        had = before.table[SPOT] != NOWHERE
+        starts = after.table[START]
+        return Planned(
+            [(before.requests[i].key, int(starts[i])) for i in np.flatnonzero(moved & ~had).tolist()],
+            self._keys(np.flatnonzero(later(before, after))),
+            self._keys(gave_way),
+            not (moved & had).any(),
+            refusals,
+            made,
+        )
+
+    def _keys(self, numbers: Ints) -> list[str]:
+        return [rank[-1] for rank in map(self._ranks.__getitem__, numbers.tolist())]
+
+    def causes(self, since: Since, planned: Planned, trials: int) -> Sequence[Why]:
+        last = self._last
+        if last is None or not all(_is_arrival(change, since) for change in since.changes):
             return causes_of(since, planned, trials)
-        before, fleet, now, roomier = self._last
 
-        def without(undone: Sequence[Change]) -> Starts:
+        def without(undone: Sequence[Change]) -> tuple[State, list[int]] | None:
             out = sorted(self.place_of(change.key) for change in undone)
-            found = replanned(before.less(out), fleet, now, roomier)
-            return _nobody if found is None else partial(self._start_in, found[0], out)
+            left = last.before.less(out)
+            if not last.roomier and (left.table[SPOT] != NOWHERE).all():
+                return left, out  # what stood beside them stands without them, and nobody is to be placed
+            found = replanned(left, last.fleet, last.now, last.roomier)
+            return None if found is None else (found[0], out)
 
         if len(since.changes) == 1:
-            return _of_one(since.changes[0], slipped, without)
-        moved = ((m.key, m.was, None if m.place is None else m.place.start) for m in slipped)
-        known = [(key, was, start) for key, was, start in moved if was is not None]
-        return {one.key: one for one in explained(known, since.changes, planned.displaced, without, trials)}
+            return self._of_one(last, since.changes[0], without((since.changes[0],)))
 
-    def _start_in(self, state: _State, out: list[int], key: str) -> int | None:
+        def starts(undone: Sequence[Change]) -> Starts:
+            found = without(undone)
+            return _nobody if found is None else partial(self._start_in, *found)
+
+        was, spots, now = last.before.table[START], self._table[SPOT], self._table[START]
+        moved = (
+            (self._filed[i].key, int(was[i]), None if spots[i] == NOWHERE else int(now[i]))
+            for i in last.slipped.tolist()
+        )
+        displaced = Displacements([request.key for request in last.before.requests], *last.gone)
+        known = explained(moved, since.changes, displaced, starts, trials)
+        return [Why((one.key,), one.causes, one.proven) for one in known]
+
+    def _of_one(self, last: _Last, change: Change, found: tuple[State, list[int]] | None) -> Sequence[Why]:
+        """As `explained`, of a single change: one trial answers for everybody."""
+        who, holds = last.slipped, np.zeros(last.slipped.size, dtype=np.bool_)
+        if found is not None:
+            table, (out,) = found[0].table, found[1]
+            there = who - (who > out)
+            stands = (who != out) & (table[SPOT, there] != NOWHERE)
+            holds = stands & (table[START, there] <= last.before.table[START, who])
+        groups = ((who[holds], True), (who[~holds], False))
+        return [Why(self._keys(some), (change,), proven) for some, proven in groups if some.size]
+
+    def _start_in(self, state: State, out: list[int], key: str) -> int | None:
         """Where somebody starts in a state that lacks those numbered `out`."""
         i = self.place_of(key)
         i -= bisect_left(out, i)
-        missing = state.requests[i].key != key or state.table[i, _SPOT] == NOWHERE
-        return None if missing else int(state.table[i, _START])
+        missing = state.requests[i].key != key or state.table[SPOT, i] == NOWHERE
+        return None if missing else int(state.table[START, i])
 
-    def _planned_plainly(self, before: _State, engine: Engine, world: Snapshot) -> Planned:
+    def _planned_plainly(self, before: State, engine: Engine, world: Snapshot) -> Planned:
         changed, plan = engine(world)
         table = before.table.copy()
         for i, request in enumerate(before.requests):
             place = plan.placements.get(request.key)
-            table[i, _SPOT] = NOWHERE if place is None else self._numbers[place.pool]
-            table[i, _START] = 0 if place is None else place.start
-        self._table, self._last = _promised(table), None
-        moves = _moves(before, _State(self._pools, before.requests, table))
-        return Planned(tuple(moves), tuple(plan.displaced), plan.refusals, lambda: (changed, plan))
+            table[SPOT, i] = NOWHERE if place is None else self._numbers[place.pool]
+            table[START, i] = 0 if place is None else place.start
+        self._promise(table)
+        self._last, after = None, replace(before, table=table)
+        slipped = later(before, after)
+        gave = (self.place_of(one.key) for one in plan.displaced if one.by)
+        gave_way = np.array([i for i in gave if slipped[i]], dtype=np.int64)
+        return self._planned(before, after, gave_way, plan.refusals, lambda: (changed, plan))
+
+    def next_begin(self) -> int:
+        if self._next is None:
+            self._next = int(self._begins().min(initial=FOREVER))
+        return self._next
+
+    def due(self, now: int) -> Sequence[str]:
+        if self.next_begin() > now:
+            return ()
+        begins = self._begins()
+        who = np.flatnonzero(begins <= now)
+        found = [key for _, key in sorted(zip(begins[who].tolist(), self._keys(who), strict=True))]
+        self._named.update(found)
+        self._next = None
+        return found
+
+    def _begins(self) -> Ints:
+        """When the nodes of each are to be held; `FOREVER` where somebody has no promise, or was named already."""
+        spot, start = self._table[SPOT], self._table[START]
+        found = np.where(spot == NOWHERE, FOREVER, start - self._prepare[spot])
+        found[[self.place_of(key) for key in self._named]] = FOREVER
+        return found
 
     def at(self, i: int) -> Request:
         """The request of that rank, with its promise."""
-        return _State(self._pools, self._filed, self._table).request(i)
+        return State(self._pools, self._filed, self._table, self._axes).request(i)
 
     def place_of(self, key: str) -> int:
         """Its number in the rank; raises KeyError."""
@@ -180,20 +241,32 @@ class Resident:
         """By rank."""
         return (request.key for request in self._filed)
 
+    def _promise(self, table: Ints) -> None:
+        """Starts become promises; who has none waits for room that nobody was promised."""
+        self._table[:] = table
+        self._table[DISPLACES] = table[SPOT] != NOWHERE
+        self._next = None
+
     def _insert(self, request: Request) -> None:
-        rank = rank_key(request)
+        rank, count = rank_key(request), len(self._filed)
+        if count == self._room.shape[1]:
+            self._room = np.concatenate((self._room, np.empty_like(self._room)), axis=1)
         i = bisect_left(self._ranks, rank)
         self._ranks.insert(i, rank)
         self._filed.insert(i, request)
         self._by_key[request.key] = rank
-        self._table = np.insert(self._table, i, self._row(request), axis=0)
+        self._room[:, i + 1 : count + 1] = self._room[:, i:count]
+        self._room[:, i] = self._row(request)
+        self._mark(i)
         self._bounded += request.latest < FOREVER
+        self._next = None
 
     def _delete(self, key: str) -> None:
-        i = self.place_of(key)
+        i, count = self.place_of(key), len(self._filed)
         self._bounded -= self._filed[i].latest < FOREVER
         del self._ranks[i], self._filed[i], self._by_key[key]
-        self._table = np.delete(self._table, i, axis=0)
+        self._room[:, i : count - 1] = self._room[:, i + 1 : count]
+        self._next = None
 
     def _row(self, request: Request) -> list[int]:
         promise = request.promise
@@ -201,7 +274,19 @@ class Resident:
         pools = [self._numbers[key] for key in request.pools]
         filled = [*pools, *[NOWHERE] * (len(self._pools) - len(pools))]
         asked = (request.nodes, request.duration, request.not_before, request.may_displace)
-        return [*asked, spot, start, *filled]
+        return [*asked, spot, start, *[0] * 4, *filled]
+
+    def _mark(self, i: int) -> None:
+        """Where the request lies on the axes of what searches show; new ones once a quarter of the requests are new."""
+        table, values = self._table, self._table[[NODES, DURATION], i]
+        self._unmarked += 1
+        below_all = any(axis.size == 0 or v < axis[0] for axis, v in zip(self._axes, values, strict=True))
+        if not below_all and self._unmarked <= 16 + len(self._filed) // 4:
+            table[MARKS, i] = marked(self._axes, values)
+            return
+        nodes, duration = table[NODES], table[DURATION]
+        self._axes = (marks(nodes, MOST_NODES), marks(duration, MOST_DURATIONS))
+        self._unmarked, table[MARKS] = 0, marked(self._axes, (nodes, duration))
 
 
 class _Requests(Mapping[str, Request]):
@@ -223,140 +308,9 @@ class _Requests(Mapping[str, Request]):
         return len(self._queue._filed)
 
 
-def _of_one(
-    change: Change, slipped: Sequence[Move], without: Callable[[Sequence[Change]], Starts]
-) -> dict[str, Moved]:
-    """As `explained`, of a single change: one trial answers for everybody."""
-    start, found = without((change,)), {}
-    for move in slipped:
-        was, place = move.was or 0, move.place
-        held = start(move.key)
-        proven = held is not None and held <= was
-        now = None if place is None else place.start
-        found[move.key] = Moved(move.key, was, now, (change,), proven)
-    return found
-
-
 def _nobody(key: str) -> int | None:  # noqa: ARG001
     """No start at all."""
     return None
-
-
-def replanned(
-    before: _State, fleet: Fleet, now: int, roomier: bool
-) -> tuple[_State, tuple[Displaced, ...]] | None:
-    """The plan as another state, and who gave way; None where promises do not all stand."""
-    world = _world(before, fleet, now)
-    asked, gone = world.asked, world.gone
-    fresh = bool((asked.spot == NOWHERE).any())
-    late = (asked.spot != NOWHERE) & (asked.start < np.maximum(now, asked.wish))
-    if late.any() or not all_stand(world):
-        return None
-    if fresh:
-        place(world)
-    count = int(gone.size[0])
-    if roomier or count:
-        compress(world)
-    after = before.table.copy()
-    after[:, _SPOT], after[:, _START] = asked.spot, asked.start
-    pairs = zip(gone.who[:count].tolist(), gone.whom[:count].tolist(), strict=True)
-    displaced = tuple(Displaced(before.requests[i].key, before.requests[j].key) for i, j in pairs)
-    return _State(before.pools, before.requests, after), displaced
-
-
-def _world(state: _State, fleet: Fleet, now: int) -> World:
-    """The arrays, and room for all that can be needed: everybody is put once more and moves once at most."""
-    columns = [state.table[:, column].copy() for column in range(_POOLS)]
-    nodes, duration, wish, displaces, spot, start = columns
-    pools, size, count = np.ascontiguousarray(state.table[:, _POOLS:]), nodes.size, len(state.pools)
-    asked = Asked(nodes, duration, wish, displaces == 1, pools, spot, start)
-    holds = _holds(asked, fleet, state.pools, now)
-    width = holds.at.shape[1]
-    shape = (count, width + 4 * size + 8)
-    return World(
-        asked,
-        holds,
-        Steps(np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int64), _none(count)),
-        _shown(asked, count, now),
-        Gone(_none(size), _none(size), _none(1)),
-        Section(np.empty(width + 2, dtype=np.int64), np.empty(width + 2, dtype=np.int64)),
-        now,
-    )
-
-
-def _none(size: int) -> Ints:
-    return np.zeros(size, dtype=np.int64)
-
-
-def _holds(asked: Asked, fleet: Fleet, pools: Sequence[PoolKey], now: int) -> Holds:
-    """All instants at which nodes are taken or come free, by pool and in order of time."""
-    parts = [_hold(asked, fleet, key, number, now) for number, key in enumerate(pools)]
-    width = max((at.size for at, _, _ in parts), default=0) + 2 * asked.nodes.size + 8
-    # Half the bytes are half the work of making room in the middle.
-    made = [np.empty((len(pools), width), dtype=kind) for kind in (np.int64, np.int32, np.int32)]
-    for number, part in enumerate(parts):
-        for column, values in zip(made, part, strict=True):
-            column[number, : values.size] = values
-    there = [fleet.pools[key] for key in pools]
-    return Holds(
-        made[0],
-        made[1],
-        made[2],
-        np.array([at.size for at, _, _ in parts], dtype=np.int64),
-        np.array([fleet.free(key) for key in pools], dtype=np.int64),
-        np.array([pool.prepare for pool in there], dtype=np.int64),
-        np.array([pool.drain for pool in there], dtype=np.int64),
-    )
-
-
-def _hold(asked: Asked, fleet: Fleet, key: PoolKey, number: int, now: int) -> tuple[Ints, Ints, Ints]:
-    pool, (until, back) = fleet.pools[key], fleet.returning(key)
-    who = np.flatnonzero(asked.spot == number)
-    start, nodes = asked.start[who], asked.nodes[who]
-    begin, end = np.maximum(now, start - pool.prepare), start + asked.duration[who] + pool.drain
-    at = np.concatenate((until, begin, end))
-    order = at.argsort(kind="stable")
-    leases = np.full(until.size, NOWHERE, dtype=np.int64)
-    change = np.concatenate((back, -nodes, nodes))
-    return at[order], change[order], np.concatenate((leases, who, who))[order]
-
-
-def _shown(asked: Asked, pools: int, now: int) -> Shown:
-    """Nothing is shown yet."""
-    axes = (asked.nodes, asked.duration)
-    nodes, duration = (
-        _marks(axis, most) for axis, most in zip(axes, (_MOST_NODES, _MOST_DURATIONS), strict=True)
-    )
-    below = [
-        there.searchsorted(axis, "right") - 1 for there, axis in zip((nodes, duration), axes, strict=True)
-    ]
-    above = [there.searchsorted(axis) for there, axis in zip((nodes, duration), axes, strict=True)]
-    marks = np.ascontiguousarray(np.stack((*below, *above), axis=1))
-    reach = np.append(duration[1:] - 1, FOREVER).astype(np.int64)
-    return Shown(np.full((pools, nodes.size, duration.size), now, dtype=np.int64), marks, reach)
-
-
-def _marks(values: Ints, most: int) -> Ints:
-    """The values, or of many so many that are equally common, with the least."""
-    rising = np.unique(values)
-    if rising.size <= most:
-        return rising
-    return np.unique(np.append(np.sort(values)[:: -(-values.size // most)], rising[0]))
-
-
-def _promised(table: Ints) -> Ints:
-    """The table once its starts are promises."""
-    found = table.copy()
-    found[:, _DISPLACES] = table[:, _SPOT] != NOWHERE
-    return found
-
-
-def _moves(before: _State, after: _State) -> Iterator[Move]:
-    columns = [_SPOT, _START]
-    changed = (before.table[:, columns] != after.table[:, columns]).any(axis=1)
-    for i in np.flatnonzero(changed).tolist():
-        was = None if before.table[i, _SPOT] == NOWHERE else int(before.table[i, _START])
-        yield Move(before.requests[i].key, was, after.placement(i))
 
 
 def _is_arrival(change: Change, since: Since) -> bool:

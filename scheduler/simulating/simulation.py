@@ -23,7 +23,7 @@ from scheduler.simulating.evicting import Evicted, terms
 from scheduler.simulating.failing import Failing, Failures
 from scheduler.simulating.fleet import Fleet
 from scheduler.simulating.ordering import Bare, Ordering
-from scheduler.simulating.queue import Move, Planned, Queue, Since, Waiting
+from scheduler.simulating.queue import Planned, Queue, Since, Waiting
 from scheduler.simulating.record import Records, Run
 from scheduler.simulating.trace import Trace
 from scheduler.simulating.watching import Moment, Unwatched, Watcher
@@ -86,7 +86,6 @@ class Simulation:
         self._records, self._since = Records(), Since(trace.begin)
         self._events: list[tuple[int, _Due, str, int]] = []
         self._mending: dict[str, tuple[PoolKey, str]] = {}
-        self._begins: list[tuple[int, str]] = []
         self._running: dict[str, tuple[Request, int]] = {}  # who holds nodes, and the number of that hold
         self._left = {arrival.request.key: arrival.actual for arrival in trace.arrivals} | dict(trace.actual)
         self._holds = 0
@@ -129,8 +128,7 @@ class Simulation:
     def _next(self) -> int | None:
         arrival = self._arrivals[self.fed].request.filed_at if self.fed < len(self._arrivals) else FOREVER
         event = self._events[0][0] if self._events else FOREVER
-        begin = self._begins[0][0] if self._begins else FOREVER
-        soonest = min(arrival, event, begin)
+        soonest = min(arrival, event, self._queue.next_begin())
         # Nodes fail only while somebody could lose something by it, or no replay would ever end.
         if self._busy:
             soonest = min(soonest, self._failures.next_at)
@@ -140,7 +138,8 @@ class Simulation:
 
     @property
     def _busy(self) -> bool:
-        return bool(self._running or self._begins) or self.fed < len(self._arrivals)
+        arriving = self.fed < len(self._arrivals)
+        return arriving or bool(self._running) or self._queue.next_begin() < FOREVER
 
     def _happen(self) -> None:
         while self._events and self._events[0][0] <= self.now:
@@ -150,7 +149,7 @@ class Simulation:
             elif due is _Due.CLEAN:
                 self._fleet.give_back(key)
             elif key in self._running and self._running[key][1] == number:
-                self._end(key) if due is _Due.END else self._requeue(key)
+                self._end(key) if due is _Due.END else self._come_back(key)
         while self._failures.next_at <= self.now:
             struck = self._failures.strike()
             if struck is not None and self._busy:
@@ -177,8 +176,9 @@ class Simulation:
         planned = self._queue.plan(self.now, self._fleet, self._engine, self._roomier)
         self.plans += 1
         moment = Moment(self.now, planned.made)
-        for move in planned.moves:
-            self._note(moment, move)
+        for key, start in planned.first:
+            if self._records.estimated(key, start):
+                self._watcher.estimated(moment, self._queue.requests[key], start)
         self._note_slips(planned)
         self._refusals = dict(planned.refusals)
         self._since = Since(self.now)
@@ -200,39 +200,19 @@ class Simulation:
                 heapq.heappush(self._events, (one.at, _Due.LEAVE, key, self._running[key][1]))
         return found.snapshot, found.plan
 
-    def _note(self, moment: Moment, move: Move) -> None:
-        place = move.place
-        if place is None:
-            return
-        prepare = self._fleet.pools[place.pool].prepare
-        heapq.heappush(self._begins, (max(self.now, place.start - prepare), move.key))
-        if self._records.estimated(move.key, place.start):
-            self._watcher.estimated(moment, self._queue.requests[move.key], place.start)
-
     def _note_slips(self, planned: Planned) -> None:
-        slipped = [move for move in planned.moves if move.is_slip]
-        if not slipped:
+        if not planned.slipped:
             return
         trials = max(FEWEST_TRIALS, self._rules.trial_work // max(1, len(self._queue.requests)))
-        known = self._queue.causes(self._since, planned, slipped, trials)
-        for move in slipped:
-            found = known[move.key]
-            causes = [str(change.cause) for change in found.causes]
-            self._records.slipped(move.key, causes, proven=found.proven and bool(causes))
-        later = {move.key for move in slipped}
-        taken = [one.key for one in planned.displaced if one.by and one.key in later]
-        for request in self._ordering.displaced(taken, self._queue.requests):
+        for why in self._queue.causes(self._since, planned, trials):
+            causes = tuple(str(change.cause) for change in why.causes)
+            self._records.slipped(why.keys, causes, proven=why.proven and bool(causes))
+        for request in self._ordering.displaced(planned.gave_way, self._queue.requests):
             self._queue.change(request)
 
     def _begin(self) -> None:
-        while self._begins and self._begins[0][0] <= self.now:
-            _, key = heapq.heappop(self._begins)
-            request = self._queue.requests.get(key)
-            if request is None or request.promise is None:
-                continue
-            pool = self._fleet.pools[request.promise.pool]
-            if max(self.now, request.promise.start - pool.prepare) > self.now:
-                continue  # it was to begin now, and moved later
+        for key in self._queue.due(self.now):
+            request = self._queue.requests[key]
             lease = self._fleet.take(request, self.now)
             if lease is None:
                 self._stale = True  # planned again as soon as anything happens
@@ -284,12 +264,19 @@ class Simulation:
 
     def _requeue(self, key: str) -> None:
         """It loses its nodes now and goes on later, for what is left of its time."""
+        self._file(self._freed(key), Cause.REQUEUED)
+
+    def _come_back(self, key: str) -> None:
+        """The same of one that made room: nobody who waits gives way to it."""
+        self._file(replace(self._freed(key), may_displace=False), Cause.REQUEUED)
+
+    def _freed(self, key: str) -> Request:
         self._since.leases.setdefault(key, self._fleet.leases[key])
         request, lease = self._stop(key)
         self._records.requeued(key)
         ran = lease.end - lease.start
         self._left[key] -= ran
-        self._file(replace(request, duration=request.duration - ran), Cause.REQUEUED)
+        return replace(request, duration=request.duration - ran)
 
     def _mend(self, name: str) -> None:
         pool, node = self._mending.pop(name)
@@ -306,7 +293,7 @@ def queue_for(trace: Trace, rules: Rules) -> Waiting:
     binds_nobody = len(set(slices)) == len(slices)
     fits = all(a.request.movable and not a.request.fallback for a in trace.arrivals)
     if len(trace.arrivals) < rules.compiled_from or rules.preemption or not (plain and binds_nobody and fits):
-        return Queue()
+        return Queue(trace.pools)
     from scheduler.simulating.resident import Resident
 
     return Resident(trace.pools)

@@ -74,7 +74,7 @@ def _used(row: Row) -> int:
 
 
 def arriving_faster(trace: Trace, factor: float) -> Trace:
-    """The same requests with all distances between arrivals divided by `factor`, their `not_before` moved along."""
+    """The same requests with all distances between arrivals divided by `factor`, and all their instants moved along."""
 
     def sooner(at: int) -> int:
         return trace.begin + round((at - trace.begin) / factor)
@@ -83,7 +83,10 @@ def arriving_faster(trace: Trace, factor: float) -> Trace:
         request = arrival.request
         filed_at = sooner(request.filed_at)
         after = max(filed_at, filed_at + request.not_before - request.filed_at)
-        return replace(arrival, request=replace(request, filed_at=filed_at, not_before=after))
+        passed = filed_at - request.filed_at
+        fallback = {pool: since + passed for pool, since in request.fallback.items()}
+        made = replace(request, filed_at=filed_at, not_before=after, fallback=fallback)
+        return replace(arrival, request=made)
 
     return replace(trace, arrivals=tuple(moved(arrival) for arrival in trace.arrivals))
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.idleness import HYSTERESIS, IDLE_AFTER, LONGEST_GAP, Quiet, quiet_after
+from agent.idleness import HYSTERESIS, IDLE_AFTER, LONGEST_GAP, Lull, lull_after
 from agent.port import GpuReading
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
@@ -23,11 +23,11 @@ def gpu(use: int | None, index: int = 0, **said: object) -> GpuReading:
     return replace(GpuReading(f"GPU-{index}", index, "H100-80GB", 81920, utilisation_percent=use), **said)
 
 
-def after(*uses: int | tuple[GpuReading, ...] | None, quiet: Quiet | None = None) -> Quiet | None:
+def after(*uses: int | tuple[GpuReading, ...] | None, quiet: Lull | None = None) -> Lull | None:
     """One reading after the other, ten seconds apart."""
     for i, use in enumerate(uses):
         readings = use if isinstance(use, tuple) else (gpu(use),)
-        quiet = quiet_after(quiet, readings, BELOW, NOW + i * TICK)
+        quiet = lull_after(quiet, readings, BELOW, NOW + i * TICK)
     return quiet
 
 
@@ -63,17 +63,17 @@ def test_who_looked_away_does_not_know() -> None:
     quiet = after(*[0] * ROW)
     assert quiet is not None
     late = quiet.until + LONGEST_GAP
-    assert quiet_after(quiet, (gpu(0),), BELOW, late) == Quiet(NOW, late)
+    assert lull_after(quiet, (gpu(0),), BELOW, late) == Lull(NOW, late)
     later = late + TICK
-    assert quiet_after(quiet, (gpu(0),), BELOW, later) == Quiet(later, later)
+    assert lull_after(quiet, (gpu(0),), BELOW, later) == Lull(later, later)
 
 
 @given(st.lists(st.sampled_from([0, 2, 3, 4, 5, 6, 100, None]), max_size=120))
 def test_a_node_is_never_idle_within_five_minutes_of_a_reading_of_use(uses: list[int | None]) -> None:
-    quiet: Quiet | None = None
+    quiet: Lull | None = None
     last = -1
     for i, use in enumerate(uses):
-        quiet = quiet_after(quiet, (gpu(use),), BELOW, NOW + i * TICK)
+        quiet = lull_after(quiet, (gpu(use),), BELOW, NOW + i * TICK)
         last = i if use is None or use > BELOW + HYSTERESIS else last
         if quiet is not None and quiet.idle:
             assert quiet.since > NOW + last * TICK

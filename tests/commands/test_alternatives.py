@@ -95,6 +95,36 @@ def test_what_would_need_an_admin_or_breaks_a_limit_is_not_offered(tmp_path: Pat
     assert "gpuShape" not in {field for field, _, _ in found}
 
 
+@pytest.mark.parametrize(
+    ("west", "limits"),
+    [
+        pytest.param(
+            {},
+            {"where": [{"cluster": "west", "gpuHoursPerMonth": 60}]},
+            id="its slice has too few hours there",
+        ),
+        pytest.param({}, {"where": [{"cluster": "west", "maxDuration": "1h"}]}, id="it is too long for it"),
+        pytest.param({"burst": {"gpuHoursPerMonth": 60}}, {}, id="the burst cluster has too few hours left"),
+        pytest.param({"burst": {"maxDuration": "3h"}}, {}, id="the burst cluster takes none so long"),
+        pytest.param({"mode": "observe"}, {}, id="it is only observed"),
+    ],
+)
+def test_a_cluster_that_would_not_serve_it_is_not_offered(
+    tmp_path: Path, west: dict[str, object], limits: dict[str, object]
+) -> None:
+    """What `egs wait` says it would not get (E1, F14)."""
+    mine = request("a/mine", nodes=2, duration="4h", gpuShape="H100-80GB", clusters=["east"])
+    files = fleet(**TWO, **FIRST, **THEN) | {
+        "clusters/west.yaml": cluster("west", nodes=2, **west),
+        "slices/a/slice.yaml": slice_("a", clusters=("east", "west"), limits=limits),
+    }
+    found = offers(folder(tmp_path / "f", files | mine), "a/mine")
+    assert ("clusters", "west", SOON) not in found
+    asked = ("--slice", "a", "--nodes", "2", "--gpus-per-node", "8", "--duration", "4h")
+    rows = egs("wait", *asked, "--repo", tmp_path / "f", "--now", NOW, "-o", "json").json
+    assert all(row["reason"] for row in rows if row["cluster"] == "west")
+
+
 def test_an_offer_says_whether_the_place_is_kept(tmp_path: Path) -> None:
     kept = {one["field"]: one["keepsPlace"] for one in why(asking(tmp_path / "f"), "a/mine")["alternatives"]}
     assert all(kept[field] == (field in {"nodes", "duration"}) for field in kept)

@@ -165,7 +165,7 @@ def test_why_tells_the_cause_of_a_slip_and_what_runs(tmp_path: Path) -> None:
 def test_why_as_data(tmp_path: Path) -> None:
     repo = folder(tmp_path / "f", fleet(**request("a/one")))
     done = egs("why", "a/one", "--repo", repo, "--now", NOW, "-o", "json").json
-    assert (done["slice"], done["name"], done["phase"], len(done["reasons"])) == ("a", "one", "Queued", 2)
+    assert (done["slice"], done["name"], done["phase"], len(done["reasons"])) == ("a", "one", "Queued", 3)
 
 
 @pytest.mark.parametrize(("key", "code"), [("a/none", 1), ("none", 2), ("a/b/c", 2)])

@@ -8,6 +8,13 @@ Json = dict[str, Any]
 
 REPO = {"repositories": ["git@forge.example.com:team/fleet.git"]}
 PULL = {**REPO, "role": "cluster", "cluster": "east"}
+TARGET = {
+    "apiVersion": "cluster.x-k8s.io/v1beta1",
+    "resource": "machinedeployments",
+    "namespace": "default",
+    "name": "h100",
+}
+GROUP = {"apiVersion": "v1", "resource": "replicationcontrollers", "namespace": "default", "name": "gpus"}
 EVERY_PART = {"door": {"enabled": True}, "admission": {"enabled": True}, "agents": {"enabled": True}}
 CASES: dict[str, Json] = {
     "a controller alone": REPO,
@@ -89,6 +96,13 @@ CASES: dict[str, Json] = {
         **PULL,
         "apply": {"signingKey": "applier-key"},
         "trust": {"level": "signature", "signers": "signers"},
+    },
+    "what elastic pools scale": {**REPO, "scaleTargets": [TARGET, GROUP]},
+    "what elastic pools scale in pull mode": {**PULL, "scaleTargets": [GROUP]},
+    "what elastic pools scale in a cluster that is not driven": {
+        **REPO,
+        "scaleTargets": [TARGET],
+        "controller": {"drivesThisCluster": False},
     },
     "a door that commits": {**REPO, "cluster": "east", "door": {"enabled": True, "via": "commit"}},
 }

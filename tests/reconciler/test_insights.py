@@ -7,12 +7,14 @@ from datetime import timedelta
 import pytest
 
 from reconciler.facts import Facts
+from reconciler.history import history
 from reconciler.insights import KEPT_DAYS, Ended, bucket, ended_of, with_ended
 from reconciler.learning import lesson
 from reconciler.world import build_snapshot
 from scheduler.expecting import LEAST, Drawn
 from schemas.status import Phase
-from tests.support.world import World, at
+from schemas.units import format_instant
+from tests.support.world import World, at, cluster, project
 
 HOUR = timedelta(hours=1)
 
@@ -110,6 +112,46 @@ def test_what_was_cancelled_before_its_start_counts_as_demand_alone() -> None:
     insights = world.facts().insights
     assert insights is not None
     assert (insights.total.requests, insights.total.ran, insights.slices["b"].asked_gpu_hours) == (1, 0, 16.0)
+
+
+def test_a_request_that_made_room_is_counted_as_one() -> None:
+    """It waited until its first start, not while it ran, and was served in all of its leases (E9, G6)."""
+    policy = {"guaranteed": "0d0h10m", "spareLast": "0d0h5m", "leastGain": "0d0h5m"}
+    world = World(
+        {
+            "project.yaml": project(scheduling={"preemption": policy}, maxExtension="1h"),
+            "clusters/east.yaml": cluster(nodes=1),
+        }
+    )
+    world.file("a/low", duration="2h", priority=50)
+    world.run(at(20))
+    world.file("a/low", duration="2h", priority=50, extend="30m")
+    world.run(at(60))
+    world.file("b/high", duration="1h", priority=250)
+    world.run(at(400))
+    facts, low = world.facts(), world.status("a/low")
+    assert (low.phase, low.waited_s, low.served > timedelta()) == (Phase.COMPLETED, 120, True)
+    assert facts.insights is not None
+    tally = facts.insights.slices["a"]
+    assert (tally.requests, tally.wait_s, tally.asked_gpu_hours) == (1, 120, 20.0)
+    assert tally.used_gpu_hours == pytest.approx(20, abs=0.2)
+    rows = [one for day in facts.ended.values() for row in day.rows if (one := ended_of(row)) is not None]
+    row = next(one for one in rows if one.slice == "a")
+    assert (row.start, row.duration) == (row.filed + 120, 9000)
+    assert row.used == pytest.approx(9000, abs=60)
+    held = sum(day.held_gpu_hours for day in facts.insights.days.values())
+    assert held == pytest.approx(facts.insights.total.used_gpu_hours, abs=0.01)
+    again = next(one for one in history(facts, _wanted(world)).arrivals if one.request.key == "a/low")
+    assert again.actual == row.used
+
+
+def test_time_before_a_request_wants_to_start_is_no_wait() -> None:
+    world = World()
+    world.file("a/later", duration="1h", notBefore=format_instant(at(90)))
+    world.run(at(200))
+    insights = world.facts().insights
+    assert insights is not None
+    assert (insights.total.ran, insights.total.wait_s) == (1, 0)
 
 
 def test_rows_that_somebody_broke_are_left_out(early: World) -> None:

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.facts import Facts, Wanted
-from reconciler.offering import offering, shut_now
+from reconciler.offering import NOBODY, Offering, contended, offering, shut_now
 from reconciler.world import build_snapshot
 from scheduler.plan import plan
+from scheduler.snapshot import Placement
 from schemas.base import Metadata
 from schemas.elastic import Burst
 from schemas.gpr import RequestSpec
@@ -129,8 +130,37 @@ def test_who_needs_the_hours_comes_before_who_is_served_elsewhere_in_time() -> N
 def test_a_request_that_is_filed_now_meets_what_is_left() -> None:
     facts = Facts(START, requests={"a/waits": _status("a", 10, START)})
     fits, too_much = (RequestSpec(slice="b", nodes=1, duration=hours * HOUR) for hours in (5, 6))
-    assert shut_now(fits, WANTED, facts) == frozenset()
-    assert shut_now(too_much, WANTED, facts) == frozenset({"west"})
+    placed = {"a/waits": Placement("a/waits", ("west", "small"), 0, 36_000)}
+    assert shut_now(fits, WANTED, facts, placed) == frozenset()
+    assert shut_now(too_much, WANTED, facts, placed) == frozenset({"west"})
+
+
+def test_hours_are_kept_for_nobody_who_would_not_be_served_there() -> None:
+    """The first one takes all hours that there are; where it would not start there, the second one has them."""
+    facts = Facts(
+        START, requests={"a/huge": _status("a", 14, START), "b/small": _status("b", 2, START + HOUR)}
+    )
+    everyone = offering(WANTED, facts, WANTED.pools)
+    assert everyone.shut == {"b/small": frozenset({"west"})}
+    placed = {"b/small": Placement("b/small", ("west", "small"), 0, 7200)}
+    assert contended(everyone, facts, lambda _: placed).shut == {"a/huge": frozenset({"west"})}
+    both = placed | {"a/huge": Placement("a/huge", ("west", "small"), 0, 50_400)}
+
+    def planned(offered: Offering) -> dict[str, Placement]:
+        return {key: place for key, place in both.items() if key not in offered.shut}
+
+    assert contended(everyone, facts, planned).shut == {"b/small": frozenset({"west"})}
+    asks = RequestSpec(slice="c", nodes=1, duration=14 * HOUR)
+    assert shut_now(asks, WANTED, facts, NOBODY) == frozenset()
+
+
+def test_hours_are_kept_for_nobody_whose_request_is_too_long_for_the_cluster() -> None:
+    """It never goes there, whatever is free (F14)."""
+    burst = Burst(after=HOUR, max_duration=3 * HOUR, gpu_hours_per_month=MOST)
+    clusters = dict(WANTED.clusters) | {"west": WANTED.clusters["west"].model_copy(update={"burst": burst})}
+    requests = {"a/long": _status("a", 14, START), "b/small": _status("b", 2, START + HOUR)}
+    main = replace(WANTED, clusters=clusters)
+    assert offering(main, Facts(START, requests=requests), main.pools).shut == {}
 
 
 def test_what_holds_nodes_there_counts_in_the_month_in_which_it_began() -> None:
@@ -141,6 +171,6 @@ def test_what_holds_nodes_there_counts_in_the_month_in_which_it_began() -> None:
         }
     )
     asks = RequestSpec(slice="b", nodes=1, duration=2 * HOUR)
-    assert shut_now(asks, WANTED, Facts(START, requests={"z/runs": runs})) == frozenset({"west"})
+    assert shut_now(asks, WANTED, Facts(START, requests={"z/runs": runs}), NOBODY) == frozenset({"west"})
     december = START + timedelta(days=20)
-    assert shut_now(asks, WANTED, Facts(december, requests={"z/runs": runs})) == frozenset()
+    assert shut_now(asks, WANTED, Facts(december, requests={"z/runs": runs}), NOBODY) == frozenset()

@@ -97,7 +97,9 @@ def test_a_lease_counts_with_all_that_it_holds_and_a_ledger_with_what_is_left_of
 @pytest.mark.parametrize(
     ("phase", "used"),
     [
-        pytest.param(Phase.RELEASING, 16, id="until its nodes are clean a lease counts with all that it held"),
+        pytest.param(
+            Phase.RELEASING, 16, id="until its nodes are clean a lease counts with all that it held"
+        ),
         pytest.param(Phase.COMPLETED, 0, id="then the ledger alone says what it had"),
     ],
 )

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from reconciler.desired import Desired
+from reconciler.preview import Looked, alike, preview
 from reconciler.remembering import RECORDS_VERSION
 from reconciler.store.cache import DocumentCache
+from reconciler.world import build_snapshot
 from schemas.reading import READER_VERSION
 from tests.support.world import ADMIN, World, approval, cluster, gpr, gpr_path, project, slice_
 
@@ -94,3 +96,10 @@ def test_two_commits_are_read_as_each_alone() -> None:
         assert twin.problems == alone.problems
         assert twin.accepted_files() == alone.accepted_files()
         assert twin.wanted(facts) == alone.wanted(facts)
+        looked, wanted = Looked(), first.wanted(facts)
+        assert preview(facts, wanted, world.now, looked=looked) == preview(facts, wanted, world.now)
+        beside = alike(twin.wanted(facts), wanted)
+        assert beside == alone.wanted(facts)
+        found = preview(facts, beside, world.now, looked=looked)
+        assert found == preview(facts, alone.wanted(facts), world.now)
+        assert build_snapshot(beside, found, None) == build_snapshot(alone.wanted(facts), found, None)

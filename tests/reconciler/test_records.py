@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from reconciler.facts import Filed
 from reconciler.filings import Filings, UnreadFile, raw, read_filings, with_filed
-from reconciler.records import Records, Unread, changed, live, records
+from reconciler.records import Records, UnreadRecord, changed, holders, live, records
 from schemas.gpr import RequestSpec
-from schemas.status import TERMINAL, GPRStatus, Phase
+from schemas.status import HOLDING, TERMINAL, GPRStatus, Phase
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
 SPEC = RequestSpec(slice="a", nodes=1, duration=timedelta(hours=1))
@@ -42,6 +42,7 @@ def test_records_are_a_dictionary_whatever_is_put_and_taken(
         assert dict(found) == plain
         assert len(found) == len(plain)
         assert live(found) == {k: s for k, s in plain.items() if s.phase not in TERMINAL}
+        assert holders(found) == holders(plain) == {k: s for k, s in plain.items() if s.phase in HOLDING}
 
 
 @given(STEPS, STEPS)
@@ -49,13 +50,15 @@ def test_what_changed_is_told_as_of_dictionaries_and_a_copy_changes_alone(
     before: list[tuple[str, GPRStatus | None]], after: list[tuple[str, GPRStatus | None]]
 ) -> None:
     first = records({key: put for key, put in before if put is not None})
-    kept, second = dict(first), first.copy()
+    kept, held, second = dict(first), dict(first.holders), first.copy()
     for key, put in after:
         if put is None:
             second.pop(key, None)
         else:
             second[key] = put
     assert dict(first) == kept
+    assert first.holders == held
+    assert second.holders == holders(dict(second))
     assert changed(first, second) == changed(kept, dict(second))
     assert changed(first, second) >= {key for key in {*first, *second} if first.get(key) != second.get(key)}
 
@@ -67,7 +70,7 @@ def test_the_record_of_a_request_that_is_over_is_read_when_somebody_asks_and_onc
         asked.append(oid)
         return status(Phase.COMPLETED)
 
-    found = Records({}, {"a/x": Unread("1" * 40, read)})
+    found = Records({}, {"a/x": UnreadRecord("1" * 40, read)})
     twin = found.copy()
     twin["a/y"] = status(Phase.QUEUED)
     assert changed(found, twin) == {"a/y"}

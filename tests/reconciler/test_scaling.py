@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.clusters.port import ClusterView
+from reconciler.clusters.port import ClusterView, NodeView
+from reconciler.diff import Do, actions
 from reconciler.facts import Facts, Seen, Wanted
 from reconciler.finding import with_found
 from reconciler.pools import manifest_pools
@@ -20,8 +21,10 @@ from reconciler.world import build_snapshot
 from scheduler.elastic import existing
 from scheduler.plan import plan
 from schemas.cluster import Cluster
+from schemas.elastic import ScaleTarget
+from schemas.gpr import RequestSpec
 from schemas.inventory import Ask, PoolScale
-from schemas.status import NodeMetadata, NodeRecord, NodeState
+from schemas.status import Assignment, GPRStatus, NodeMetadata, NodeRecord, NodeState, Phase
 from tests.reconciler.test_diff import wanted as of_test
 from tests.support.world import at, cluster, parsed
 
@@ -64,6 +67,13 @@ def scale(size: int, *asks: tuple[int, int], leaving: tuple[str, ...] = ()) -> P
             scale(1, leaving=("h100-2",)), 1, scale(1), id="it has left, or another went in its place"
         ),
         pytest.param(scale(2, leaving=("h100-2",)), 2, scale(2), id="it is needed again before it went"),
+        pytest.param(scale(2), 4, scale(4), id="more than were asked for are wanted, until they are let go"),
+        pytest.param(
+            scale(1, leaving=("h100-3",)),
+            3,
+            scale(2, leaving=("h100-3",)),
+            id="one leaves, another is too many",
+        ),
         pytest.param(None, 0, scale(1, (100, 1)), id="what the cluster was told before us counts"),
     ],
 )
@@ -154,3 +164,72 @@ def _decided(facts: Facts, main: Wanted, now: datetime) -> Facts:
     facts = replace(facts, at=now + timedelta(), scales=came(facts, main, seen(), now).scales)
     world = build_snapshot(main, facts, None)
     return rescaled(facts, world, plan(world), main)[0]
+
+
+# -- what a cluster is told --------------------------------------------------------------------------------------------
+
+TARGET = ScaleTarget(api_version="x.example.com/v1", resource="groups", name="h100")
+
+
+def _serving(*nodes: str) -> dict[str, GPRStatus]:
+    spec = RequestSpec(slice="a", nodes=max(1, len(nodes)), duration=timedelta(hours=9))
+    held = Assignment(cluster="east", pool="h100", nodes=nodes)
+    status = GPRStatus(
+        phase=Phase.PROVISIONED,
+        uid="x",
+        filed_at=at(0),
+        accepted_spec=spec,
+        spec_digest="d",
+        assignment=held,
+        held_from=at(0),
+        start_time=at(2),
+        end_time=at(542),
+    )
+    return {"a/x": status} if nodes else {}
+
+
+def told(of: PoolScale, there: int, size: int, shut: int, serving: tuple[str, ...], is_real: bool) -> int:
+    """The size that a cluster is told in which `there` nodes are; of those that leave the first `shut` are shut."""
+    main = wanted(there)
+    if is_real:
+        pools = tuple(
+            pool.model_copy(update={"elastic": pool.elastic.model_copy(update={"target": TARGET})})
+            for pool in main.clusters["east"].pools
+            if pool.elastic is not None
+        )
+        main = replace(main, clusters={"east": main.clusters["east"].model_copy(update={"pools": pools})})
+    nodes = {
+        name: NodeView(name, "h100", True, isolated=name in of.leaving[:shut])
+        for name in (f"h100-{i}" for i in range(1, there + 1))
+    }
+    views = {"east": ClusterView(NOW, nodes, {}, sizes={"h100": size})}
+    facts = Facts(NOW, requests=_serving(*serving), scales={KEY: of})
+    found = actions(main, facts, Seen(views), NOW, timedelta(minutes=1))
+    return next((a.count for a in found if a.do is Do.SCALE), size)
+
+
+@pytest.mark.parametrize(
+    ("of", "there", "size", "shut", "want"),
+    [
+        pytest.param(scale(3), 2, 2, 0, 3, id="growing is told at once"),
+        pytest.param(scale(1, leaving=("h100-2",)), 2, 2, 0, 2, id="it shrinks once who leaves is shut"),
+        pytest.param(scale(1, leaving=("h100-2",)), 2, 2, 1, 1, id="and then by exactly those"),
+        pytest.param(scale(1, leaving=("h100-2", "h100-3")), 3, 3, 1, 2, id="those that are shut go first"),
+        pytest.param(scale(1), 1, 3, 0, 3, id="nodes on their way are not called off beside one that serves"),
+        pytest.param(scale(1), 3, 3, 0, 3, id="nodes that nobody let go stay, whatever the size"),
+        pytest.param(scale(2, leaving=("h100-3",)), 3, 2, 0, 2, id="what was told already stays told"),
+    ],
+)
+def test_no_size_costs_a_node_that_serves(of: PoolScale, there: int, size: int, shut: int, want: int) -> None:
+    assert told(of, there, size, shut, ("h100-1",), is_real=True) == want
+
+
+@pytest.mark.parametrize(
+    ("serving", "is_real"),
+    [
+        pytest.param((), True, id="where none serves"),
+        pytest.param(("h100-1",), False, id="in a simulation, where they go first"),
+    ],
+)
+def test_nodes_on_their_way_are_called_off(serving: tuple[str, ...], is_real: bool) -> None:
+    assert told(scale(1), 1, 3, 0, serving, is_real) == 1

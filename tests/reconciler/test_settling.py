@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reconciler import loop
 from reconciler.filings import raw
 from reconciler.fold import Folded, fold
-from reconciler.records import Unread
+from reconciler.records import UnreadRecord
 from reconciler.store.memory import Fate
 from tests.support.world import World, gpr, gpr_path, project, slice_
 
@@ -78,7 +78,7 @@ def test_what_is_over_is_left_unread_by_the_next_controller() -> None:
     assert cycle.wanted is not None
     over = getattr(cycle.facts.requests, "over", {})
     assert over.keys() == {"a/p", "a/q"}
-    assert all(isinstance(status, Unread) and status._status is None for status in over.values())
+    assert all(isinstance(status, UnreadRecord) and status._status is None for status in over.values())
     files = raw(cycle.wanted.filed)
     assert all(not hasattr(files[key], "spec") for key in over)
     assert cycle.facts.requests["a/p"].phase == "Completed"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ import yaml
 
 from reconciler.clusters import faults as scripted
 from reconciler.clusters.embedded import EmbeddedCluster
-from reconciler.clusters.world import Job
+from reconciler.clusters.world import Job, Made
 from reconciler.desired import Desired
 from reconciler.store.cache import DocumentCache
 from reconciler.violations import violations
@@ -180,6 +181,17 @@ class Play:
             assert isinstance(document, Cluster)
             self.world.fleets[name] = document.spec
 
+    def do_appear(self, pools: Mapping[str, int]) -> None:
+        """Somebody else makes so many more nodes in an elastic pool, ready at once."""
+        for where, more in pools.items():
+            name, _, pool = where.partition("/")
+            state = self._driver(name)._state
+            with state.locked() as world:
+                old = world.sizes[pool]
+                made = tuple(Made(f"{pool}-{old.made + i}", self.world.now) for i in range(1, more + 1))
+                size = replace(old, count=old.count + more, nodes=(*old.nodes, *made), made=old.made + more)
+                state.save(replace(world, sizes={**world.sizes, pool: size}))
+
     def do_remote(self, state: str) -> None:
         self.world.remote.down = state == "down"
 
@@ -314,6 +326,7 @@ def _shown(status: GPRStatus | None, want: object) -> object:
         "started": lambda s: _minute(s.start_time),
         "ended": lambda s: _minute(s.end_time),
         "filed": lambda s: _minute(s.filed_at),
+        "back": lambda s: _minute(s.eviction.back.start) if s.eviction and s.eviction.back else None,
         "cluster": lambda s: s.assignment.cluster if s.assignment else s.estimated_cluster,
         "nodes": lambda s: list(s.assignment.nodes) if s.assignment else [],
         "bound": lambda s: list(s.bound_nodes),
@@ -329,6 +342,7 @@ def _shown(status: GPRStatus | None, want: object) -> object:
         "leaves": lambda s: s.eviction and _minute(s.eviction.at),
         "evictedBy": lambda s: s.evicted_by,
         "remaining": lambda s: s.remaining and s.remaining.total_seconds() / 60,
+        "grace": lambda s: s.extended_by.total_seconds() / 60,
         "idle": lambda s: _minute(s.idle_since),
         "place": lambda s: s.estimated_pool,
         "retries": lambda s: s.retry_count,

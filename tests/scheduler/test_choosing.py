@@ -35,9 +35,11 @@ ALL = (DEAR.key, CHEAP.key, MIDDLE.key)
 BURST: Bursts = {"cloud": Burst(after=timedelta(hours=4), max_duration=timedelta(hours=8))}
 
 
-def asks(since: int = 0, promise: Promise | None = None, hours: int = 1, **given: Any) -> Choosing:
+def asks(
+    since: int = 0, promise: Promise | None = None, hours: int = 1, left: int | None = None, **given: Any
+) -> Choosing:
     spec = RequestSpec(slice="a", nodes=1, duration=timedelta(hours=hours)).model_copy(update=given)
-    return Choosing(spec, since, promise)
+    return Choosing(spec, since, promise, None if left is None else timedelta(hours=left))
 
 
 def names(chosen: Choice) -> tuple[list[str], dict[str, int]]:
@@ -73,6 +75,12 @@ def names(chosen: Choice) -> tuple[list[str], dict[str, int]]:
             (*ALL, CLOUD.key),
             (["dear", "cheap", "middle"], {}),
             id="too long for the burst cluster",
+        ),
+        pytest.param(
+            asks(hours=9, left=8),
+            (*ALL, CLOUD.key),
+            (["dear", "cheap", "middle", "spot"], {"spot": 4 * HOUR}),
+            id="what is left of it is short enough",
         ),
         pytest.param(asks(), (CLOUD.key,), (["spot"], {}), id="nothing else: nothing to wait for"),
         pytest.param(

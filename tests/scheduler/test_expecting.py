@@ -16,16 +16,17 @@ from scheduler.expecting import (
     Drawn,
     Learnt,
     Past,
-    Released,
     drawn,
     drawn_quotes,
     futures,
     how_many,
     quantiles,
 )
+from scheduler.habits import Released
 from scheduler.plan import plan
 from scheduler.snapshot import Promise, Snapshot
 from tests.scheduler.worlds import EAST, lease, pool, request, world, worlds
+from tests.support.nightly import law
 
 DAY, HOUR = 86_400, 3600
 NOW = 20 * DAY
@@ -103,7 +104,8 @@ def test_a_quote_says_what_a_filed_request_would_be_told() -> None:
 
 
 @given(worlds())
-def test_where_everybody_uses_all_of_their_time_the_plan_is_expected(snapshot: Snapshot) -> None:
+@law(100)
+def test_where_everybody_uses_all_of_their_time_nobody_is_expected_after_the_plan(snapshot: Snapshot) -> None:
     bare = {
         key: replace(one, promise=None, may_displace=True, movable=True)
         for key, one in snapshot.requests.items()
@@ -112,31 +114,31 @@ def test_where_everybody_uses_all_of_their_time_the_plan_is_expected(snapshot: S
     planned = plan(snapshot)
     full = Past(tuple(Released("s", "H100", 10, 10) for _ in range(LEAST)))
     found = drawn(snapshot, planned, Learnt(full))
-    assert {key: one.p50 for key, one in found.items()} == {
-        key: place.start for key, place in planned.placements.items()
-    }
+    assert all(one.p90 <= planned.placements[key].start for key, one in found.items())
 
 
 @given(worlds(), st.lists(st.floats(0.01, 1), min_size=1, max_size=8))
+@law(100)
 def test_nobody_is_expected_before_now(snapshot: Snapshot, shares: list[float]) -> None:
     found = drawn(snapshot, plan(snapshot), Learnt(past(*shares, length=10)))
-    assert all(snapshot.now <= one.p10 <= one.p50 <= one.p90 for one in found.values())
+    for key, one in found.items():
+        assert max(snapshot.now, snapshot.requests[key].not_before) <= one.p10 <= one.p50 <= one.p90
 
 
 def test_the_same_world_has_the_same_futures() -> None:
     snapshot, learnt = busy(), Learnt(past(0.1, 0.4, 0.9))
-    planned = plan(snapshot)
-    assert list(futures(snapshot, planned, learnt, 4)) == list(futures(snapshot, planned, learnt, 4))
+    assert list(futures(snapshot, learnt, HOUR, 4)) == list(futures(snapshot, learnt, HOUR, 4))
 
 
-def test_all_futures_together_have_every_part_of_what_is_known() -> None:
-    snapshot, learnt = busy(), Learnt(past(*(part / 16 for part in range(1, 17)), times=160))
-    ends = {one.leases["b/r"].end for one in futures(snapshot, plan(snapshot), learnt, 16)}
-    assert len(ends) == 16
+def test_futures_spread_over_all_that_is_known() -> None:
+    snapshot, learnt = busy(), Learnt(past(*(part / 16 for part in range(1, 17)), times=32))
+    ends = {one.ends["b/r"] for one in futures(snapshot, learnt, HOUR, 16)}
+    assert len(ends) >= 8
+    assert max(ends) - min(ends) > 2 * HOUR
 
 
 @pytest.mark.parametrize(
-    ("waiting", "count"), [(0, MOST_FUTURES), (500, MOST_FUTURES), (5000, 2), (WORK + 1, 1)]
+    ("waiting", "count"), [(0, MOST_FUTURES), (500, MOST_FUTURES), (WORK // 2, 2), (WORK + 1, 1)]
 )
 def test_a_long_queue_is_looked_at_in_fewer_futures(waiting: int, count: int) -> None:
     assert how_many(waiting) == count

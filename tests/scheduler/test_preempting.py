@@ -250,13 +250,13 @@ LOW = dict.fromkeys(FULL, 50)
             id="nobody in a pool it falls back on",
         ),
         pytest.param(
-            request("young", priority=250),
+            request("young", priority=250, key="young/next"),
             LOW,
             {"young/r"},
             id="its own slice's lease, which it has to wait for",
         ),
         pytest.param(
-            request("old", 2, priority=250),
+            request("old", 2, priority=250, key="old/next"),
             LOW,
             {"old/r", "young/r"},
             id="its own slice's lease and the cheapest beside it",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.simulating.failing import Failing
@@ -17,6 +17,7 @@ from scheduler.simulating.simulation import Rules, Simulation, queue_for, simula
 from scheduler.simulating.trace import Trace
 from schemas.scheduling import Ageing, Scheduling
 from tests.scheduler.traces import Told, trace
+from tests.support.nightly import law
 
 COMPILED = Rules(compiled_from=0)
 FAILING = Failing(mean_s=60, mended_s=9, seed=2)
@@ -52,6 +53,22 @@ def alike(draw: st.DrawFn) -> Trace:
     )
 
 
+@st.composite
+def crowded(draw: st.DrawFn) -> Trace:
+    """A queue for one pool, so long that one arrival of a higher band moves dozens, and bounds are marked anew."""
+    chance = draw(st.randoms(use_true_random=False))
+    rows = []
+    for i in range(draw(st.integers(30, 90))):
+        duration = chance.randint(1, 400)
+        submit, nodes, priority = (
+            chance.randint(0, 200),
+            chance.randint(1, 9),
+            chance.choice((50, 50, 150, 250)),
+        )
+        rows.append(f"r{i},a,{submit},{nodes},{duration},{priority},,,,{chance.randint(1, duration)}")
+    return trace(*rows, sizes={"a": 10})
+
+
 def both(found: Trace, rules: Rules, policy: Scheduling | None = None) -> tuple[Run, Run]:
     def run(chosen: Rules) -> Run:
         ordering = None if policy is None else ByPolicy(policy, found.pools, {})
@@ -60,21 +77,29 @@ def both(found: Trace, rules: Rules, policy: Scheduling | None = None) -> tuple[
     return run(replace(rules, compiled_from=10**9)), run(replace(rules, compiled_from=0))
 
 
-@settings(max_examples=100)
+@law(100)
 @given(alike())
 def test_everything_is_as_the_plain_queue_has_it(found: Trace) -> None:
     plain, compiled = both(found, Rules())
     assert compiled == plain
 
 
-@settings(max_examples=40)
+@law(15)
+@given(crowded())
+def test_also_where_one_arrival_moves_dozens(found: Trace) -> None:
+    """E4, E9: the same slips, for the same causes."""
+    plain, compiled = both(found, Rules())
+    assert compiled == plain
+
+
+@law(40)
 @given(alike())
 def test_also_while_nodes_fail(found: Trace) -> None:
     plain, compiled = both(found, Rules(FAILING))
     assert compiled == plain
 
 
-@settings(max_examples=40)
+@law(40)
 @given(alike(), st.sampled_from([None, 1.5]))
 def test_also_where_places_change_while_requests_wait(found: Trace, multiple: float | None) -> None:
     ageing = Ageing.model_validate({"every": "1m"})
@@ -83,7 +108,7 @@ def test_also_where_places_change_while_requests_wait(found: Trace, multiple: fl
     assert compiled == plain
 
 
-@settings(max_examples=30)
+@law(30)
 @given(alike())
 def test_what_a_watcher_sees_is_the_same(found: Trace) -> None:
     plain, compiled = Told(), Told()

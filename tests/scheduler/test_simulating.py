@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.simulating.answers import requests_csv
@@ -18,6 +18,7 @@ from scheduler.simulating.trace import Trace, arriving_faster, from_rows, releas
 from scheduler.snapshot import Lease
 from schemas.scheduling import Ageing, Scheduling
 from tests.scheduler.traces import HEAD, Told, trace, traces
+from tests.support.nightly import law
 
 FAIL_OFTEN = Rules(Failing(mean_s=40, mended_s=7, seed=3))
 
@@ -66,7 +67,7 @@ def test_a_trace(rows: list[str], want: list[str]) -> None:
     assert lines(simulate(trace(*rows))) == want
 
 
-@settings(max_examples=60)
+@law(60)
 @given(traces())
 def test_a_node_serves_one_request_at_a_time_and_so_does_a_slice(given_trace: Trace) -> None:
     told = Told()
@@ -74,7 +75,7 @@ def test_a_node_serves_one_request_at_a_time_and_so_does_a_slice(given_trace: Tr
     _no_two_at_once(given_trace, told)
 
 
-@settings(max_examples=40)
+@law(40)
 @given(traces(strict=True))
 def test_also_while_nodes_fail(given_trace: Trace) -> None:
     """E9: a node that is out serves nobody, and everybody gets their time in the end."""
@@ -86,7 +87,7 @@ def test_also_while_nodes_fail(given_trace: Trace) -> None:
             assert record.used == record.duration
 
 
-@settings(max_examples=60)
+@law(60)
 @given(traces(priorities=(150,), strict=True))
 def test_with_strict_durations_and_nobody_of_higher_rank_later_every_start_is_the_first_estimate(
     given_trace: Trace,
@@ -96,7 +97,7 @@ def test_with_strict_durations_and_nobody_of_higher_rank_later_every_start_is_th
         assert not record.slips
 
 
-@settings(max_examples=60)
+@law(60)
 @given(traces())
 def test_who_starts_later_than_told_first_has_slipped_and_every_slip_has_a_true_cause(
     given_trace: Trace,
@@ -108,7 +109,7 @@ def test_who_starts_later_than_told_first_has_slipped_and_every_slip_has_a_true_
         assert bool(record.causes) == bool(record.slips)
 
 
-@settings(max_examples=40)
+@law(40)
 @given(traces())
 def test_planning_at_instants_at_which_nothing_happened_changes_nothing(given_trace: Trace) -> None:
     often = Simulation(given_trace)
@@ -119,7 +120,7 @@ def test_planning_at_instants_at_which_nothing_happened_changes_nothing(given_tr
     assert often.plans >= seldom.plans
 
 
-@settings(max_examples=30)
+@law(30)
 @given(traces())
 def test_policies_of_the_queue_leave_all_of_that_true(given_trace: Trace) -> None:
     """E2, E3: fairness, ageing, protection and bounded waits under load."""

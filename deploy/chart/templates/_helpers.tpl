@@ -117,6 +117,27 @@ subjects:
 {{- end }}
 {{- end }}
 
+{{/* Rules to say how many nodes elastic pools have; for no other objects than those that are named. */}}
+{{- define "egs.scaling" -}}
+{{- $machines := false }}
+{{- range .Values.scaleTargets }}
+{{- $group := ternary (splitList "/" .apiVersion | first) "" (contains "/" .apiVersion) }}
+{{- if eq $group "cluster.x-k8s.io" }}{{ $machines = true }}{{ end }}
+{{- $name := .name }}
+{{- range list .resource (printf "%s/scale" .resource) }}
+- apiGroups: [{{ $group | quote }}]
+  resources: [{{ . }}]
+  verbs: [get, patch]
+  resourceNames: [{{ $name | quote }}]
+{{- end }}
+{{- end }}
+{{- if $machines }}
+- apiGroups: [cluster.x-k8s.io]
+  resources: [machines]
+  verbs: [get, patch]
+{{- end }}
+{{- end }}
+
 {{/* Rules by which one of several is active; dict root part. */}}
 {{- define "egs.election" -}}
 - apiGroups: [coordination.k8s.io]

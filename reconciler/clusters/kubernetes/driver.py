@@ -309,7 +309,10 @@ class KubernetesCluster:
         return self._writer.change(node, stamp, lambda _, marks: replace(marks, isolated=reason))
 
     def restore(self, node: str, stamp: Stamp, now: datetime) -> Answer:
-        """Uncordoned, unless it leaves or somebody else had cordoned it."""
+        """Uncordoned, unless it leaves or somebody else had cordoned it; and no more the next one to be deleted."""
+        kept = answered(lambda: self._scaling.keep(node, stamp))
+        if not isinstance(kept, Done):
+            return kept
         return self._writer.change(node, stamp, lambda _, marks: replace(marks, isolated=None))
 
     def scale(self, pool: str, count: int, leaving: tuple[str, ...], stamp: Stamp, now: datetime) -> Answer:

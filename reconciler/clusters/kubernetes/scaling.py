@@ -2,7 +2,8 @@
 
 Whatever has one will do: a MachineDeployment of Cluster API, a provider's node group. We say how many and never make or
 delete a node. Before a pool shrinks its leaving nodes are cordoned; where Cluster API makes them, their Machines are
-also marked as the ones to delete. Other scalers must be told by their own means to delete cordoned nodes first.
+also marked as the ones to delete, and the mark is taken off again when such a node is kept after all. Other scalers
+must be told by their own means to delete cordoned nodes first.
 
 Each write is conditional on the version that was read, and bears our stamp on the object itself, so that a paused old
 controller scales nothing.
@@ -10,19 +11,19 @@ controller scales nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from reconciler.clusters.kubernetes.api import Api, Json, Rejected
 from reconciler.clusters.kubernetes.marks import late, read_stamp, write_stamp
 from reconciler.clusters.kubernetes.names import OBJECT_STAMP
 from reconciler.clusters.kubernetes.nodes import NODES
 from reconciler.clusters.port import Answer, Done, Refused, Stamp
 from schemas.cluster import ClusterSpec
-from schemas.elastic import ScaleTarget
+from schemas.elastic import CLUSTER_API, ScaleTarget
 
 TRIES = 5
 """Whoever works on the object writes its status now and then; each try reads all anew."""
-CONFLICT = 409
-CLUSTER_API = "cluster.x-k8s.io/"
-"""Group of Cluster API, and prefix of its annotations."""
+CONFLICT, FORBIDDEN = 409, 403
 MACHINE, NAMESPACE = CLUSTER_API + "machine", CLUSTER_API + "cluster-namespace"
 """Annotations of a node: which Machine it is."""
 DELETE = CLUSTER_API + "delete-machine"
@@ -47,7 +48,7 @@ class Scaling:
             try:
                 found[pool] = _replicas(self._api.get(f"{path_of(target)}/scale"))
             except Rejected as no:
-                if no.status not in {403, 404}:
+                if no.status not in {FORBIDDEN, 404}:
                     raise
         return found
 
@@ -56,16 +57,23 @@ class Scaling:
         target = self._targets.get(pool)
         if target is None:
             return Refused("NotElastic", f"pool {pool} names nothing to scale; give it elastic.target")
-        for _ in range(TRIES):
-            try:
-                answer = self._try(target, count, leaving, stamp)
-            except Rejected as no:
-                if no.status != CONFLICT:
-                    raise
-                answer = None
-            if answer is not None:
-                return answer
-        return Refused("Conflict", f"{target.resource} {target.name} changes all the time; it is tried again")
+        return _again(f"{target.resource} {target.name}", lambda: self._try(target, count, leaving, stamp))
+
+    def keep(self, node: str, stamp: Stamp) -> Answer:
+        """It does not go: what we said of its Machine is taken back. Nothing where Cluster API makes no nodes."""
+        version = next(
+            (target.api_version for target in self._targets.values() if target.is_cluster_api), None
+        )
+        if version is None:
+            return Done()
+        try:
+            return _again(
+                f"the Machine of {node}", lambda: self._marked(node, version, None, stamp) or Done()
+            )
+        except Rejected as no:
+            if no.status != FORBIDDEN:
+                raise
+            return Done()  # who may not touch Machines has marked none
 
     def _try(self, target: ScaleTarget, count: int, leaving: tuple[str, ...], stamp: Stamp) -> Answer | None:
         """None: it changed meanwhile."""
@@ -84,22 +92,50 @@ class Scaling:
         now = self._api.get(f"{path}/scale")
         if now["metadata"]["resourceVersion"] != version:
             return None
-        if _replicas(now) > count and target.api_version.startswith(CLUSTER_API):
-            self._mark(leaving, target)
+        if _replicas(now) > count and target.is_cluster_api:
+            for name in leaving:
+                if (refusal := self._marked(name, target.api_version, "true", stamp)) is not None:
+                    return refusal
         if _replicas(now) != count:
             body = {"metadata": {"resourceVersion": version}, "spec": {"replicas": count}}
             self._api.merge(f"{path}/scale", body)
         return Done()
 
-    def _mark(self, nodes: tuple[str, ...], target: ScaleTarget) -> None:
-        """Their Machines go first."""
-        for name in nodes:
-            node = self._api.find(f"{NODES}/{name}")
-            said = {} if node is None else node["metadata"].get("annotations") or {}
-            if MACHINE in said and NAMESPACE in said:
-                where = f"/apis/{target.api_version}/namespaces/{said[NAMESPACE]}/machines/{said[MACHINE]}"
-                if self._api.find(where) is not None:
-                    self._api.merge(where, {"metadata": {"annotations": {DELETE: "true"}}})
+    def _marked(self, node: str, version: str, mark: str | None, stamp: Stamp) -> Refused | None:
+        """Whether the node's Machine goes first; a mark without our stamp is somebody else's and stays."""
+        found = self._api.find(f"{NODES}/{node}")
+        said = {} if found is None else found["metadata"].get("annotations") or {}
+        if MACHINE not in said or NAMESPACE not in said:
+            return None
+        path = f"/apis/{version}/namespaces/{said[NAMESPACE]}/machines/{said[MACHINE]}"
+        machine = self._api.find(path)
+        if machine is None:
+            return None
+        meta = machine["metadata"]
+        marks = meta.get("annotations") or {}
+        held = read_stamp(marks.get(OBJECT_STAMP))
+        if marks.get(DELETE) == mark or (DELETE in marks and held is None):
+            return None
+        if (refusal := late(f"Machine {said[MACHINE]}", held, stamp)) is not None:
+            return refusal
+        changed = {DELETE: mark, OBJECT_STAMP: write_stamp(stamp)}
+        update = {"resourceVersion": meta["resourceVersion"], "annotations": changed}
+        self._api.merge(path, {"metadata": update})
+        return None
+
+
+def _again(what: str, act: Callable[[], Answer | None]) -> Answer:
+    """The first answer; an object that changed meanwhile is looked at anew."""
+    for _ in range(TRIES):
+        try:
+            answer = act()
+        except Rejected as no:
+            if no.status != CONFLICT:
+                raise
+            answer = None
+        if answer is not None:
+            return answer
+    return Refused("Conflict", f"{what} changes all the time; it is tried again")
 
 
 def path_of(target: ScaleTarget) -> str:

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from reconciler.clusters.kubernetes.api import Json
+from reconciler.clusters.kubernetes.driver import KubernetesCluster
 from reconciler.clusters.kubernetes.scaling import DELETE, MACHINE, NAMESPACE, Scaling, path_of
-from reconciler.clusters.port import Done, Refused
-from schemas.cluster import ClusterSpec
+from reconciler.clusters.port import Done, Refused, Stamp
+from schemas.cluster import Admission, ClusterSpec
 from schemas.elastic import ScaleTarget
-from tests.clusters.rig import FIRST
+from tests.clusters.rig import FIRST, NOW
 from tests.support.kube import Plane, eventually, gpu_node
 
 GROUP = "cluster.x-k8s.io"
@@ -86,6 +87,45 @@ def test_exactly_the_machines_that_leave_are_marked(made: Plane) -> None:
     assert scaling.scale("h100", 2, ("b",), FIRST) == Done()
     assert scaling.sizes() == {"h100": 2}
     assert marked(made) == ["m-b"]
+
+
+def test_a_node_that_is_kept_after_all_is_marked_no_more(made: Plane) -> None:
+    """Else the next time its pool shrinks it would go first, whomever it serves (F13)."""
+    scaling = Scaling(made.connect(), spec())
+    scaling.scale("h100", 2, ("b",), FIRST)
+    assert scaling.keep("b", FIRST) == Done()
+    assert marked(made) == []
+    assert scaling.keep("a", FIRST) == Done()
+    assert scaling.keep("gone", FIRST) == Done()
+
+
+def test_what_somebody_else_marked_stays_marked(made: Plane) -> None:
+    made.api.merge(f"{HERE}/machines/m-b", {"metadata": {"annotations": {DELETE: "true"}}})
+    assert Scaling(made.connect(), spec()).keep("b", FIRST) == Done()
+    assert marked(made) == ["m-b"]
+
+
+def test_an_older_controller_takes_no_mark_back(made: Plane) -> None:
+    scaling = Scaling(made.connect(), spec())
+    scaling.scale("h100", 2, ("b",), Stamp(2, 1))
+    answer = scaling.keep("b", FIRST)
+    assert isinstance(answer, Refused)
+    assert answer.reason == "StaleStamp"
+    assert marked(made) == ["m-b"]
+
+
+def test_a_driver_that_restores_a_node_keeps_it(made: Plane) -> None:
+    home = spec().model_copy(update={"admission": Admission(mode="none")})
+    driver = KubernetesCluster("east", home, made.connect())
+    try:
+        driver.isolate("b", "LetGo", FIRST, NOW)
+        driver.scale("h100", 2, ("b",), FIRST, NOW)
+        assert marked(made) == ["m-b"]
+        assert driver.restore("b", FIRST, NOW) == Done()
+    finally:
+        driver.close()
+    assert marked(made) == []
+    assert not made.api.get("/api/v1/nodes/b")["spec"].get("unschedulable")
 
 
 def test_nothing_is_marked_while_a_pool_grows(made: Plane) -> None:
