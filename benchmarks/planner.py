@@ -1,7 +1,8 @@
 """How long planning takes: `python -m benchmarks.planner [--quick | --large]`.
 
 Worlds are random but always the same: whole nodes, 1 to 24 hours to the second, all nodes busy at the start, one slice
-per request, every request may use every pool. For each: from nothing, as objects in memory to all estimates, the
+per request. Each may use all pools of one shape, of which there are as many as `of a shape` says: where that is all of
+them, every request may use every pool. For each: from nothing, as objects in memory to all estimates, the
 first time and again (rows of requests that are known are not read twice), and of that the compiled part alone; with
 every start promised and nothing new; with one more request of the lowest, of a middle and of the highest rank, which
 makes the most others give way; and what a question for all pools costs on that plan, at its 99th percentile.
@@ -32,14 +33,15 @@ from scheduler.snapshot import Lease, Plan, Pool, PoolKey, Request, Snapshot
 
 HOUR = 3600
 CASES = (
-    (1_000, 1_000, 1),
-    (10_000, 1_000, 1),
-    (10_000, 10_000, 20),
-    (100_000, 10_000, 1),
-    (100_000, 10_000, 20),
+    (1_000, 1_000, 1, 1),
+    (10_000, 1_000, 1, 1),
+    (10_000, 10_000, 20, 20),
+    (100_000, 10_000, 1, 1),
+    (100_000, 10_000, 20, 4),
+    (100_000, 10_000, 20, 20),
 )
-"""Requests, nodes, pools."""
-LARGE = ((1_000_000, 100_000, 20),)
+"""Requests, nodes, pools, and pools of a shape."""
+LARGE = ((1_000_000, 100_000, 20, 4),)
 """Some gigabytes of requests; only when asked for."""
 PLAINLY = 10_000
 """Requests up to which the plain engine is timed beside the compiled one."""
@@ -60,23 +62,24 @@ def main() -> None:
     machine = f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}"
     out.write(f"{machine}; seconds, medians; the compiled engine was ready after {ready:.1f} s\n")
     out.write(
-        f"{'requests':>9} {'nodes':>7} {'pools':>6}" + "".join(f"{name:>10}" for name in COLUMNS) + "\n"
+        f"{'requests':>9} {'nodes':>7} {'pools':>6} {'of a shape':>10}" + "".join(f"{name:>10}" for name in COLUMNS) + "\n"
     )
     for case in CASES[:1] if given.quick else (*CASES, *(LARGE if given.large else ())):
-        requests, nodes, pools = case
-        figures = _row(world(requests, nodes, pools), 1 if given.quick or case in LARGE else 5)
+        requests, nodes, pools, alike = case
+        figures = _row(world(requests, nodes, pools, alike), 1 if given.quick or case in LARGE else 5)
         cells = "".join(f"{'-':>10}" if figure is None else f"{figure:>10.4f}" for figure in figures)
-        out.write(f"{requests:>9,} {nodes:>7,} {pools:>6}{cells}\n")
+        out.write(f"{requests:>9,} {nodes:>7,} {pools:>6} {alike:>10}{cells}\n")
         out.flush()
 
 
-def world(requests: int, nodes: int, pools: int = 1) -> Snapshot:
-    """A queue of `requests` on full pools that share `nodes` evenly."""
+def world(requests: int, nodes: int, pools: int = 1, alike: int | None = None) -> Snapshot:
+    """A queue of `requests` on full pools that share `nodes` evenly; so many `alike` have one shape, else all."""
     chance = random.Random(requests)
     keys: list[PoolKey] = [("bench", f"pool{i}") for i in range(pools)]
     there = {key: _pool(key, nodes // pools) for key in keys}
     leases = {key: lease for pool in there.values() for key, lease in _leases(chance, pool).items()}
-    waiting = {f"s{i}/r": _request(chance, i, keys) for i in range(requests)}
+    shapes = [keys[i : i + (alike or pools)] for i in range(0, pools, alike or pools)]
+    waiting = {f"s{i}/r": _request(chance, i, chance.choice(shapes)) for i in range(requests)}
     return Snapshot(0, there, leases, waiting)
 
 
@@ -127,9 +130,8 @@ def _afresh(snapshot: Snapshot) -> Plan:
 
 
 def _with_one_more(promised: Snapshot, priority: int) -> Snapshot:
-    one = Request(
-        "urgent/r", "urgent", 16, 2 * HOUR, tuple(promised.pools), priority=priority, filed_at=1 << 30
-    )
+    pools = next(iter(promised.requests.values())).pools
+    one = Request("urgent/r", "urgent", 16, 2 * HOUR, pools, priority=priority, filed_at=1 << 30)
     return replace(promised, requests={**promised.requests, one.key: one})
 
 

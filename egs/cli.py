@@ -9,6 +9,7 @@ stderr; stdout holds answers only.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import traceback
@@ -21,6 +22,8 @@ import typer
 DISTRIBUTION = "egs-gitops"
 GROUP = "egs.commands"
 DONE, NO, MISUSED, BROKE, INTERRUPTED = 0, 1, 2, 3, 130
+SELDOM = 5_000_000
+"""New objects between two looks for cycles: some hundred megabytes at most."""
 
 Register = Callable[[typer.Typer], None]
 
@@ -158,7 +161,11 @@ def _say(sentence: str) -> None:
 
 def main() -> None:
     """The console script."""
-    sys.exit(run(sys.argv[1:], installed()))
+    # A command reads, answers and ends: looking through all that it read for cycles takes longer than many answers.
+    gc.set_threshold(SELDOM)
+    code = run(sys.argv[1:], installed())
+    gc.freeze()
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """A compiled engine for large queues: the same plans as the plain one makes, a hundred times sooner.
 
-Nothing here imports numba until a queue is worth it: loading takes half a second, and compiling (once for a machine)
-half a minute. Who plans all day calls `warm` when nobody waits; `python -m scheduler.kernel` fills the cache of a
+Nothing here imports numba until a queue is worth it: loading takes half a second, and compiling (once for a machine) a
+minute. Who plans all day calls `warm` when nobody waits; `python -m scheduler.kernel` fills the cache of a
 machine or an image.
 
 Held by tests/scheduler/test_kernel.py: whichever engine plans, the plan is the same, and a small queue imports nothing.
@@ -21,9 +21,9 @@ PER_REQUEST_S, PER_POOL_S = 40e-6, 10e-6
 PAYS_S = 0.01
 """Where the compiled engine is loaded, a plan that plainly takes longer than this is made with it: below, preparing
 its arrays costs as much as it saves."""
-LOADING_S = 0.8
+LOADING_S = 0.5
 """Where it is kept on disk, loading it pays for one plan that plainly takes longer than this."""
-COMPILING_S = 45.0
+COMPILING_S = 75.0
 """Where it has to be compiled first, as much: then planning plainly would take even longer."""
 LONGEST = 1 << 40
 """A duration, in seconds, up to which sums of many of them are whole numbers of 64 bits."""
@@ -52,7 +52,7 @@ def engine_for(snapshot: Snapshot) -> Callable[[Snapshot], Plan] | None:
 def warm() -> Callable[[Snapshot], Plan]:
     """Loads the compiled engine, and compiles it first where that was never done; later plans are made with it.
 
-    Takes half a second, or half a minute. Safe in any thread, but what is compiled holds others up: a process of
+    Takes half a second, or a minute. Safe in any thread, but what is compiled holds others up: a process of
     its own (`python -m scheduler.kernel`) before it does not.
     """
     with _lock:

@@ -1,7 +1,8 @@
 """Where the compiled engine is kept on this machine, and whether it is there. Imports no numba.
 
-The folder's name follows from what machine code depends on: our sources, numba, Python and the processor. So what is
-found there always fits, and an upgrade compiles into a folder of its own.
+The folder's name follows from what machine code depends on: our sources, numba, Python and the processor; and from
+where our sources lie and since when, for numba takes back only what it compiled of the very same files. So what is found
+there always fits, and an upgrade or a second installation compiles into a folder of its own.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ def _version(package: str) -> str:
 
 
 def _digest() -> str:
-    parts = [(Path(__file__).parent / f"{name}.py").read_bytes() for name in SOURCES]
+    sources = [Path(__file__).parent / f"{name}.py" for name in SOURCES]
+    parts = [source.read_bytes() for source in sources]
+    parts += [f"{source} {source.stat().st_mtime_ns}".encode() for source in sources]
     parts += [text.encode() for text in (_version("numba"), _version("numpy"), sys.version, _processor())]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
 

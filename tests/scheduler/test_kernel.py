@@ -5,10 +5,12 @@ The compiled engine is compiled once for a machine and then kept; the first run 
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
@@ -174,3 +176,18 @@ def test_what_is_kept_on_disk_is_named_after_every_compiled_module() -> None:
     here = Path(kernel.__file__).parent
     compiled = {path.stem for path in here.glob("*.py") if "kernel.compiling import" in path.read_text()}
     assert compiled | {"compiling"} == set(cache.SOURCES)
+
+
+def test_a_second_installation_keeps_its_own_engine() -> None:
+    """What was compiled of other files is compiled anew, even of equal ones: it must not be taken for kept."""
+    program = "from scheduler.kernel import cache; print(cache.folder())"
+    with TemporaryDirectory() as folder:
+        shutil.copytree(ROOT / "scheduler", Path(folder) / "scheduler")
+        shutil.copytree(ROOT / "schemas", Path(folder) / "schemas")
+        kept = {
+            subprocess.run(
+                [sys.executable, "-c", program], capture_output=True, text=True, cwd=where, check=True
+            ).stdout
+            for where in (ROOT, Path(folder))
+        }
+    assert len(kept) == 2
