@@ -62,7 +62,9 @@ def main() -> None:
     machine = f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}"
     out.write(f"{machine}; seconds, medians; the compiled engine was ready after {ready:.1f} s\n")
     out.write(
-        f"{'requests':>9} {'nodes':>7} {'pools':>6} {'of a shape':>10}" + "".join(f"{name:>10}" for name in COLUMNS) + "\n"
+        f"{'requests':>9} {'nodes':>7} {'pools':>6} {'of a shape':>10}"
+        + "".join(f"{name:>10}" for name in COLUMNS)
+        + "\n"
     )
     for case in CASES[:1] if given.quick else (*CASES, *(LARGE if given.large else ())):
         requests, nodes, pools, alike = case

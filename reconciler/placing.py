@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from reconciler.charging import is_out
 from reconciler.conditions import lease_duration, waits_since
@@ -20,7 +20,7 @@ from reconciler.returning import came_back
 from scheduler.fairness import Asked, Scale, ahead, counted, decayed, of_lease, share
 from scheduler.fit import candidate_pools
 from scheduler.plan import plan
-from scheduler.rank import Standing, overtaking, rank_key, room_in_band
+from scheduler.rank import Standing, overtaking, rank_key, room_in_band, service_of
 from scheduler.reasons import Reason
 from scheduler.snapshot import FOREVER, Snapshot
 from scheduler.waits import PROTECTED, aged, first_come, latest
@@ -164,7 +164,8 @@ def standing(key: str, status: GPRStatus, gpus: int, wanted: Wanted, now: dateti
     else:
         boost = 0 if policy.ageing is None else aged(spec.priority, waited - _idle(status), policy.ageing)
         part = _share(status, waited, wanted, policy.fairness)
-        length = _service(status, gpus) if policy.order == "shortest-service" else 0
+        left = int(lease_duration(status).total_seconds())
+        length = service_of(spec.nodes * gpus, left) if policy.order == "shortest-service" else 0
     return Standing(key, spec.priority, boost, spec.move, part, length, filed_at)
 
 
@@ -187,11 +188,6 @@ def _share(status: GPRStatus, waited: int, wanted: Wanted, fairness: Fairness | 
         return 0
     scale = scale_of(status.accepted_spec.slice, wanted, fairness)
     return share(status.place.used, status.place.ahead, waited, scale)
-
-
-def _service(status: GPRStatus, gpus: int) -> int:
-    """Whole GPU-hours on nodes of so many GPUs: what differs by less is equal, and the time of filing decides."""
-    return round(status.accepted_spec.nodes * gpus * lease_duration(status) / timedelta(hours=1))
 
 
 def standings(requests: Mapping[str, GPRStatus], wanted: Wanted, now: datetime) -> dict[str, Standing]:

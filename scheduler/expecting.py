@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 
 from scheduler.dispatching import Going, dispatched
 from scheduler.habits import Drawing, Released, Uses
-from scheduler.rank import Rank, Standing, rank_key
+from scheduler.rank import Rank, Standing, rank_key, service_of
 from scheduler.snapshot import FOREVER, Lease, Plan, Pool, PoolKey, Request, Snapshot
 
 QUANTILES = (0.1, 0.5, 0.9)
@@ -148,7 +148,7 @@ def _coming(
         if not pools:
             continue
         gpus = snapshot.pools[pools[0][0]].gpus_per_node
-        service = one.nodes * gpus * one.duration if counts else 0
+        service = service_of(one.nodes * gpus, one.duration) if counts else 0
         share = shares.get(one.slice, 0)
         name = f"{one.slice}/{_UNKNOWN}{number}"
         rank = rank_key(Standing(name, one.priority, 0, 0, share, service, at))

@@ -21,6 +21,7 @@ from scheduler.snapshot import Request
 Rank = tuple[int, int, int, int, int, str]
 """Lower is served first."""
 
+HOUR = 3600
 BAND = 100
 """Priorities of a band: low 1-100, medium 101-200, high 201-300."""
 
@@ -55,6 +56,11 @@ class Standing:
     share: int = 0
     service: int = 0
     filed_at: int = 0
+
+
+def service_of(gpus: int, duration: int) -> int:
+    """So many GPUs for so many seconds, in whole GPU-hours: what differs by less is equal."""
+    return round(gpus * duration / HOUR)
 
 
 def rank_key(request: Ranked) -> Rank:

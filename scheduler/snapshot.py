@@ -89,7 +89,7 @@ class Request:
     boost: int = 0  # what ageing adds to its priority, within its band
     move: int = 0  # an admin's word on its place among requests of its priority: higher first
     share: int = 0  # steps of fairness, of what was read when it took its place: less comes first
-    service: int = 0  # GPU-seconds where shorter service comes first; 0 where time of filing decides
+    service: int = 0  # `rank.service_of` where shorter service comes first; 0 where time of filing decides
     filed_at: int = 0
     not_before: int = 0
     promise: Promise | None = None

@@ -1,8 +1,8 @@
 """Where the compiled engine is kept on this machine, and whether it is there. Imports no numba.
 
 The folder's name follows from what machine code depends on: our sources, numba, Python and the processor; and from
-where our sources lie and since when, for numba takes back only what it compiled of the very same files. So what is found
-there always fits, and an upgrade or a second installation compiles into a folder of its own.
+where our sources lie and since when, for numba takes back only what it compiled of the very same files. So what is
+found there always fits, and an upgrade or a second installation compiles into a folder of its own.
 """
 
 from __future__ import annotations

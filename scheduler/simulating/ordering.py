@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Protocol
 
-from scheduler.fairness import HOUR, Asked, Scale, decayed, of_lease, share, used
+from scheduler.fairness import Asked, Scale, decayed, of_lease, share, used
 from scheduler.plan import plan
-from scheduler.rank import room_in_band
+from scheduler.rank import room_in_band, service_of
 from scheduler.snapshot import FOREVER, Lease, Pool, PoolKey, Request, Snapshot
 from scheduler.waits import aged, first_come, latest, protected
 from schemas.scheduling import Fairness, Scheduling
@@ -80,7 +80,7 @@ class ByPolicy:
         """With its place; what its slice had and was promised by now is not read again."""
         gpus, found = self._gpus(request.pools, request.nodes), request
         if self._policy.order == "shortest-service":
-            found = replace(found, service=round(gpus * request.duration / HOUR))
+            found = replace(found, service=service_of(gpus, request.duration))
         if self._books is not None and request.slice:
             asked = Asked(request.key, request.filed_at, gpus, request.duration)
             leases = [lease for lease in world.leases.values() if lease.slice == request.slice]

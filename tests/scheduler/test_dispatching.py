@@ -68,26 +68,29 @@ def test_nobody_starts_who_would_be_in_the_way_of_what_is_known_to_come(where: o
 
 @given(worlds(), st.lists(st.tuples(st.integers(1, 3), st.integers(1, 9), st.integers(1, 9)), max_size=9))
 @law(150)
-def test_pools_and_slices_never_serve_more_than_they_can(
+def test_a_pool_and_slices_never_serve_more_than_they_can(
     snapshot: Snapshot, asked: list[tuple[int, int, int]]
 ) -> None:
-    """Counted at every start: nodes that leases and those who started hold, beside what windows take."""
-    plain = {key: replace(one, windows={}, withheld=()) for key, one in snapshot.pools.items()}
-    snapshot = replace(snapshot, pools=plain)
-    pools = tuple((key, 0) for key in snapshot.pools)
+    """Counted at every start: nodes of the one pool that leases and those who started hold, till they are clean."""
+    key, pool = next(iter(snapshot.pools.items()))
+    there = replace(pool, windows={}, withheld=())
+    held = {name: lease for name, lease in snapshot.leases.items() if lease.pool == key}
     some = [
-        Going(nodes, strict, min(used, strict), since, f"s{nodes}", pools)
+        Going(nodes, strict, min(used, strict), since, f"s{nodes}", ((key, 0),))
         for since, (nodes, strict, used) in enumerate(asked)
     ]
-    found = starts(snapshot, some)
-    total = sum(len(one.nodes) for one in plain.values() if one.open)
-    for at in found:
-        if at == FOREVER:
-            continue
-        here = [one for one, start in zip(some, found, strict=True) if start <= at < start + one.used]
-        assert len({one.slice for one in here}) == len(here)
-        assert sum(one.nodes for one in here) <= total
-    assert all(start >= max(snapshot.now, one.since) for one, start in zip(some, found, strict=True))
+    found = starts(replace(snapshot, pools={key: there}, leases=held), some)
+    going = [(one, start) for one, start in zip(some, found, strict=True) if start < FOREVER]
+    assert all(start >= max(snapshot.now, one.since) for one, start in going)
+    for _, at in going:
+        running = [one for one, start in going if start <= at < start + one.used]
+        assert len({one.slice for one in running}) == len(running)
+        taken = [
+            each for each, start in going if start - there.prepare <= at < start + each.used + there.drain
+        ]
+        leased = [each for each in held.values() if at < each.held_until]
+        nodes = sum(each.nodes for each in taken) + sum(len(each.nodes) for each in leased)
+        assert nodes <= len(there.nodes)
 
 
 @given(st.lists(st.tuples(st.integers(1, 300), st.integers(1, 20), st.integers(0, 9)), max_size=12))

@@ -24,6 +24,7 @@ from scheduler.expecting import (
 )
 from scheduler.habits import Released
 from scheduler.plan import plan
+from scheduler.rank import service_of
 from scheduler.snapshot import Promise, Snapshot
 from tests.scheduler.worlds import EAST, lease, pool, request, world, worlds
 from tests.support.nightly import law
@@ -86,6 +87,22 @@ def test_who_arrives_below_changes_nothing() -> None:
     assert (
         drawn(snapshot, plan(snapshot), Learnt(Past(past(1.0).released, below)))["a/r"].p90 == NOW + 4 * HOUR
     )
+
+
+@pytest.mark.parametrize(
+    ("hours", "want"),
+    [
+        pytest.param(1, NOW + 5 * HOUR, id="shorter than the one that waits: it goes first"),
+        pytest.param(9, NOW + 4 * HOUR, id="longer: it goes behind"),
+    ],
+)
+def test_where_shorter_service_comes_first_arrivals_are_ranked_by_theirs(hours: int, want: int) -> None:
+    above = [
+        Arrived(NOW - day * DAY + HOUR, "c", "H100", 1, hours * HOUR, 150, (EAST,)) for day in range(1, 8)
+    ]
+    waits = busy(priority=150, service=service_of(ONE.gpus_per_node, 4 * HOUR))
+    found = drawn(waits, plan(waits), Learnt(Past(past(1.0).released, tuple(reversed(above)))))
+    assert found["a/r"].p50 == want
 
 
 def test_a_start_that_may_not_come_earlier_is_not_expected_earlier() -> None:

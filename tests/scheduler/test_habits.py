@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,11 +66,13 @@ def test_a_share_is_never_below_what_was_used_nor_above_all(
     assert after <= uses.drawn(seed)(KIND, after, luck) <= 1.0
 
 
-@given(shares, st.integers(0, 2**30))
-@law(50)
-def test_luck_makes_it_longer(known: list[tuple[float, bool]], seed: int) -> None:
-    """Within one kind alone more luck never draws less."""
+@given(shares, st.lists(st.tuples(st.floats(0, 0.999), st.floats(0, 0.999)), max_size=5))
+@law(100)
+def test_a_future_draws_alike_whatever_was_drawn_before(
+    known: list[tuple[float, bool]], before: list[tuple[float, float]]
+) -> None:
     uses = Uses(ran(share, is_open=is_open) for share, is_open in known)
-    draw, chance = uses.drawn(0.5), random.Random(seed)
-    assert draw(KIND, 0.0, 0.3) == draw(KIND, 0.0, 0.3)
-    assert 0.0 <= draw(KIND, 0.0, chance.random()) <= 1.0
+    draw = uses.drawn(0.5)
+    for after, luck in before:
+        draw(("other", "shape", 60), after, luck)
+    assert draw(KIND, 0.0, 0.3) == uses.drawn(0.5)(KIND, 0.0, 0.3)
