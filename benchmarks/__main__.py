@@ -10,13 +10,14 @@ import sys
 PARTS = (
     "validation",
     "planner",
+    "quality",
     "store",
     "growth",
     "check_pr",
     "cycle",
     *(("kubernetes",) if os.environ.get("EGS_TEST_KUBE") else ()),
 )
-"""The last one needs a control plane, and is left out where none is named."""
+"""The last one needs a control plane, and is left out where none is named. Those that replay a trace need its path."""
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ from types import MappingProxyType
 from reconciler.approval import OUTSIDE, approval_turn
 from reconciler.conditions import lease_duration, with_condition, without_condition
 from reconciler.facts import Facts, Scene, Turn, Wanted
-from reconciler.hours import BEYOND_QUOTA, hours, is_beyond_quota, month_of, owed, spent_in, under_way
+from reconciler.hours import BEYOND_QUOTA, SLACK, hours, is_beyond_quota, month_of, owed, spent_in, under_way
 from reconciler.records import live
 from scheduler.fit import candidate_pools, limit_violations, usable_pools
 from scheduler.snapshot import PoolKey
@@ -30,8 +30,6 @@ from schemas.slice import SliceSpec
 from schemas.status import WAITING, Charge, Condition, GPRStatus, Phase
 from schemas.usage import UsageRecord
 
-_SLACK = 1e-6
-"""GPU-hours: what adding up leaves over."""
 _MAY_TAKE = "its slice may take"
 
 
@@ -121,14 +119,14 @@ class Account:
     def has_room(self, now: Wants, wider: Wants, *, beyond_quota: bool) -> bool:
         """Whether a request that is charged for some pools could be so for more."""
         return all(
-            _most(wider, bound) - _most(now, bound) <= self.left(bound) + _SLACK
+            _most(wider, bound) - _most(now, bound) <= self.left(bound) + SLACK
             for bound in self.bounds
             if bound.is_hard or not beyond_quota
         )
 
     def over(self, want: Want) -> tuple[HourBound, ...]:
         """The bounds that a request would break in that pool."""
-        return tuple(b for b in self.bounds if want.is_under(b) and want.gpu_hours > self.left(b) + _SLACK)
+        return tuple(b for b in self.bounds if want.is_under(b) and want.gpu_hours > self.left(b) + SLACK)
 
 
 def account_of(

@@ -47,9 +47,17 @@ def promised_start(status: GPRStatus) -> datetime | None:
     return None if back is None else back.start
 
 
-def with_slip(status: GPRStatus, to: datetime | None, cause: Cause, by: str, at: datetime) -> GPRStatus:
-    """The status with its promise moved later for a named cause."""
-    was = promised_start(status)
+def with_slip(
+    status: GPRStatus,
+    to: datetime | None,
+    cause: Cause,
+    by: str,
+    at: datetime,
+    *,
+    lost: datetime | None = None,
+) -> GPRStatus:
+    """The status with its promise moved later for a named cause; `lost`: the promise that it does not show any more."""
+    was = promised_start(status) or lost
     if was is None:
         return status
     slip = Slip(was=was, now=to, cause=cause, by=by, at=at)

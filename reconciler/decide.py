@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from reconciler.approval import hard_violations
-from reconciler.conditions import with_slip, without_promise
+from reconciler.conditions import promised_start, with_slip, without_promise
 from reconciler.events import Event, Told
 from reconciler.evicting import with_room_made
 from reconciler.extension import extended
@@ -134,8 +134,8 @@ def _slips(before: Before, world: Snapshot, planned: Plan, folded: Folded) -> tu
     if was is None:
         return ()
     known: dict[tuple[ChangeKind, str], Known] = dict(known_causes(was, world, folded.late_pools))
-    for key in world.leases.keys() & world.requests:  # cleaning that takes longer is all that keeps it
-        known[ChangeKind.REQUEST, key] = Known(Cause.CHECKS_FAILED, key)
+    for key in world.leases.keys() & world.requests:  # no edit of its people: it is to return, or otherwise
+        known[ChangeKind.REQUEST, key] = Known(Cause.REQUEUED, key)
     for key, (cause, by) in folded.causes.items():
         known[ChangeKind.REQUEST, key] = known[ChangeKind.LEASE, key] = Known(cause, by)
     for (cluster, node), cause in folded.failed_nodes.items():
@@ -150,7 +150,9 @@ def _slipped(status: GPRStatus, slip: Moved, at: datetime, *, is_taken: bool) ->
     """The status with its slip; `is_taken` counts it among those that another request's need of the room made."""
     to = None if slip.now is None else instant(slip.now)
     count = status.displaced_count + is_taken
-    slipped = with_slip(status, to, _cause(slip), _blamed(slip), at)
+    is_noted = bool(status.slips) and status.slips[-1].at == at  # with what took its start, before planning
+    was = None if is_noted else instant(slip.was)
+    slipped = with_slip(status, to, _cause(slip), _blamed(slip), at, lost=was)
     return slipped.model_copy(update={"displaced_count": count}) if is_taken else slipped
 
 
@@ -284,14 +286,14 @@ def _accounted(before: Mapping[str, GPRStatus], requests: Records, at: datetime)
     told = []
     for key, status in list(requests.live.items()):
         old = before.get(key)
-        if old is None or status.phase is not Phase.QUEUED:
+        if old is None or (status.phase is not Phase.QUEUED and status.eviction is None):
             continue
         if status.slips and status.slips[-1].at == at:
             requests[key] = _with_last_slip_to(status)
             continue
         if old is status:
             continue
-        was, now = old.estimated_start_time, status.estimated_start_time
+        was, now = promised_start(old), promised_start(status)
         if was is None or (now is not None and now <= was):
             continue
         by = status.accepted_spec.slice if status.reason == Reason.LIMIT_EXCEEDED else old.estimated_cluster
@@ -306,7 +308,7 @@ def _accounted(before: Mapping[str, GPRStatus], requests: Records, at: datetime)
 
 def _with_last_slip_to(status: GPRStatus) -> GPRStatus:
     """A slip that was noted before planning says where planning took the promise."""
-    last, to = status.slips[-1], status.estimated_start_time
+    last, to = status.slips[-1], promised_start(status)
     if last.now == to:
         return status
     return status.model_copy(update={"slips": (*status.slips[:-1], last.model_copy(update={"now": to}))})

@@ -23,7 +23,7 @@ from reconciler.reserving import reserved
 from reconciler.undecided import Undecided
 from reconciler.world import lease_of, returning_requests
 from scheduler.plan import plan
-from scheduler.preempting import Preempted, Preemption, Terms, preempted, with_returns
+from scheduler.preempting import Preempted, Preemption, Terms, preempted, with_ends, with_returns
 from scheduler.promises import with_promises
 from scheduler.snapshot import Lease, Plan, Snapshot
 from schemas.scheduling import Preemption as Policy
@@ -76,20 +76,38 @@ def with_room_made(facts: Facts, wanted: Wanted, world: Snapshot, tried: Undecid
 
 
 def _decided_all(found: Preempted, made: Made, wanted: Wanted) -> Made:
-    """With these preemptions; without any where the reserve, on which those who leave draw less, takes the room."""
-    facts, events = made.facts, made.events
-    for preemption in found.preemptions:
-        facts, told = _decided(facts, preemption)
-        events = (*events, *told)
-    world = reserved(found.snapshot, wanted, facts)
+    """With these preemptions, less those whose room the reserve takes, on which those who leave draw less.
+
+    Costs a plan for each of them where that spoils one.
+    """
+    decided = _decided_some(found.preemptions, found, made, wanted)
+    if decided is None:
+        decided = made
+        for one in found.preemptions if len(found.preemptions) > 1 else ():
+            decided = _decided_some((*decided.preemptions, one), found, made, wanted) or decided
+    if decided.plan is None or not decided.preemptions:
+        return made
+    gone = {key: decided.facts.requests[key] for one in decided.preemptions for key in one.victims}
+    back = returning_requests(gone, wanted, decided.facts, decided.world)
+    world, planned = with_returns(decided.world, decided.plan, back)
+    return replace(decided, world=world, plan=planned)
+
+
+def _decided_some(some: tuple[Preemption, ...], found: Preempted, made: Made, wanted: Wanted) -> Made | None:
+    """With these of them, before anybody comes back; None where the reserve spoils it for one of them."""
+    facts, world, events = made.facts, made.world, made.events
+    for one in some:
+        facts, told = _decided(facts, one)
+        world, events = with_ends(world, one.victims, one.at), (*events, *told)
+    if some == found.preemptions:
+        world = found.snapshot
+    world = reserved(world, wanted, facts)
     planned = found.plan if world is found.snapshot else plan(world)
-    for one in found.preemptions:
+    for one in some:
         place = planned.placements.get(one.by)
         if place is None or place.start > found.plan.placements[one.by].start:
-            return made
-    gone = {key: facts.requests[key] for one in found.preemptions for key in one.victims}
-    world, planned = with_returns(world, planned, returning_requests(gone, wanted, facts, world))
-    return Made(facts, world, planned, events, found.preemptions)
+            return None
+    return Made(facts, world, planned, events, some)
 
 
 def _terms(policy: Policy) -> Terms:

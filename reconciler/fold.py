@@ -95,18 +95,21 @@ def fold(
     _lease_turns(scene, current, gather)
     spaces, told = workspace_turn(facts, wanted, now)
     gather.events += told
-    usage = with_finished(facts, gather.requests, wanted.project, now)
-    usage = with_spent(facts, gather.requests, usage, wanted)
-    usage = with_losses(facts, gather.requests, usage, wanted.project.currency)
-    spent = spent_after(facts, gather.requests, wanted, now)
-    insights, ended = with_ended(facts, gather.requests, wanted, now)
-    current = replace(
-        current, usage=usage, workspaces=spaces, spent_words=spent, insights=insights, ended=ended
-    )
+    current = _with_accounts(facts, replace(current, workspaces=spaces), gather.requests, wanted)
     current = placed(facts, current, wanted)
     causes = _of_moves(facts, current, wanted) | gather.causes
     anew = asked_anew(facts, current, wanted)
     return Folded(current, tuple(gather.events), causes, failed, anew, grown.late)
+
+
+def _with_accounts(before: Facts, current: Facts, requests: Records, wanted: Wanted) -> Facts:
+    """With what these requests have used, lost, spent of admins' words, and taught about habits, since `before`."""
+    usage = with_finished(before, requests, wanted.project, current.at)
+    usage = with_spent(before, requests, usage, wanted)
+    usage = with_losses(before, requests, usage, wanted.project.currency)
+    spent = spent_after(before, requests, wanted, current.at)
+    insights, ended = with_ended(before, requests, wanted, current.at)
+    return replace(current, usage=usage, spent_words=spent, insights=insights, ended=ended)
 
 
 def _of_moves(before: Facts, after: Facts, wanted: Wanted) -> dict[str, tuple[Cause, str]]:

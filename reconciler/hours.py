@@ -20,6 +20,9 @@ from schemas.status import Assignment, Charge, GPRStatus, Phase
 from schemas.usage import MonthSpent, UsageRecord
 
 HOUR = timedelta(hours=1)
+HOUR_S = 3600
+SLACK = 1e-6
+"""GPU-hours: what adding up leaves over."""
 MINUTE = timedelta(minutes=1)
 KEPT_MONTHS = 13
 BEYOND_QUOTA = "MonthlyQuotaExceeded"
@@ -45,6 +48,11 @@ def month_of(at: datetime) -> str:
 def hours(nodes: int, gpus_per_node: int, duration: timedelta) -> float:
     """GPU-hours of a lease: all GPUs of its nodes."""
     return nodes * gpus_per_node * (duration / HOUR)
+
+
+def whole(gpu_hours: float) -> float:
+    """Without what rounding left over: leases last whole seconds, and four places tell GPU-seconds apart."""
+    return round(gpu_hours * HOUR_S) / HOUR_S
 
 
 def is_beyond_quota(status: GPRStatus) -> bool:
@@ -89,6 +97,15 @@ def under_way(status: GPRStatus, month: str, wanted: Wanted) -> Taken | None:
     return _taken(status, held, span, wanted)
 
 
+def rest_under_way(status: GPRStatus, rest: timedelta, month: str, wanted: Wanted) -> Taken | None:
+    """Of what is under way, the rest for which a request that makes room comes back."""
+    found = under_way(status, month, wanted)
+    if found is None or status.assignment is None:
+        return None
+    again = _taken(status, status.assignment, rest, wanted)
+    return again if again.gpu_hours < found.gpu_hours else found
+
+
 def _kept(status: GPRStatus) -> timedelta:
     """What is left to a request that is sent away, while its nodes are being cleaned: it comes back for it."""
     is_sent = status.eviction is not None and status.eviction.reason == "Preempted"
@@ -100,7 +117,7 @@ def spent_in(record: UsageRecord | None, month: str) -> Iterator[Taken]:
     """What the ledger has of that month."""
     for row in () if record is None else record.spent:
         if row.month == month:
-            yield Taken(row.cluster, row.gpu_shape, row.gpu_hours, row.approved)
+            yield Taken(row.cluster, row.gpu_shape, whole(row.gpu_hours), whole(row.approved))
 
 
 def with_spent(
@@ -130,7 +147,7 @@ def _left(status: GPRStatus, old: GPRStatus, wanted: Wanted) -> tuple[str, Taken
         return None
     most = _taken(old, held, owed(old), wanted)
     used = status.cost.gpu_hours - (0.0 if old.cost is None else old.cost.gpu_hours)
-    gpu_hours = round(max(0.0, min(used, most.gpu_hours)), 4)
+    gpu_hours = whole(max(0.0, min(used, most.gpu_hours)))
     approved = gpu_hours if is_beyond_quota(old) else 0.0
     return month_in(old, start), Taken(most.cluster, most.gpu_shape, gpu_hours, approved)
 
@@ -151,8 +168,8 @@ def _added(record: UsageRecord, month: str, taken: Taken) -> UsageRecord:
         month=month,
         cluster=taken.cluster,
         gpu_shape=taken.gpu_shape,
-        gpu_hours=round((0.0 if old is None else old.gpu_hours) + taken.gpu_hours, 4),
-        approved=round((0.0 if old is None else old.approved) + taken.approved, 4),
+        gpu_hours=round((0.0 if old is None else whole(old.gpu_hours)) + taken.gpu_hours, 4),
+        approved=round((0.0 if old is None else whole(old.approved)) + taken.approved, 4),
     )
     months = sorted({row.month for row in rows.values()})[-KEPT_MONTHS:]
     kept = tuple(rows[at] for at in sorted(rows) if at[0] in months)

@@ -44,9 +44,8 @@ def idle_turn(key: str, status: GPRStatus, scene: Scene) -> Turn:
     soonest, due = scene.now + policy.notice, since + timeout.after
     eviction = status.eviction
     if eviction is None or due > eviction.at or max(due, soonest) < eviction.at:
-        return _told(
-            key, status, since, timeout, scene
-        )  # its people have the whole notice, however late it is
+        # Its people have the whole notice, however late it is.
+        return _told(key, status, since, timeout, scene)
     return _released(key, status, scene) if scene.now >= eviction.at else Turn(status)
 
 

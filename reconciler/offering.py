@@ -17,7 +17,7 @@ from types import MappingProxyType
 from reconciler.charging import barred_pools
 from reconciler.conditions import lease_duration, waits_since
 from reconciler.facts import Facts, Wanted
-from reconciler.hours import hours, month_of, spent_in, under_way
+from reconciler.hours import SLACK, hours, month_of, rest_under_way, spent_in, under_way
 from reconciler.records import changed, live
 from reconciler.returning import as_queued
 from scheduler.choosing import Bursts, Choice, Choosing, choice, is_short, is_timely
@@ -175,7 +175,7 @@ def shut_now(
             keys = [key for key in candidate_pools(spec, slice_, wanted.pools) if key[0] == name]
             asks = _most_hours(keys, spec, spec.duration, wanted)
             others = _asking(name, wanted, facts, placed)
-            if others.taken + sum(one.hours for one in others.waiting if one.is_placed) + asks > most:
+            if others.taken + sum(one.hours for one in others.waiting if one.is_placed) + asks > most + SLACK:
                 found.add(name)
     return frozenset(found)
 
@@ -188,7 +188,7 @@ def has_bounded_hours(wanted: Wanted) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Asks:
-    """A request that waits, may go to a burst cluster and is not promised nodes there; `hours` is the most it takes."""
+    """A request that waits, may go to a burst cluster and is not promised nodes there; `hours` is the most it adds."""
 
     is_placed: bool
     has_other: bool  # a start elsewhere within the wait
@@ -215,15 +215,17 @@ def _asking(cluster: str, wanted: Wanted, facts: Facts, placed: Mapping[str, Pla
     taken, waiting = _taken(cluster, wanted, facts), list[_Asks]()
     for key, status in _waiting(wanted, facts):
         keys = [pool for pool in open_pools(status, wanted) if pool[0] == cluster]
-        most = _most_hours(keys, status.accepted_spec, lease_duration(status), wanted)
+        left = lease_duration(status)
+        counted = _counted(facts.requests[key], left, cluster, (wanted, facts))
+        more = max(0.0, _most_hours(keys, status.accepted_spec, left, wanted) - counted)
         start, place = status.estimated_start_time, placed.get(key)
         if status.estimated_cluster == cluster:
-            taken += most
-        elif keys and is_short(lease_duration(status), burst):
+            taken += more
+        elif keys and is_short(left, burst):
             begin = since(status.accepted_spec, status, seconds(facts.at))
             has_other = start is not None and is_timely(seconds(start), begin, burst)
             is_placed = place is not None and place.pool[0] == cluster
-            waiting.append(_Asks(is_placed, has_other, status.filed_at, key, most))
+            waiting.append(_Asks(is_placed, has_other, status.filed_at, key, more))
     return _Asking(taken, tuple(waiting))
 
 
@@ -242,7 +244,7 @@ def _shut_out(most: int, asking: _Asking) -> list[str]:
     """Who finds no hours left there."""
     taken, out = asking.taken, []
     for one in sorted(asking.waiting, key=_Asks.turn):
-        if taken + one.hours > most:
+        if taken + one.hours > most + SLACK:
             out.append(one.key)
         else:
             taken += one.hours
@@ -254,6 +256,13 @@ def _taken(cluster: str, wanted: Wanted, facts: Facts) -> float:
     spent = [row for record in facts.usage.values() for row in spent_in(record, month)]
     held = [row for s in live(facts.requests).values() if (row := under_way(s, month, wanted)) is not None]
     return sum(row.gpu_hours for row in (*spent, *held) if row.cluster == cluster)
+
+
+def _counted(status: GPRStatus, rest: timedelta, cluster: str, known: tuple[Wanted, Facts]) -> float:
+    """What is counted as held there already of the rest of a request that makes room."""
+    wanted, facts = known
+    found = rest_under_way(status, rest, month_of(facts.at), wanted)
+    return found.gpu_hours if found is not None and found.cluster == cluster else 0.0
 
 
 def _most_hours(keys: Iterable[PoolKey], spec: RequestSpec, duration: timedelta, wanted: Wanted) -> float:

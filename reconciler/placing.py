@@ -159,10 +159,10 @@ def standing(key: str, status: GPRStatus, gpus: int, wanted: Wanted, now: dateti
     """What the rank reads of a request whose nodes have so many GPUs each, at `now`."""
     spec, filed_at, policy = status.accepted_spec, seconds(status.filed_at), wanted.project.scheduling
     waited = seconds(now) - filed_at if filed_at > 0 else 0  # 0: nobody recorded when it was filed
+    boost = 0 if policy.ageing is None else aged(spec.priority, waited - _idle(status), policy.ageing)
     if status.displaced_count >= policy.max_displacements:
-        boost, part, length = _protection(spec, wanted), PROTECTED, 0
+        boost, part, length = max(boost, _protection(spec, wanted)), PROTECTED, 0
     else:
-        boost = 0 if policy.ageing is None else aged(spec.priority, waited - _idle(status), policy.ageing)
         part = _share(status, waited, wanted, policy.fairness)
         left = int(lease_duration(status).total_seconds())
         length = service_of(spec.nodes * gpus, left) if policy.order == "shortest-service" else 0

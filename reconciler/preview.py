@@ -111,7 +111,10 @@ def _turned(
 
 
 def alike(wanted: Wanted, known: Wanted) -> Wanted:
-    """`wanted` with the very objects of `known` wherever they are equal: what was worked out from them holds on."""
+    """`wanted` with the very objects of `known` wherever they are equal: what was worked out from them holds on.
+
+    Not where a cluster differs: when a burst cluster serves is worked out from its terms.
+    """
     same = {
         name: there
         for name in _SHARED
@@ -121,4 +124,5 @@ def alike(wanted: Wanted, known: Wanted) -> Wanted:
         name: there if (there := known.slices.get(name)) == spec and there is not None else spec
         for name, spec in wanted.slices.items()
     }
-    return replace(wanted, **same, slices=slices, worked_out=known.worked_out)
+    found = replace(wanted, **same, slices=slices)
+    return replace(found, worked_out=known.worked_out) if found.clusters is known.clusters else found

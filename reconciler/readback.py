@@ -61,12 +61,6 @@ _PATHS = tuple((re.compile(pattern), kind) for pattern, kind in _KINDS)
 Kind = TypeVar("Kind", bound=Document)
 
 
-def facts_from(files: Mapping[str, bytes], at: datetime, intent: str) -> Facts:
-    """The facts that a status tree holds; the inverse of `render` and `request_file`."""
-    found = {path: record_from(path, data) for path, data in files.items()}
-    return facts_of({path: record for path, record in found.items() if record is not None}, at, intent)
-
-
 def record_from(path: str, data: bytes) -> Record | None:
     """What one file of a status tree holds; None when no fact lies there. Raises `UNREADABLE`."""
     kind = next((kind for pattern, kind in _PATHS if pattern.fullmatch(path)), None)
@@ -79,7 +73,7 @@ def request_status(data: bytes) -> GPRStatus:
 
 
 def facts_of(records: Mapping[str, Record], at: datetime, intent: str) -> Facts:
-    """The facts that these records, by path, hold together."""
+    """The facts that these records, by path, hold together; with `record_from` the inverse of `render`."""
     sorted_out: dict[type, list[tuple[str, Any]]] = {}
     for path, record in sorted(records.items()):
         sorted_out.setdefault(type(record), []).append((path, record))

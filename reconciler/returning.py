@@ -2,20 +2,23 @@
 
 So its next start is a promise from the commit in which it is decided that it goes: kept in `eviction.back`, moved
 later only with a named cause, and what it was told when it is in the queue again. For that first promise it takes only
-room that nobody was promised: whoever waits pays nothing for somebody else's haste. Pure.
+room that nobody was promised: whoever waits pays nothing for somebody else's haste. One whose nodes are not clean in
+time for it loses it once, with that cause, and is planned again when they are. Pure.
 
-Held by tests/cases/reconciler/preemption.yaml.
+Held by tests/cases/reconciler/preemption.yaml and returns.yaml.
 """
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from reconciler.conditions import clean_by, with_its_return, without_promise
+from reconciler.conditions import clean_by, with_its_return, with_slip, without_promise
+from reconciler.events import Event, Told
+from reconciler.facts import Scene, Turn
 from reconciler.leaving import MINUTE, PREEMPTED, queues_again
 from scheduler.snapshot import Placement
-from schemas.status import GPRStatus, Phase, Return
-from schemas.units import instant
+from schemas.status import Cause, GPRStatus, Phase, Return
+from schemas.units import format_instant, instant
 
 SETTLED = timedelta(minutes=1)
 """Between nodes that are clean and the beginning of the next checks: a cycle to see the one, and a push to say it."""
@@ -45,6 +48,32 @@ def _clean_by(status: GPRStatus, drain: timedelta) -> datetime | None:
     if status.phase is Phase.PROVISIONED and status.eviction is not None:
         return status.eviction.at + drain
     return clean_by(status, drain)
+
+
+def is_overdue(status: GPRStatus, drain: timedelta, now: datetime) -> bool:
+    """Whether its nodes should be clean by now: nobody can say any more when they will be."""
+    due = clean_by(status, drain)
+    return status.phase is Phase.RELEASING and due is not None and now >= due
+
+
+def unless_too_late(key: str, status: GPRStatus, unclean: str, scene: Scene) -> Turn:
+    """A request one of whose nodes is not clean yet; without its next start when the checks before it would have begun.
+
+    Moved on by minutes instead, it would push others along, and be told a start that nobody believes in.
+    """
+    back = None if status.eviction is None else status.eviction.back
+    if status.assignment is None or back is None:
+        return Turn(status)
+    spec = scene.wanted.clusters.get(status.assignment.cluster)
+    pool = scene.wanted.pools.get((back.cluster, back.pool))
+    prepare = timedelta(seconds=0 if pool is None else pool.prepare)
+    drain = timedelta() if spec is None else spec.drain
+    if not is_overdue(status, drain, scene.now) or scene.now + prepare <= back.start:
+        return Turn(status)
+    by = f"{status.assignment.cluster}/{unclean}"
+    text = f"{key} moved from {format_instant(back.start)} to an unknown time: {Cause.CHECKS_FAILED} ({by})"
+    slipped = with_slip(status, None, Cause.CHECKS_FAILED, by, scene.now)
+    return Turn(returning(slipped, None), (Event(scene.now, Told.DELAYED, text, key),))
 
 
 def returning(status: GPRStatus, place: Placement | None) -> GPRStatus:

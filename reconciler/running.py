@@ -20,6 +20,7 @@ from reconciler.hours import returning, served_until
 from reconciler.latency import with_latency
 from reconciler.leaving import IDLE, PREEMPTED, left_early, queues_again, requeued
 from reconciler.pools import home_of
+from reconciler.returning import unless_too_late
 from reconciler.spares import Spares
 from scheduler.lifecycle import Event as Move
 from scheduler.lifecycle import advance
@@ -203,8 +204,10 @@ def releasing_turn(key: str, status: GPRStatus, scene: Scene) -> Turn:
     if added:
         status = status.model_copy(update={"checks": (*status.checks, *added)})
     unclean = set(assignment.nodes) - checked_nodes(status, "post")
-    if not all(scene.is_gone(assignment.cluster, node) for node in unclean):  # nothing to clean on those
-        return Turn(status, events)
+    left = sorted(node for node in unclean if not scene.is_gone(assignment.cluster, node))
+    if left:  # on those that are gone there is nothing to clean
+        turn = unless_too_late(key, status, left[0], scene)
+        return Turn(turn.status, (*events, *turn.events), turn.cause)
     if queues_again(status):
         turn = requeued(key, status, scene)
         return Turn(turn.status, (*events, *turn.events), turn.cause)

@@ -24,7 +24,7 @@ LONG_QUEUE = 2000
 """Requests under way from which on planning plainly takes a tenth of a second and more, in every cycle."""
 PASSED_ON = ("PATH", "HOME", "XDG_CACHE_HOME", "EGS_KERNEL_CACHE", "PYTHONPATH", "PYTHONSAFEPATH", "LANG")
 COMPILE_S = 900
-"""It takes half a minute on a machine that does little else."""
+"""It takes a minute on a machine that does little else."""
 
 
 def make_ready() -> None:

@@ -19,7 +19,7 @@ from reconciler.placing import latest_of, standing
 from reconciler.pools import home_of, pools_at, with_guests
 from reconciler.records import holders, live
 from reconciler.reserving import with_reserve
-from reconciler.returning import as_queued
+from reconciler.returning import as_queued, is_overdue
 from scheduler.plan import plan
 from scheduler.snapshot import Lease, Pool, PoolKey, Promise, Request, Snapshot
 from schemas.status import GPRStatus, NodeState, Phase
@@ -68,10 +68,14 @@ def _returning(key: str, status: GPRStatus, wanted: Wanted, look: _Look) -> Requ
     if status.eviction is None or status.assignment is None:
         return None
     cluster = wanted.clusters.get(status.assignment.cluster)
-    found = as_queued(status, timedelta() if cluster is None else cluster.drain)
+    drain = timedelta() if cluster is None else cluster.drain
+    found = as_queued(status, drain)
     request = None if found is None else _request(key, found[0], wanted, look)
     if found is None or request is None:
         return None
+    if is_overdue(status, drain, look.now):  # its promise stands while it can, and it finds no other
+        start = None if request.promise is None else request.promise.start
+        return None if start is None else replace(request, not_before=max(request.not_before, start))
     prepare = max((wanted.pools[pool].prepare for pool in request.pools), default=0)
     after = max(request.not_before, seconds(found[1]) + prepare)
     return replace(request, not_before=after, may_displace=request.promise is not None)

@@ -83,13 +83,6 @@ def preempted(snapshot: Snapshot, planned: Plan, may_go: Mapping[str, int], term
     return Preempted(tuple(done), found.snapshot, found.planned)
 
 
-def room_for(
-    snapshot: Snapshot, planned: Plan, key: str, may_go: Mapping[str, int], terms: Terms
-) -> Preemption | None:
-    """The cheapest choice for one request that waits, not tried yet; None where there is none, or no gain."""
-    return _Room(snapshot, planned, may_go, terms).made_for(key)
-
-
 def with_ends(snapshot: Snapshot, keys: Iterable[str], at: int) -> Snapshot:
     """The world in which these leases end at that instant; cleaning takes as long as it did."""
     leases = dict(snapshot.leases)

@@ -5,7 +5,8 @@ keeps requests of one band that were filed later from pushing one too far.
 
 Held by tests/scheduler/test_waits.py:
   * time alone, whatever it adds to a priority, makes nobody later;
-  * a protected promise gives way to nobody of its band, but for an admin's move;
+  * a protected promise gives way to nobody of its band, but for an admin's move; where its slice may ask for less than
+    the last priority of the band, it stands no higher than that by protection alone, and equal bands still displace it;
   * nobody is pushed past the bound by requests of the same band that were filed later.
 """
 

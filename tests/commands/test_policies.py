@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.commands.rig import NOW, Control, egs, fleet, folder, minutes, repository, request
-from tests.support.repos import commit
+from tests.support.repos import commit, git
 from tests.support.world import cluster, slice_
 
 WEST = {"clusters/cloud.yaml": cluster("cloud", 2, pricePerGpuHour=4.1, burst={"after": "4h"})}
@@ -108,3 +108,23 @@ def test_a_request_may_prefer_the_lowest_price_and_say_how_long(tmp_path: Path) 
     cheap = egs(*asked, "a/patient", "-o", "json").json["estimate"]
     assert (dear["cluster"], cheap["cluster"]) == ("east", "cloud")
     assert "prefer: price" in (repo / "slices/a/gprs/patient.yaml").read_text()
+
+
+def test_other_terms_of_a_burst_cluster_are_shown_as_the_controller_will_take_them(tmp_path: Path) -> None:
+    """D8, F14: what was worked out with the terms of before is no answer."""
+    files = fleet(**request("a/run", duration="5h"), **request("b/wait"))
+    files |= {
+        "clusters/east.yaml": cluster(nodes=1),
+        "clusters/cloud.yaml": cluster("cloud", 1, burst={"after": "20h"}),
+    }
+    files |= {f"slices/{name}/slice.yaml": slice_(name, ("east", "cloud")) for name in "ab"}
+    repo = repository(tmp_path / "r", files)
+    control = Control(repo, tmp_path / "state")
+    control.run(minutes(10))
+    git(repo, "branch", "change", "main")
+    commit(repo, {"clusters/cloud.yaml": cluster("cloud", 1, burst={"after": "1h"})}, branch="change")
+    asked = ("plan", "--repo", repo, "--now", "2026-11-21T08:10:00Z", "-o", "json", "--ref", "change")
+    alone, beside = (egs(*asked, *more).json for more in ((), ("--against", "main")))
+    (row,) = (row for row in alone["requests"] if row["name"] == "wait")
+    assert (row["cluster"], row["estimatedStartTime"]) == ("cloud", "2026-11-21T08:12:00Z")
+    assert [(m["name"], m["now"]) for m in beside["changes"]] == [("wait", "2026-11-21T08:12:00Z")]

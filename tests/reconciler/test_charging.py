@@ -119,7 +119,7 @@ class Book:
         pool = self.wanted.pools[status.assignment.cluster, status.assignment.pool]
         used = status.accepted_spec.nodes * pool.gpus_per_node * (after / HOUR)
         total = used + (0.0 if status.cost is None else status.cost.gpu_hours)
-        cost = Cost(amount=0.0, currency="USD", gpu_hours=total)
+        cost = Cost(amount=0.0, currency="USD", gpu_hours=round(total, 4))  # as a status has it
         before = self.facts
         self.put(key, status.model_copy(update={**update, "cost": cost}))
         usage = {"a": before.usage.get("a") or UsageRecord(metadata=Metadata(name="a"), currency="USD")}
@@ -271,6 +271,18 @@ def test_an_account_is_of_one_month() -> None:
     book.end("a/runs", 6 * HOUR)
     (row,) = spent_in(book.facts.usage["a"], month_of(START))
     assert (row.cluster, row.gpu_hours) == ("east", 40.0)  # without the hour of grace
+
+
+@law(40)
+@given(st.lists(st.integers(1, 36_000), min_size=1, max_size=12))
+def test_the_ledger_counts_every_second_however_many_leases_there_are(lasted: list[int]) -> None:
+    """C4: four places of each sum tell GPU-seconds apart, so what rounding leaves over never adds up."""
+    book = Book(wanted_of(limits={"gpuHoursPerMonth": 10_000}))
+    for i, seconds in enumerate(lasted):
+        book.put(f"a/r{i}", waiting(f"r{i}", 1, 10))
+        book.start(f"a/r{i}")
+        book.end(f"a/r{i}", timedelta(seconds=seconds))
+    assert book.recorded(book.bounds[0]) == pytest.approx(8 * sum(lasted) / 3600, rel=0, abs=1e-9)
 
 
 def _filed(name: str, hours: int, after: int, *clusters: str) -> GPRStatus:

@@ -8,11 +8,11 @@ import pytest
 
 from reconciler.facts import Facts
 from reconciler.faults import KEPT, MOST, with_faults
-from reconciler.readback import facts_from
 from reconciler.status import render
 from schemas.cluster import Cluster, ClusterSpec
 from schemas.status import NodeMetadata, NodeRecord, NodeState
 from tests.reconciler.test_diff import wanted
+from tests.support.readback import facts_from
 from tests.support.world import at, cluster, parsed
 
 NODE = ("east", "h100-1")

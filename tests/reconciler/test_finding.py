@@ -9,13 +9,14 @@ from reconciler.desired import Desired
 from reconciler.facts import Facts, Wanted
 from reconciler.finding import found_in, unmanaged_in, with_found
 from reconciler.pools import manifest_pools
-from reconciler.readback import OWN_BYTES, facts_from
+from reconciler.readback import OWN_BYTES
 from reconciler.status import MAX_NAMES, render
 from reconciler.store.cache import DocumentCache
 from schemas.cluster import Cluster
 from schemas.inventory import UnmanagedNode as Shown
 from schemas.project import Project
 from schemas.reading import READER_VERSION
+from tests.support.readback import facts_from
 from tests.support.world import World, at, cluster, parsed, project
 
 POOL = {"gpuShape": "H100-80GB", "gpusPerNode": 8, "memoryPerGpu": 80}

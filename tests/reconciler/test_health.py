@@ -9,11 +9,11 @@ import pytest
 from reconciler.clusters.port import ClusterView, NodeView
 from reconciler.facts import Facts, Seen
 from reconciler.health import judge_nodes
-from reconciler.readback import facts_from
 from reconciler.status import render
 from schemas.cluster import Cluster, ClusterSpec
 from schemas.status import AgentReport, NodeMetadata, NodeRecord, NodeState
 from tests.reconciler.test_diff import wanted
+from tests.support.readback import facts_from
 from tests.support.world import at, cluster, parsed
 
 NOW = at(100)

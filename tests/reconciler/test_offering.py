@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,7 +18,7 @@ from schemas.base import Metadata
 from schemas.elastic import Burst
 from schemas.gpr import RequestSpec
 from schemas.slice import SliceSpec
-from schemas.status import Assignment, GPRStatus, Phase
+from schemas.status import Assignment, Eviction, GPRStatus, Phase
 from schemas.units import instant
 from schemas.usage import MonthSpent, UsageRecord
 from tests.reconciler.test_charging import wanted_of
@@ -125,6 +126,33 @@ def test_who_needs_the_hours_comes_before_who_is_served_elsewhere_in_time() -> N
     )
     facts = Facts(START, requests={"a/timely": timely, "b/waits": _status("b", 14, START + HOUR)})
     assert offering(WANTED, facts, WANTED.pools).shut == {"a/timely": frozenset({"west"})}
+
+
+@pytest.mark.parametrize(
+    ("phase", "hours", "is_shut"),
+    [
+        pytest.param(Phase.PROVISIONED, 3, False, id="before it leaves: 48 hours are its own, 12 are left"),
+        pytest.param(Phase.PROVISIONED, 4, True, id="before it leaves: 16 are too many"),
+        pytest.param(Phase.RELEASING, 3, False, id="while its nodes are cleaned: the same"),
+        pytest.param(Phase.RELEASING, 4, True, id="while its nodes are cleaned: 16 are too many"),
+    ],
+)
+def test_what_is_left_of_a_lease_that_makes_room_counts_once(phase: Phase, hours: int, is_shut: bool) -> None:
+    """E7, F14: twelve hours on west, of which two were used; the other ten are planned already."""
+    leaves = START + 2 * HOUR
+    evicted = Eviction(reason="Preempted", at=leaves, by="c/high")
+    held = _holding(12).model_copy(
+        update={
+            "phase": phase,
+            "accepted_spec": RequestSpec(slice="a", nodes=1, duration=12 * HOUR),
+            "assignment": Assignment(cluster="west", pool="small", nodes=("small-1",)),
+            "eviction": evicted,
+            **({"end_time": leaves, "remaining": 10 * HOUR} if phase is Phase.RELEASING else {}),
+        }
+    )
+    facts = Facts(leaves, requests={"a/goes": held, "b/waits": _status("b", hours, START)})
+    shut = {"b/waits": frozenset({"west"})} if is_shut else {}
+    assert offering(WANTED, facts, WANTED.pools).shut == shut
 
 
 def test_a_request_that_is_filed_now_meets_what_is_left() -> None:

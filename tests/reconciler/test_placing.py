@@ -16,7 +16,7 @@ from schemas.cluster import Cluster
 from schemas.gpr import RequestSpec
 from schemas.project import ProjectSpec
 from schemas.scheduling import Ageing, Fairness, Scheduling
-from schemas.slice import SliceSpec
+from schemas.slice import SliceLimits, SliceSpec
 from schemas.status import Assignment, GPRStatus, Phase, Place
 from schemas.units import seconds
 from schemas.usage import UsageRecord
@@ -182,6 +182,22 @@ def test_time_lets_nobody_past_when_an_admin_moves_somebody_else() -> None:
 def test_what_policies_add(status: GPRStatus, policy: dict[str, object], expected: tuple[int, ...]) -> None:
     found = standing("a/x", status, 8, wanted(**policy), START)
     assert (found.boost, found.share, found.service) == expected
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "waited", "boost"),
+    [
+        pytest.param(300, 0, 99, id="to the end of its band"),
+        pytest.param(111, 0, 10, id="to what its slice may ask for, where that is lower"),
+        pytest.param(111, 120, 40, id="no lower than where its wait has put it"),
+    ],
+)
+def test_protection_lifts_and_never_lowers(ceiling: int, waited: float, boost: int) -> None:
+    known = wanted(ageing=Ageing(every=timedelta(hours=1), step=20))
+    capped = known.slices["a"].model_copy(update={"limits": SliceLimits(max_priority=ceiling)})
+    status = filed(-waited, displaced_count=5)
+    found = standing("a/x", status, 8, replace(known, slices={"a": capped}), START)
+    assert (found.boost, found.share) == (boost, -1)
 
 
 def test_where_nobody_records_the_filing_nothing_ages() -> None:

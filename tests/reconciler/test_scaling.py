@@ -14,7 +14,6 @@ from reconciler.diff import Do, actions
 from reconciler.facts import Facts, Seen, Wanted
 from reconciler.finding import with_found
 from reconciler.pools import manifest_pools
-from reconciler.readback import facts_from
 from reconciler.scaling import came, rescaled
 from reconciler.status import render
 from reconciler.world import build_snapshot
@@ -26,6 +25,7 @@ from schemas.gpr import RequestSpec
 from schemas.inventory import Ask, PoolScale
 from schemas.status import Assignment, GPRStatus, NodeMetadata, NodeRecord, NodeState, Phase
 from tests.reconciler.test_diff import wanted as of_test
+from tests.support.readback import facts_from
 from tests.support.world import at, cluster, parsed
 
 KEY = ("east", "h100")

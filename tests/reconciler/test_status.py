@@ -10,7 +10,7 @@ import pytest
 from reconciler.branch import StatusBranch
 from reconciler.events import Event, Told
 from reconciler.facts import Facts, Reachability
-from reconciler.readback import events_from, facts_from, request_status
+from reconciler.readback import events_from, request_status
 from reconciler.status import (
     EVENTS_PER_FILE,
     MAX_NODE_FILES,
@@ -24,6 +24,7 @@ from schemas.gpr import RequestSpec
 from schemas.problems import Problem
 from schemas.status import GPRStatus, NodeMetadata, NodeRecord, NodeState, Phase
 from tests.reconciler.test_diff import wanted
+from tests.support.readback import facts_from
 from tests.support.world import World, at, cluster
 
 MEGABYTE = 1_000_000

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.plan import plan
-from scheduler.preempting import Terms, preempted, room_for, with_ends
+from scheduler.preempting import Preemption, Terms, _Room, preempted, with_ends
 from scheduler.promises import with_promises
 from scheduler.rank import band
 from scheduler.snapshot import FOREVER, Lease, Plan, Pool, PoolKey, Request, Snapshot, Window
@@ -113,6 +113,13 @@ def test_nobody_who_waits_starts_later_and_the_one_for_whom_room_is_made_gains(k
         assert now.start < was.start
     victims = [key for preemption in found.preemptions for key in preemption.victims]
     assert len(victims) == len(set(victims))
+
+
+def room_for(
+    snapshot: Snapshot, planned: Plan, key: str, may_go: Mapping[str, int], terms: Terms
+) -> Preemption | None:
+    """The cheapest choice for one request that waits, not tried yet; None where there is none, or no gain."""
+    return _Room(snapshot, planned, may_go, terms).made_for(key)
 
 
 def _displaced(planned: Plan, promised: set[str]) -> set[str]:

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from reconciler.clusters.port import NodeView
 from reconciler.clusters.world import view_of
-from reconciler.conditions import counted_end, lease_duration
+from reconciler.conditions import counted_end, lease_duration, promised_start
 from reconciler.events import MARKS
 from reconciler.facts import Facts
 from reconciler.loop import Cycle
@@ -32,6 +32,8 @@ class Laws:
         self.commits = 0
         self._before: Facts | None = None
         self._tip: str | None = None
+        self._decided: tuple[object, datetime] | None = None  # which controller did, and when, last
+        self._was_absent = True
         self._marks: Counter[tuple[str, str, str]] = Counter()
         self._owned_since: dict[tuple[str, str, str], datetime] = {}
         world.watchers.append(self.watch)
@@ -43,9 +45,17 @@ class Laws:
         self._tip = tip
         found = [*self._on_clusters(cycle.at)]
         if cycle.facts is not None and cycle.leading and not self.world.remote.down:
+            self._was_absent = self._missed(cycle.at)
             found += self._on_commit(cycle)
             self._before = cycle.facts
         self.broken += [f"{cycle.at:%H:%M:%S} {sentence}" for sentence in found]
+
+    def _missed(self, now: datetime) -> bool:
+        """Whether a look at the world did not happen that should have, or another process looks now."""
+        last, self._decided = self._decided, (self.world.controller, now)
+        if last is None or last[0] is not self.world.controller:
+            return True
+        return now - last[1] > self.world.settings.poll
 
     def reads_back(self) -> None:
         """A stranger reads from the branch exactly what the controller goes by; its page shows the tables."""
@@ -111,7 +121,8 @@ class Laws:
         if by in facts.requests or by in before.requests:
             return facts.requests.get(by) != before.requests.get(by) or facts.intent != before.intent
         if slip.cause in {Cause.CONTROLLER_ABSENT, Cause.POLICY_CHANGED, Cause.MAINTENANCE_ADDED}:
-            return slip.cause is Cause.CONTROLLER_ABSENT or facts.intent != before.intent
+            absent = slip.cause is Cause.CONTROLLER_ABSENT and self._was_absent
+            return absent or facts.intent != before.intent
         cluster, node = by.split("/")[0], by.split("/")[-1]
         if slip.cause is Cause.CLUSTER_UNREACHABLE:
             now, then = facts.clusters.get(cluster), before.clusters.get(cluster)
@@ -120,6 +131,8 @@ class Laws:
             return slip.cause is Cause.CHECKS_FAILED
         record = facts.nodes.get((cluster, node))
         lost = record is not None and record != before.nodes.get((cluster, node))
+        # One that is not clean yet was awaited until now.
+        lost = lost or (record is not None and record.state is NodeState.DIRTY)
         lost = lost or _is_found(cluster, node, before) > _is_found(cluster, node, facts)
         lost = lost or facts.scales.get((cluster, node)) != before.scales.get(
             (cluster, node)
@@ -203,9 +216,12 @@ def _ends_are_strict(key: str, status: GPRStatus, now: datetime) -> Iterator[str
 
 
 def _slips_are_named(key: str, old: GPRStatus, new: GPRStatus) -> Iterator[str]:
-    was, now = old.estimated_start_time, new.estimated_start_time
-    planned = {Phase.QUEUED, Phase.PROVISIONING}
-    if was is None or old.phase not in planned or new.phase not in {*planned, Phase.PROVISIONED}:
+    planned, holding = {Phase.QUEUED, Phase.PROVISIONING}, {Phase.PROVISIONED, Phase.RELEASING}
+    is_handed_over = old.phase in planned and new.phase is Phase.PROVISIONED
+    was, now = promised_start(old), new.estimated_start_time if is_handed_over else promised_start(new)
+    still_goes = old.phase in holding and new.phase in holding and new.eviction is not None
+    waits = new.phase in planned or still_goes or is_handed_over
+    if was is None or old.phase not in planned | holding or not waits:
         return
     if now is not None and now <= was:
         return

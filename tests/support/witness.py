@@ -19,10 +19,11 @@ from reconciler.clusters.statefile import StateFile
 from reconciler.clusters.world import World
 from reconciler.events import Told
 from reconciler.facts import Facts
-from reconciler.readback import events_from, facts_from
+from reconciler.readback import events_from
 from reconciler.store.port import Store
 from reconciler.store.trailers import parse_stamp
 from schemas.status import TERMINAL, GPRStatus, Phase
+from tests.support.readback import facts_from
 
 ONCE = frozenset({
     Told.FILED, Told.PENDING_APPROVAL, Told.APPROVED, Told.PROVISIONED, Told.MARK_25, Told.MARK_50, Told.MARK_75,
