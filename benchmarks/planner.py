@@ -45,7 +45,7 @@ LARGE = ((1_000_000, 100_000, 20, 4),)
 """Some gigabytes of requests; only when asked for."""
 PLAINLY = 10_000
 """Requests up to which the plain engine is timed beside the compiled one."""
-QUESTIONS = 300
+QUESTIONS = 1000
 COLUMNS = ("nothing", "again", "kernel", "standing", "+lowest", "+middle", "+highest", "quote p99", "plain")
 
 
@@ -122,7 +122,7 @@ def _row(snapshot: Snapshot, rounds: int) -> list[float | None]:
     plainly = None
     if len(snapshot.requests) <= PLAINLY:
         plainly = _median(lambda: planned_plainly(snapshot), 1)
-    return [nothing, again, _kernel(snapshot), standing, *more, _question(snapshot, planned), plainly]
+    return [nothing, again, _kernel(snapshot, rounds), standing, *more, _question(snapshot, planned), plainly]
 
 
 def _afresh(snapshot: Snapshot) -> Plan:
@@ -137,12 +137,15 @@ def _with_one_more(promised: Snapshot, priority: int) -> Snapshot:
     return replace(promised, requests={**promised.requests, one.key: one})
 
 
-def _kernel(snapshot: Snapshot) -> float:
+def _kernel(snapshot: Snapshot, rounds: int) -> float:
     """The compiled part of planning from nothing."""
-    prepared = engine.prepare(snapshot)
-    begin = time.perf_counter()
-    engine.place_all(prepared)
-    return time.perf_counter() - begin
+    taken = []
+    for _ in range(rounds):
+        prepared = engine.prepare(snapshot)
+        begin = time.perf_counter()
+        engine.place_all(prepared)
+        taken.append(time.perf_counter() - begin)
+    return statistics.median(taken)
 
 
 def _question(snapshot: Snapshot, planned: Plan) -> float:
