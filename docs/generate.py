@@ -20,7 +20,21 @@ from reconciler import door as reconciler_door
 from reconciler import settings as reconciler_settings
 from reconciler.trust.policy import TABLE
 from scheduler.lifecycle import diagram
-from schemas import approval, cluster, gpr, inventory, judged, project, slice, status, usage, workspace
+from schemas import (
+    apikey,
+    approval,
+    binding,
+    cluster,
+    gpr,
+    inventory,
+    judged,
+    notifications,
+    project,
+    slice,
+    status,
+    usage,
+    workspace,
+)
 from schemas.base import Model
 from schemas.jsonschemas import AsWritten
 from schemas.rules import RULES
@@ -42,6 +56,10 @@ MODELS: dict[str, type[Model]] = {
     "Trust": judged.TrustRecord,
     "SpentApprovals": judged.SpentRecord,
     "WorkspaceRequest": workspace.WorkspaceRequestSpec,
+    "ApiKey": apikey.ApiKeySpec,
+    "GPRTemplateBinding": binding.GPRTemplateBindingSpec,
+    "Profile": notifications.ProfileSpec,
+    "Route": notifications.Route,
     "WorkspaceRecord": status.WorkspaceRecord,
     "AgentReport": status.AgentReport,
 }

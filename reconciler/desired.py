@@ -2,7 +2,8 @@
 
 A document that main breaks or deletes while it is needed stays in force as it was last valid; it is then kept under
 `accepted/` on the status branch, so that a controller started anywhere knows it. For requests the same lives in
-their own status. Approvals are the exception: one that is gone or broken counts for nothing.
+their own status. Approvals, keys of the API, profiles and bindings are the exception: one that is gone or broken counts
+for nothing.
 
 What is held (`reconciler.trust.gate`) is not even read: in its place stands the content that was authorised last.
 """
@@ -23,14 +24,18 @@ from reconciler.quiet import LeftOut, is_quiet, key_of
 from reconciler.records import live
 from reconciler.store.cache import DocumentCache
 from reconciler.store.port import REGULAR_MODE, Contents, Entry
+from schemas.apikey import ApiKey
 from schemas.approval import Approval
 from schemas.base import Document
+from schemas.binding import GPRTemplateBinding
 from schemas.cluster import Cluster
 from schemas.collector import collector_paused
 from schemas.errors import UserError
 from schemas.gpr import GPR, GPRTemplate, resolve
+from schemas.identity import NONCE
 from schemas.judged import TrustRecord
 from schemas.limits import in_project
+from schemas.notifications import Profile
 from schemas.problems import Problem
 from schemas.project import Project
 from schemas.reading import from_json, read_document, read_with_text, rule_of
@@ -44,6 +49,8 @@ MAX_DOCUMENTS = 200_000
 """Files of one change that are looked at; more is refused before anything is read."""
 ACCEPTED = "accepted/"
 PROJECT = "project.yaml"
+ONLY_AS_IT_IS = (Approval, ApiKey, Profile, GPRTemplateBinding)
+"""Kinds of which nothing stays in force that main does not have so any more: most of all a key that was taken back."""
 QUEUES_ANYWAY = frozenset({"FitsNowhere", "UnknownShape"})
 """Errors of a request that wait for the fleet to change: it queues without an estimate and says what would fit."""
 
@@ -226,6 +233,10 @@ class Desired:
             trust=self._trust,
             workspaces=self._workspaces(),
             project_name=project.document.metadata.name,
+            templates={d.metadata.name: d.spec for d in self._all(GPRTemplate)},
+            bindings={d.metadata.name: d.spec for d in self._all(GPRTemplateBinding)},
+            keys={d.metadata.name: d.spec for d in self._all(ApiKey)},
+            profiles={d.metadata.name: d.spec for d in self._all(Profile)},
         )
 
     def _workspaces(self) -> dict[str, Workspace]:
@@ -292,7 +303,7 @@ class Desired:
     # -- what counts -----------------------------------------------------------------------------------------
 
     def _put_in_force(self, touched: Collection[str], errors: Mapping[str, Problem]) -> None:
-        """Everything sound that main has; what it has not so any more stays as it was, approvals excepted."""
+        """Everything sound that main has; what it has not so any more stays as it was, but for `ONLY_AS_IT_IS`."""
         tip = self._repository.documents
         sound = {
             path: document
@@ -305,7 +316,7 @@ class Desired:
         oids = {path: oid for path in changed if (oid := self._oid(path)) is not None}
         data = self._store.read(set(oids.values()))
         self._force |= {path: InForce(changed[path], data[oid]) for path, oid in oids.items()}
-        gone = [p for p, k in self._force.items() if isinstance(k.document, Approval) and p not in sound]
+        gone = [p for p, k in self._force.items() if isinstance(k.document, ONLY_AS_IT_IS) and p not in sound]
         for path in gone:
             del self._force[path]
         if oids or gone:
@@ -373,7 +384,9 @@ class Desired:
         template = self._force.get(_template_path(document))
         wish = template.document.spec if template and isinstance(template.document, GPRTemplate) else None
         resolved = resolve(document.spec, wish)
-        return Filed(None, resolved) if isinstance(resolved, str) else Filed(resolved)
+        if isinstance(resolved, str):
+            return Filed(None, resolved)
+        return Filed(resolved, nonce=document.metadata.labels.get(NONCE, ""))
 
 
 def _gpr_path(slice_: str, name: str) -> str:

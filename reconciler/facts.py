@@ -15,12 +15,15 @@ from reconciler.settings import Settings
 from reconciler.trust.model import Word
 from scheduler.snapshot import Pool, PoolKey
 from scheduler.topology import Traits
+from schemas.apikey import ApiKeySpec
 from schemas.approval import Approval
+from schemas.binding import GPRTemplateBindingSpec
 from schemas.cluster import ClusterSpec
-from schemas.gpr import RequestSpec
+from schemas.gpr import RequestSpec, Wish
 from schemas.insights import EndedRecord, Insights
 from schemas.inventory import PoolScale, UnmanagedNode
 from schemas.judged import HeldChange, SpentApproval, TrustRecord
+from schemas.notifications import ProfileSpec
 from schemas.project import ProjectSpec
 from schemas.slice import SliceSpec
 from schemas.status import AgentReport, Cause, GPRStatus, NodeRecord, Provenance, WorkspaceRecord
@@ -73,6 +76,8 @@ class Filed:
     """Of the file as it is; None: nothing is verified, or it is as before."""
     held: HeldChange | None = None
     """The change that main has of the file and that does not count; None: there is none."""
+    nonce: str = ""
+    """What its id is made of beside its name, where its author wanted to know the id at once; empty: nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +110,10 @@ class Wanted:
     """Sentences on what looks like such a decision and does not count, by slice/gpr."""
     trust: TrustRecord | None = None  # how far main was judged; None: nothing is verified
     project_name: str = "default"  # as statements of approval name it
+    templates: Mapping[str, Wish] = field(default_factory=dict)  # by name
+    bindings: Mapping[str, GPRTemplateBindingSpec] = field(default_factory=dict)  # by slice
+    keys: Mapping[str, ApiKeySpec] = field(default_factory=dict)  # by name; only as main has them now
+    profiles: Mapping[str, ProfileSpec] = field(default_factory=dict)  # by name; only as main has them now
     worked_out: dict[str, tuple[object, ...]] = field(default_factory=dict, compare=False, repr=False)
     """A memory for `reconciler.world`: by request, what it made of it, and what that was made from."""
 

@@ -5,7 +5,6 @@ Pure. The rules are the life of a file in docs/gpr.md; a request that finished n
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
 from datetime import datetime
 
@@ -29,6 +28,7 @@ from scheduler.lifecycle import advance
 from schemas.edits import ALWAYS_FREE, FIELD_NAMES, asks_more_or_other, changed_terms
 from schemas.fit import free_priority
 from schemas.gpr import RequestSpec
+from schemas.identity import uid_of
 from schemas.status import HOLDING, TERMINAL, WAITING, Cause, Condition, GPRStatus, Phase
 
 
@@ -195,6 +195,7 @@ def _ceiling(spec: RequestSpec, scene: Scene) -> int:
 
 def _uid(key: str, scene: Scene) -> str:
     """The same for the same file in the same commit, so that a decision made twice is one."""
-    seed = f"{key}\n{scene.wanted.commit}\n{scene.seen.filed.get(key, scene.now).isoformat()}"
-    digest = hashlib.sha256(seed.encode()).hexdigest()
-    return f"gpr-{digest[:8]}-{digest[8:12]}"
+    filed = scene.wanted.filed.get(key)
+    if filed is not None and filed.nonce:
+        return uid_of(key, filed.nonce)
+    return uid_of(key, f"{scene.wanted.commit}\n{scene.seen.filed.get(key, scene.now).isoformat()}")

@@ -20,8 +20,11 @@ from reconciler.records import Records, UnreadRecord, changed, differing, live
 from schemas.status import HOLDING, TERMINAL, GPRStatus
 
 OF_ONE = frozenset(
-    {"commit", "filed", "approvals", "words", "doubts", "slices", "trust", "workspaces", "worked_out"}
-)
+    {
+        "commit", "filed", "approvals", "words", "doubts", "slices", "trust", "workspaces", "worked_out",
+        "templates", "bindings", "keys", "profiles",
+    }
+)  # fmt: skip
 """Fields of `Wanted` that are about one request or slice, or that no turn of a request on record reads."""
 
 

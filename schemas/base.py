@@ -68,18 +68,18 @@ class ForgeAccount(Model):
     id: Annotated[int, Field(ge=1, le=2**53, description="Its number, as the forge's API tells it.")]
 
 
+Address = Annotated[
+    str,
+    # ASCII: a letter of another alphabet that looks the same would name somebody else than the reviewer reads.
+    Field(pattern=r"^[!-;=?A-~]{1,64}@[!-;=?A-~]{1,189}$", examples=["ada@example.com"]),
+]
+"""By which commits name a person."""
+
+
 class Person(Model):
     """Someone who may act here."""
 
-    email: Annotated[
-        str,
-        Field(
-            # ASCII: a letter of another alphabet that looks the same would name somebody else than the reviewer reads.
-            pattern=r"^[!-;=?A-~]{1,64}@[!-;=?A-~]{1,189}$",
-            description="Address by which commits name this person, in ASCII.",
-            examples=["ada@example.com"],
-        ),
-    ]
+    email: Annotated[Address, Field(description="Address by which commits name this person, in ASCII.")]
     name: Annotated[
         Name | None,
         Field(

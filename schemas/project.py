@@ -7,11 +7,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from schemas.apikey import Role
 from schemas.base import Document, Model, Person
 from schemas.cluster import Shape
+from schemas.notifications import Routes
 from schemas.scheduling import Scheduling
 from schemas.slice import Quota, SliceLimits
-from schemas.units import Duration, Lasting
+from schemas.units import Duration, Lasting, Name
 
 
 class ProjectLimits(Model):
@@ -72,6 +74,16 @@ class ApprovalPolicy(Model):
     ] = False
 
 
+class GroupGrant(Model):
+    """What members of a group of the identity provider may do through the HTTP API."""
+
+    group: Annotated[str, Field(min_length=1, max_length=200, description="As the provider names it.")]
+    role: Annotated[Role, Field(description="Owner, Editor or Viewer.")]
+    slices: Annotated[
+        tuple[Name, ...], Field(max_length=100, description="Where; empty: in the whole project.")
+    ] = ()
+
+
 class ProjectSpec(Model):
     """What an admin decides for everybody."""
 
@@ -104,6 +116,11 @@ class ProjectSpec(Model):
     scheduling: Annotated[
         Scheduling, Field(description="Policies of planning: who comes first, who makes room, what is kept.")
     ] = Scheduling()
+    groups: Annotated[
+        tuple[GroupGrant, ...],
+        Field(max_length=200, description="Roles of those who log in through an identity provider."),
+    ] = ()
+    notifications: Routes = ()
     confirmed_deletions: Annotated[
         tuple[str, ...],
         Field(

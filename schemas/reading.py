@@ -15,11 +15,14 @@ from pydantic import ValidationError
 from pydantic_core import from_json as value_of_json
 from pydantic_core import to_json
 
+from schemas.apikey import ApiKey
 from schemas.approval import Approval
 from schemas.base import Document
+from schemas.binding import GPRTemplateBinding
 from schemas.cluster import Cluster
 from schemas.findings import Finding
 from schemas.gpr import GPR, GPRTemplate
+from schemas.notifications import Profile
 from schemas.problems import Problem, quoted
 from schemas.project import Project
 from schemas.rules import severity_of
@@ -28,14 +31,14 @@ from schemas.strictyaml import Positions, Refused, load, locate
 from schemas.workspace import WorkspaceRequest
 
 REGULAR = 0o100644
-READER_VERSION = "2"
+READER_VERSION = "3"
 """Part of the key of every cache of what is read here; raised whenever the same bytes read differently."""
 
 Reading = Document | tuple[Problem, ...]
 """What one file turned out to be."""
 
 _NAME = "[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
-_FOLDERS = ("clusters/", "slices/", "templates/", "requests/", "approvals/")
+_FOLDERS = ("clusters/", "slices/", "templates/", "bindings/", "keys/", "people/", "requests/", "approvals/")
 _HEAD = (("api_version", "apiVersion"), ("kind", "kind"))
 _WELCOME = ("README.md", ".gitkeep")
 """Files that may lie anywhere without a word."""
@@ -63,6 +66,9 @@ PATHS = (
     PathRule("Approval", "approvals/<slice>/<gpr>/<name>.yaml", Approval),
     PathRule("Cluster", "clusters/<name>.yaml", Cluster),
     PathRule("GPRTemplate", "templates/<name>.yaml", GPRTemplate),
+    PathRule("GPRTemplateBinding", "bindings/<name>.yaml", GPRTemplateBinding),
+    PathRule("ApiKey", "keys/<name>.yaml", ApiKey),
+    PathRule("Profile", "people/<name>.yaml", Profile),
     PathRule("WorkspaceRequest", "requests/<name>.yaml", WorkspaceRequest),
     PathRule("Project", "project.yaml", Project),
 )

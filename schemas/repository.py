@@ -14,12 +14,15 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from schemas.across import across
+from schemas.apikey import ApiKey
 from schemas.approval import Approval
 from schemas.base import Document
+from schemas.binding import GPRTemplateBinding
 from schemas.cluster import Cluster
 from schemas.findings import Finding
 from schemas.gpr import GPR, GPRTemplate, RequestSpec, resolve
 from schemas.inside import inside
+from schemas.notifications import Profile
 from schemas.problems import Problem
 from schemas.project import Project
 from schemas.reading import Reading
@@ -94,6 +97,21 @@ class Repository:
     def templates(self) -> Mapping[str, GPRTemplate]:
         """By name."""
         return MappingProxyType(self._named[GPRTemplate])
+
+    @property
+    def bindings(self) -> Mapping[str, GPRTemplateBinding]:
+        """By the name of their slice."""
+        return MappingProxyType(self._named[GPRTemplateBinding])
+
+    @property
+    def keys(self) -> Mapping[str, ApiKey]:
+        """Manifests of API keys, by name."""
+        return MappingProxyType(self._named[ApiKey])
+
+    @property
+    def profiles(self) -> Mapping[str, Profile]:
+        """People's own profiles, by name."""
+        return MappingProxyType(self._named[Profile])
 
     @property
     def gprs(self) -> Mapping[tuple[str, str], GPR]:
@@ -219,6 +237,9 @@ _NAMES: dict[type[Document], Callable[[Any], str | tuple[str, str]]] = {
     Slice: lambda document: document.metadata.name,
     WorkspaceRequest: lambda document: document.metadata.name,
     GPRTemplate: lambda document: document.metadata.name,
+    GPRTemplateBinding: lambda document: document.metadata.name,
+    ApiKey: lambda document: document.metadata.name,
+    Profile: lambda document: document.metadata.name,
     GPR: lambda document: (document.spec.slice, document.metadata.name),
 }
 """By what each kind is looked up."""

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from schemas.base import Document, Model, Person
 from schemas.cluster import Shape
+from schemas.notifications import Routes
 from schemas.units import Lasting, Name
 
 Gpus = Annotated[
@@ -122,6 +123,7 @@ class SliceSpec(Model):
         bool,
         Field(description="What others change of it in clusters is shown and not repaired; requests go on."),
     ] = False
+    notifications: Routes = ()
     weight: Annotated[
         float, Field(gt=0, le=1000, description="Share beside other slices of one priority.")
     ] = 1.0

@@ -46,6 +46,21 @@ def template_path(name: str) -> str:
     return f"templates/{name}.yaml"
 
 
+def key_path(name: str) -> str:
+    """Where the manifest of an API key lies."""
+    return f"keys/{name}.yaml"
+
+
+def profile_path(name: str) -> str:
+    """Where a person's profile lies."""
+    return f"people/{name}.yaml"
+
+
+def binding_path(slice_: str) -> str:
+    """Where the binding of a slice's templates lies."""
+    return f"bindings/{slice_}.yaml"
+
+
 def namespace_key(cluster: str, namespace: str) -> Key:
     """The slices that claim a namespace of a cluster."""
     return ("namespace", cluster, namespace)

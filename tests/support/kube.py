@@ -138,8 +138,12 @@ def control_plane(variable: str = "EGS_TEST_KUBE", why: str = WHY) -> Iterator[P
             subprocess.run([script, "wipe", folder], check=False, timeout=UP_S)
 
 
-def eventually(look: Callable[[], T | None], what: str, within_s: float = 30) -> T:
-    """The first true answer; other processes need their time, so this is the one place where tests wait."""
+def eventually(look: Callable[[], T | None], what: str, within_s: float = 120) -> T:
+    """The first true answer; other processes need their time, so this is the one place where tests wait.
+
+    Kubernetes' scheduler looks again at a pod that fitted nowhere at the moment when a node came after 60 to
+    90 s only, so that less than two minutes of patience is no proof of a fault.
+    """
     end = time.monotonic() + within_s
     while True:
         found = look()

@@ -1,0 +1,56 @@
+"""What the API refuses, as values: each has a status, a stable key and a sentence. docs/api.md lists the keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from schemas.errors import EgsError
+
+
+class ApiError(EgsError):
+    """An answer other than success. `reason` is the envelope's `errorKey`, the text its `message`."""
+
+    def __init__(
+        self,
+        status: HTTPStatus,
+        key: str,
+        message: str,
+        data: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message, key)
+        self.status = status
+        self.data = data
+        self.headers = headers
+
+
+def unauthenticated(message: str, key: str = "Unauthenticated") -> ApiError:
+    """Nobody is known to have asked: 401."""
+    return ApiError(HTTPStatus.UNAUTHORIZED, key, message, headers={"WWW-Authenticate": "Bearer"})
+
+
+def forbidden(message: str) -> ApiError:
+    """Somebody asked who may not: 403."""
+    return ApiError(HTTPStatus.FORBIDDEN, "Forbidden", message)
+
+
+def not_found(what: str, name: str, key: str = "NotFound") -> ApiError:
+    """404. Also of what the caller may not see, so that a guess tells nothing."""
+    return ApiError(HTTPStatus.NOT_FOUND, key, f"there is no {what} {name}, or you may not see it")
+
+
+def conflict(message: str, key: str = "Conflict", data: Mapping[str, Any] | None = None) -> ApiError:
+    """409: it is there already, is in another state, or somebody was faster."""
+    return ApiError(HTTPStatus.CONFLICT, key, message, data)
+
+
+def bad_parameters(message: str, data: Mapping[str, Any] | None = None) -> ApiError:
+    """422: what was sent makes no sense here; the message says what would."""
+    return ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, "BadParameters", message, data)
+
+
+def unavailable(message: str) -> ApiError:
+    """503: the repository does not answer, or was not read yet."""
+    return ApiError(HTTPStatus.SERVICE_UNAVAILABLE, "Unavailable", message, headers={"Retry-After": "5"})

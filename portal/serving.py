@@ -1,0 +1,125 @@
+"""What every path needs: the parts of the process, the caller, the view, and the envelope of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from http import HTTPStatus
+from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar
+
+from fastapi import Depends, Request
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from portal.callers import Caller
+from portal.view import View
+from portal.writing import Landed, Writer
+
+Data = TypeVar("Data")
+
+
+class Wire(BaseModel):
+    """What goes over the wire: camelCase, unknown fields refused. Names that the vendor spells otherwise say so."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
+
+
+class ErrorBody(Wire):
+    """What went wrong."""
+
+    error_key: str = Field(description="Stable word for programs; docs/api.md lists them.")
+    message: str = Field(description="What is so, and what to do.")
+    data: dict[str, Any] | None = Field(default=None, description="More, by kind of error.")
+
+
+class Envelope(Wire, Generic[Data]):
+    """Around every answer."""
+
+    status_code: int = Field(default=200, description="As the HTTP status.")
+    status: str = Field(default="OK", description="Its phrase.")
+    message: str = Field(default="Success", description="For people.")
+    data: Data
+
+
+class ErrorEnvelope(Wire):
+    """Around every refusal."""
+
+    status_code: int
+    status: str
+    message: str
+    data: None = None
+    error: ErrorBody
+
+
+class Page(Wire, Generic[Data]):
+    """Some of many; `next` is given back as `cursor` for those behind them."""
+
+    items: Sequence[Data]
+    next: str | None = Field(default=None, description="Absent: these were the last.")
+
+
+class Changed(Wire):
+    """Where a change is now."""
+
+    way: Literal["pushed", "pull-request", "branch", "accepted"] = Field(
+        description="How it reached the repository."
+    )
+    commit: str | None = Field(default=None, description="The commit; absent: there is none yet.")
+    branch: str | None = Field(default=None, description="Branch that asks to be merged.")
+    url: str | None = Field(default=None, description="Where to look, or to follow it.")
+
+
+def changed(landed: Landed) -> Changed:
+    """The same over the wire."""
+    url = f"/api/v1/writes/{landed.id}" if landed.way == "accepted" else landed.url
+    return Changed(
+        way=landed.way, commit=landed.commit or None, branch=landed.branch or None, url=url or None
+    )
+
+
+def ok(data: Data, message: str = "Success", status: HTTPStatus = HTTPStatus.OK) -> Envelope[Data]:
+    """The envelope of a success."""
+    return Envelope(status_code=status.value, status=status.phrase, message=message, data=data)
+
+
+class Reads(Protocol):
+    """The newest view; `portal.reading` keeps it so."""
+
+    def view(self) -> View:
+        """Raises ApiError 503 before the repository was read for the first time."""
+
+    async def newer(self, than: View, within_s: float) -> View:
+        """The next view after that one, or the same when none came in that time."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a process is made of; `app.state.parts`. More in `portal.app`."""
+
+    reads: Reads
+    writer: Writer
+    identify: Callable[[Request, View], Caller]
+    """Who asks; raises ApiError 401 or 429. Nothing is answered before it, but health and logging in."""
+    now: Callable[[], datetime]
+
+
+def parts_of(request: Request) -> Parts:
+    """Of the process that answers."""
+    parts: Parts = request.app.state.parts
+    return parts
+
+
+async def view_of(request: Request) -> View:
+    """One view for the whole of a request."""
+    return parts_of(request).reads.view()
+
+
+async def caller_of(request: Request, view: Annotated[View, Depends(view_of)]) -> Caller:
+    """Who asks; 401 for nobody."""
+    return parts_of(request).identify(request, view)
+
+
+Looking = Annotated[View, Depends(view_of)]
+Asking = Annotated[Caller, Depends(caller_of)]
+Of = Annotated[Parts, Depends(parts_of)]
