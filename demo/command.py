@@ -25,6 +25,12 @@ def register(app: typer.Typer) -> None:
         speed: Annotated[
             float, typer.Option("--speed", min=1, max=3600, help="Simulated seconds for each real one.")
         ] = 60,
+        port: Annotated[
+            int | None,
+            typer.Option(
+                "--port", min=0, max=65535, metavar="N", help="Serve the HTTP API there; 0: on any free port."
+            ),
+        ] = None,
         directory: Annotated[
             Path | None,
             typer.Option(
@@ -35,7 +41,8 @@ def register(app: typer.Typer) -> None:
         """Run everything on this machine: a repository, two simulated clusters, a controller, agents.
 
         Without --once it runs until Ctrl-C and shows queue, requests, nodes and events live; push to the printed
-        repository, or use `egs gpr create`, from another terminal. With --once it plays nine hours in a few
+        repository, or use `egs gpr create`, from another terminal. With --port the HTTP API answers on this machine
+        alone, and the page shows a key that opens it. With --once it plays nine hours in a few
         seconds and exits 0 only if every promise was kept.
         """
         from rich.console import Console
@@ -43,9 +50,11 @@ def register(app: typer.Typer) -> None:
         from demo.live import watch
         from demo.once import play
 
+        if once and port is not None:
+            raise typer.BadParameter("--once plays a story and serves nobody; leave --port out")
         logging.basicConfig(level=logging.ERROR)
         root = directory or Path(tempfile.mkdtemp(prefix="egs-demo-"))
         # Into a pipe there is no width to ask for, and names should not break.
         console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
-        kept = play(root, console) if once else watch(root, console, speed)
+        kept = play(root, console) if once else watch(root, console, speed, port)
         raise typer.Exit(0 if kept else 1)

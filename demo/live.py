@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections import Counter, deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -17,6 +17,7 @@ from rich.live import Live
 from rich.panel import Panel
 from rich.table import Table
 
+from demo.api import Served, served
 from demo.story import start_jobs
 from demo.system import System
 from reconciler.clock import Clock, ScaledClock, SystemClock
@@ -48,8 +49,8 @@ class Board:
         self.events.extend(cycle.events)
 
 
-def watch(root: Path, console: Console, speed: float) -> bool:
-    """Run until SIGTERM or Ctrl-C; True unless the controller could not work at all."""
+def watch(root: Path, console: Console, speed: float, port: int | None = None) -> bool:
+    """Run until SIGTERM or Ctrl-C; True unless the controller could not work at all. `port`: of the API, if any."""
     poll = timedelta(seconds=2 * speed)  # a push is seen within two real seconds
     settings = Settings(repo=str(root / "fleet.git"), state=root, poll=poll, pushes_per_minute=None)
     system, clock = System(root, settings), ScaledClock(SystemClock(), speed)
@@ -60,9 +61,14 @@ def watch(root: Path, console: Console, speed: float) -> bool:
     waking.start()
     agents = Thread(target=_watch_nodes, args=(system, clock, stop), daemon=True)
     agents.start()
-    with _until_signal(stop), Live(console=console, refresh_per_second=4, screen=console.is_terminal) as page:
+    api = nullcontext() if port is None else served(system, clock, port)
+    with (
+        _until_signal(stop),
+        api as door,
+        Live(console=console, refresh_per_second=4, screen=console.is_terminal) as page,
+    ):
         while not stop.wait(FRAME_S) and not waking.ended.is_set():
-            page.update(_page(system, board, clock.now(), speed))
+            page.update(_page(system, board, clock.now(), (speed, door)))
     stop.set()
     waking.stop()
     agents.join()
@@ -98,12 +104,15 @@ def _watch_nodes(system: System, clock: Clock, stop: Signal) -> None:
             continue  # the remote or a cluster did not answer: the next round looks again
 
 
-def _page(system: System, board: Board, now: datetime, speed: float) -> Group:
+def _page(system: System, board: Board, now: datetime, about: tuple[float, Served | None]) -> Group:
+    speed, door = about
     head = (
         f"[bold]{system.repository}[/bold]   {now:%Y-%m-%d %H:%M:%S} UTC, {speed:g} times real time\n"
         f"try: git clone {system.repository}   or: egs gpr create vision/mine --nodes 1 --duration 1h "
         f"--repo {system.repository}"
     )
+    if door is not None:
+        head += f"\n[bold]{door.url}/docs[/bold]   API key: {door.key}"
     facts = board.facts
     if facts is None:
         return Group(Panel(head, title="EGS demo"), "starting …")

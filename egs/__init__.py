@@ -1,1 +1,267 @@
-"""What people type: the `egs` command."""
+"""Share GPU nodes from a program: ask when nodes are free, request them, follow the request, read what it cost.
+
+    import egs
+
+    auth = egs.authenticate("https://egs.example.com", api_key)
+    request_id = egs.request_gpu("train", "vision", "east", 1, 8, 80, "", "H100-80GB", "0d6h0m", 150, auth)
+    egs.wait_for(request_id, "Provisioned", authenticated_session=auth)
+
+`egs.aio` has the same names as coroutines, `egs.exceptions` what can go wrong; docs/sdk.md has the rest. The command
+`egs` is `egs.cli`.
+
+Names are loaded when they are first used: `import egs` by itself loads neither httpx nor anything else of ours.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from egs import aio, exceptions
+    from egs.calls import (
+        approvals,
+        approve,
+        authenticate,
+        cancel_gpu_request,
+        create_api_key,
+        create_gpr_template,
+        create_gpr_template_binding,
+        create_owner_api_key,
+        create_workspace,
+        delete_api_key,
+        delete_gpr_template,
+        delete_gpr_template_binding,
+        delete_workspace,
+        detach_cluster_from_workspace,
+        events,
+        extend,
+        get_gpr_template,
+        get_gpr_template_binding,
+        get_workspace,
+        get_workspace_kubeconfig,
+        get_workspace_policy,
+        gpu_request_status,
+        gpu_request_status_for_workspace,
+        insights,
+        inventory,
+        list_api_keys,
+        list_gpr_template_bindings,
+        list_gpr_templates,
+        list_workspace_policies,
+        list_workspaces,
+        queue,
+        reject,
+        release_gpu,
+        request_gpu,
+        request_gpu_with_auto_cluster,
+        request_gpu_with_auto_gpu_selection,
+        request_gpu_with_auto_selection,
+        request_gpu_with_manual_selection,
+        resume_gpu_request,
+        schedule,
+        stop_gpu_request,
+        update_gpr_template,
+        update_gpr_template_binding,
+        update_gpu_request,
+        update_gpu_request_name,
+        update_gpu_request_priority,
+        update_workspace,
+        update_workspace_policy,
+        usage,
+        wait_for,
+        wait_time,
+        watch,
+        watch_events,
+        why,
+        workloads,
+        workspace_inventory,
+        write_status,
+    )
+    from egs.data.fleet import (
+        Allocation,
+        DeleteWorkspaceResponse,
+        GetGprTemplateResponse,
+        GprTemplateBinding,
+        GpuSlicingProfile,
+        Inventory,
+        InventoryUsage,
+        ListInventoryResponse,
+        ListWorkspaceInventoryUsageResponse,
+        ListWorkspacesResponse,
+        Workspace,
+        WorkspacePolicy,
+    )
+    from egs.data.gpr import (
+        ApprovalRow,
+        EventRow,
+        GpuRequestData,
+        GpuRequestStatus,
+        QueueRow,
+        Usage,
+        WaitTime,
+        Why,
+        Workload,
+    )
+    from egs.data.records import (
+        Change,
+        Items,
+    )
+    from egs.exceptions import (
+        EgsApplicationException,
+    )
+    from egs.sessions import (
+        AuthenticatedSession,
+        Patience,
+        get_authenticated_session,
+        get_global_session,
+        update_global_session,
+    )
+
+__all__ = [
+    "Allocation",
+    "ApprovalRow",
+    "AuthenticatedSession",
+    "Change",
+    "DeleteWorkspaceResponse",
+    "EgsApplicationException",
+    "EventRow",
+    "GetGprTemplateResponse",
+    "GprTemplateBinding",
+    "GpuRequestData",
+    "GpuRequestStatus",
+    "GpuSlicingProfile",
+    "Inventory",
+    "InventoryUsage",
+    "Items",
+    "ListInventoryResponse",
+    "ListWorkspaceInventoryUsageResponse",
+    "ListWorkspacesResponse",
+    "Patience",
+    "QueueRow",
+    "Usage",
+    "WaitTime",
+    "Why",
+    "Workload",
+    "Workspace",
+    "WorkspacePolicy",
+    "aio",
+    "approvals",
+    "approve",
+    "authenticate",
+    "cancel_gpu_request",
+    "create_api_key",
+    "create_gpr_template",
+    "create_gpr_template_binding",
+    "create_owner_api_key",
+    "create_workspace",
+    "delete_api_key",
+    "delete_gpr_template",
+    "delete_gpr_template_binding",
+    "delete_workspace",
+    "detach_cluster_from_workspace",
+    "events",
+    "exceptions",
+    "extend",
+    "get_authenticated_session",
+    "get_global_session",
+    "get_gpr_template",
+    "get_gpr_template_binding",
+    "get_workspace",
+    "get_workspace_kubeconfig",
+    "get_workspace_policy",
+    "gpu_request_status",
+    "gpu_request_status_for_workspace",
+    "insights",
+    "inventory",
+    "list_api_keys",
+    "list_gpr_template_bindings",
+    "list_gpr_templates",
+    "list_workspace_policies",
+    "list_workspaces",
+    "queue",
+    "reject",
+    "release_gpu",
+    "request_gpu",
+    "request_gpu_with_auto_cluster",
+    "request_gpu_with_auto_gpu_selection",
+    "request_gpu_with_auto_selection",
+    "request_gpu_with_manual_selection",
+    "resume_gpu_request",
+    "schedule",
+    "stop_gpu_request",
+    "update_global_session",
+    "update_gpr_template",
+    "update_gpr_template_binding",
+    "update_gpu_request",
+    "update_gpu_request_name",
+    "update_gpu_request_priority",
+    "update_workspace",
+    "update_workspace_policy",
+    "usage",
+    "wait_for",
+    "wait_time",
+    "watch",
+    "watch_events",
+    "why",
+    "workloads",
+    "workspace_inventory",
+    "write_status",
+]
+
+_FROM = {  # the rest is in egs.calls
+    "egs.data.gpr": (
+        "ApprovalRow",
+        "EventRow",
+        "GpuRequestData",
+        "GpuRequestStatus",
+        "QueueRow",
+        "Usage",
+        "WaitTime",
+        "Why",
+        "Workload",
+    ),
+    "egs.data.fleet": (
+        "Allocation",
+        "DeleteWorkspaceResponse",
+        "GetGprTemplateResponse",
+        "GprTemplateBinding",
+        "GpuSlicingProfile",
+        "Inventory",
+        "InventoryUsage",
+        "ListInventoryResponse",
+        "ListWorkspaceInventoryUsageResponse",
+        "ListWorkspacesResponse",
+        "Workspace",
+        "WorkspacePolicy",
+    ),
+    "egs.data.records": (
+        "Change",
+        "Items",
+    ),
+    "egs.exceptions": ("EgsApplicationException",),
+    "egs.sessions": (
+        "AuthenticatedSession",
+        "Patience",
+        "get_authenticated_session",
+        "get_global_session",
+        "update_global_session",
+    ),
+}
+_WHERE = {name: module for module, names in _FROM.items() for name in names}
+_MODULES = ("aio", "exceptions")
+
+
+def __getattr__(name: str) -> Any:
+    """The name, loaded now; kept in the module, so that this is asked once."""
+    if name in _MODULES:
+        return importlib.import_module(f"egs.{name}")
+    if name not in __all__:
+        raise AttributeError(f"module 'egs' has no attribute {name!r}")
+    globals()[name] = value = getattr(importlib.import_module(_WHERE.get(name, "egs.calls")), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    """What there is, for editors and notebooks."""
+    return sorted({*globals(), *__all__})

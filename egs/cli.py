@@ -1,7 +1,9 @@
-"""The command `egs`: one Typer app to which the installed packages add their commands.
+"""The command `egs`: one Typer app to which the installed packages add their commands, for a repository or a server.
 
 This package imports none of the others. What they add arrives through the entry-point group `egs.commands`: each
 entry is a function that is given the app. A package that cannot be loaded costs its own commands, never the others.
+`egs.modes` says what a command line is for; for a server, `egs.remote` is laid over what was added, and where nothing
+was added it is all there is.
 
 Exit codes: 0 done, 1 the answer is no, 2 wrong use, 3 something broke. Whatever goes wrong is one sentence on
 stderr; stdout holds answers only.
@@ -15,9 +17,12 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from importlib import metadata
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+
+from egs.modes import Here, Target
 
 DISTRIBUTION = "egs-gitops"
 GROUP = "egs.commands"
@@ -29,12 +34,12 @@ Register = Callable[[typer.Typer], None]
 
 _ABOUT = """Share GPU nodes between teams by pull request, with start times that hold.
 
-A repository of manifests says who wants which nodes; every command reads it from --repo (a folder, a bare
-repository or a URL; default EGS_REPO, else the folder you stand in).
+A repository of manifests says who wants which nodes. Every command works on it: on --repo (a folder, a bare
+repository or a URL; default EGS_REPO, else the folder you stand in), or through a server (--server URL, EGS_SERVER, or
+the one that `egs login` made current).
 
 \b
 Examples:
-  egs validate                              is everything in this folder right?
   egs plan                                  who starts when?
   egs wait --slice vision --nodes 2 --gpus-per-node 8 --duration 6h
   egs gpr create vision/train --nodes 2 --gpus-per-node 8 --duration 6h
@@ -77,6 +82,51 @@ def _root(
     pass
 
 
+ALONE = frozenset({"codeowners", "diff", "forecast", "pr", "prune", "resubmit"})
+"""Commands of a repository that no server carries out; what else it does not is for one's own files and machines."""
+
+
+def commands(registers: Sequence[Register], target: Target | None) -> Any:
+    """The commands for a repository (no target) or a server. Where nothing was added, those of a server."""
+    from egs.remote import accounts, register
+
+    on_server = [register, accounts.register]
+    if not registers:
+        return typer.main.get_command(build(on_server))
+    local = typer.main.get_command(build([*registers, accounts.register]))
+    if target is not None:
+        _lay(local, typer.main.get_command(build(on_server)))
+    return local
+
+
+def _lay(local: Any, remote: Any, path: tuple[str, ...] = ()) -> None:
+    """Put the server's commands over those of a repository; what a group has left says that it is not for a server."""
+    for name, command in list(local.commands.items()):
+        above = remote.commands.get(name)
+        if above is None and (path or name in ALONE):
+            _refuse(command, (*path, name))
+        elif above is not None and hasattr(command, "commands") and hasattr(above, "commands"):
+            _lay(command, above, (*path, name))
+            remote.commands[name] = command
+    local.commands.update(remote.commands)
+
+
+def _refuse(command: Any, path: tuple[str, ...]) -> None:
+    if hasattr(command, "commands"):
+        for name, inner in command.commands.items():
+            _refuse(inner, (*path, name))
+        return
+
+    def refused(**_: object) -> None:
+        from egs.remote.errors import wrong_use
+
+        raise wrong_use(
+            f"egs {' '.join(path)} works on a repository and not on a server; stand in one, or name it with --repo"
+        )
+
+    command.callback = refused
+
+
 def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"egs {version()}")
@@ -103,13 +153,13 @@ def installed() -> list[Register]:
     return found
 
 
-def run(args: Sequence[str], registers: Iterable[Register]) -> int:
-    """Run one command line and give its exit code; raises nothing."""
+def run(args: Sequence[str], registers: Sequence[Register], here: Here | None = None) -> int:
+    """Run one command line and give its exit code; raises nothing. `here` None: it is for a repository."""
     words = [word for word in args if word != "--debug"]
     is_debug = len(words) < len(args) or bool(os.environ.get("EGS_DEBUG"))
     try:
-        command = typer.main.get_command(build(registers))
-        code = command.main(words, prog_name="egs", standalone_mode=False)
+        command, rest = _chosen(words, registers, here)
+        code = command.main(rest, prog_name="egs", standalone_mode=False)
         sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -122,6 +172,20 @@ def run(args: Sequence[str], registers: Iterable[Register]) -> int:
             traceback.print_exception(error)
         return _told(error)
     return code if isinstance(code, int) else DONE
+
+
+def _chosen(words: Sequence[str], registers: Sequence[Register], here: Here | None) -> tuple[Any, list[str]]:
+    """The commands that the line is for, and what is left of it when that is decided."""
+    if here is None:
+        return commands(registers, None), list(words)
+    from egs import modes
+    from egs.remote import accounts
+    from egs.remote.asking import SERVER
+
+    line = modes.line_of(words)
+    is_account = next((word for word in line.words if not word.startswith("-")), "") in accounts.COMMANDS
+    SERVER.set(modes.server_of(line, here) if is_account else modes.target_of(line, here))
+    return commands(registers, SERVER.get()), list(line.words)
 
 
 def _told(error: Exception) -> int:
@@ -163,7 +227,8 @@ def main() -> None:
     """The console script."""
     # A command reads, answers and ends: looking through all that it read for cycles takes longer than many answers.
     gc.set_threshold(SELDOM)
-    code = run(sys.argv[1:], installed())
+    registers = installed()
+    code = run(sys.argv[1:], registers, Here(os.environ, Path.cwd(), has_repositories=bool(registers)))
     gc.freeze()
     sys.exit(code)
 

@@ -1,20 +1,25 @@
 """Who asks, and what they may. Pure.
 
-A key or a group carries a role and a scope; a caller has what that role lets through of the rights that the manifests
-give the person, never more: whoever steals a Viewer's key reads, and a robot that is no member files nothing.
+A key carries a role and a scope; its caller has what they let through of the rights that the manifests give the person,
+never more: whoever steals a Viewer's key reads, and a robot that is no member files nothing. Who logs in through the
+identity provider has all that the manifests give them, and beside it what `groups` of project.yaml gives their groups.
 
-Held by tests/portal/test_callers.py and tests/portal/test_matrix.py.
+Held by tests/portal/test_callers.py and tests/portal/test_matrix.py:
+  * by a key nobody may more than the person, nor more than the key's role and scope;
+  * a group never makes an admin, and never more than its role in its slices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
 from reconciler.trust.model import Actor
 from schemas.apikey import Role
+from schemas.judged import TrustRecord
+from schemas.project import GroupGrant
 
 EVERYWHERE: frozenset[str] | None = None
 """Scope of what is good for the whole project."""
@@ -32,6 +37,14 @@ class Grant:
         return self.slices is None or slice_ in self.slices
 
 
+_OWNING: tuple[Role, ...] = ("Owner",)
+_WORKING: tuple[Role, ...] = ("Owner", "Editor")
+_READING: tuple[Role, ...] = ("Owner", "Editor", "Viewer")
+
+ALL_OF_ONES_OWN = (Grant("Owner"),)
+"""What somebody's own login carries: whatever the manifests let them do."""
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
     """Somebody whose identity was shown."""
@@ -40,7 +53,10 @@ class Caller:
     name: str
     grants: tuple[Grant, ...]
     actor: Actor
-    """The person's rights to change files, narrowed to what the grants let through."""
+    """What the API lets them do: the rights below, and those of their groups."""
+    judged: Actor
+    """The rights by which a change of theirs counts on main by itself. Where main is verified its judge knows people
+    and no groups: what somebody may by a group alone is brought as a proposal."""
     sees: frozenset[str] | None
     """Slices that they may look into; None: all of them."""
     key: str = ""
@@ -58,7 +74,12 @@ class Caller:
 
 
 def caller_of(
-    person: Actor, name: str, grants: Collection[Grant], known: Collection[str], **more: str | datetime | None
+    person: Actor,
+    name: str,
+    grants: Collection[Grant],
+    known: Collection[str],
+    key: str = "",
+    expires: datetime | None = None,
 ) -> Caller:
     """What the grants let through of a person's rights; `known` are all slices there are.
 
@@ -66,26 +87,82 @@ def caller_of(
     """
     ordered = tuple(grants)
     works = frozenset(known) if person.is_admin else person.member_of
-    may_edit = frozenset(s for s in works if any(g.role != "Viewer" and g.covers(s) for g in ordered))
-    may_own = frozenset(
-        s
-        for s in (works if person.is_admin else person.owns)
-        if any(g.role == "Owner" and g.covers(s) for g in ordered)
-    )
-    is_admin = person.is_admin and any(g.role == "Owner" and g.slices is None for g in ordered)
     sees = (
         None
         if person.is_admin and any(g.slices is None for g in ordered)
         else frozenset(s for s in works if any(g.covers(s) for g in ordered))
     )
-    actor = replace(
+    actor = _narrowed(person, ordered, works)
+    return Caller(person.email, name, ordered, actor, actor, sees, key, expires)
+
+
+def _narrowed(person: Actor, grants: Collection[Grant], works: Collection[str]) -> Actor:
+    may_own = frozenset(_where(_OWNING, grants, works if person.is_admin else person.owns))
+    # A key makes keys only where it carries all of its person: whoever steals an Editor's makes no Owner's.
+    whole = [g.slices for g in grants if g.role == "Owner"]
+    scope = None if None in whole else frozenset[str]().union(*(s for s in whole if s is not None))
+    is_admin = person.is_admin and None in whole
+    return replace(
         person,
+        own_in=_within(person.own_in, scope),
         is_admin=is_admin,
         owns=may_own,
-        member_of=may_edit | may_own,
+        member_of=frozenset(_where(_WORKING, grants, works)) | may_own,
         handle=person.handle if is_admin else "",
     )
-    return Caller(person.email, name, ordered, actor, sees, **more)  # type: ignore[arg-type]  # key and expires
+
+
+def _within(one: frozenset[str] | None, other: frozenset[str] | None) -> frozenset[str] | None:
+    """What is in both; None is everything."""
+    return other if one is None else one if other is None else one & other
+
+
+def _where(roles: Collection[Role], grants: Collection[Grant], slices: Collection[str]) -> Iterator[str]:
+    """Of these slices those for which one of the grants has such a role."""
+    return (s for s in slices if any(g.role in roles and g.covers(s) for g in grants))
+
+
+def with_groups(
+    caller: Caller, groups: Collection[Grant], known: Collection[str], trust: TrustRecord | None
+) -> Caller:
+    """The same caller with what their groups give on top; nobody is an admin by a group. `trust`: `facts.trust`."""
+    owns = caller.actor.owns.union(_where(_OWNING, groups, known))
+    works = caller.actor.member_of.union(_where(_WORKING, groups, known))
+    seen = frozenset(_where(_READING, groups, known))
+    everywhere = caller.sees is None or any(g.slices is None for g in groups)
+    actor = replace(caller.actor, owns=owns, member_of=works)
+    return replace(
+        caller,
+        grants=(*caller.grants, *groups),
+        actor=actor,
+        judged=actor if trust is None else caller.judged,
+        sees=None if everywhere or caller.sees is None else caller.sees | seen,
+    )
+
+
+def grants_of(groups: Collection[str], rules: Collection[GroupGrant]) -> tuple[Grant, ...]:
+    """What the project gives to the members of these groups."""
+    return tuple(
+        Grant(rule.role, frozenset(rule.slices) if rule.slices else EVERYWHERE)
+        for rule in rules
+        if rule.group in groups
+    )
+
+
+def rights_of(caller: Caller) -> tuple[Grant, ...]:
+    """What a caller may, from most to least; no slice stands in two of them."""
+    if caller.is_admin:
+        return (Grant("Owner"),)
+    owns, works = caller.actor.owns, caller.actor.member_of - caller.actor.owns
+    reads = None if caller.sees is None else caller.sees - caller.actor.member_of
+    found = (Grant("Owner", owns), Grant("Editor", works), Grant("Viewer", reads))
+    return tuple(grant for grant in found if grant.slices is None or grant.slices)
+
+
+def called(name: str, email: str) -> str:
+    """A name as a commit can carry it on one line: printable, without `<` and `>`; else the address before its @."""
+    kept = "".join(c if c.isprintable() and c not in "<>" else " " for c in name)
+    return " ".join(kept.split())[:100].strip() or email.partition("@")[0]
 
 
 Way = Literal["pushed", "pull-request", "branch", "accepted"]

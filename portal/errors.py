@@ -54,3 +54,11 @@ def bad_parameters(message: str, data: Mapping[str, Any] | None = None) -> ApiEr
 def unavailable(message: str) -> ApiError:
     """503: the repository does not answer, or was not read yet."""
     return ApiError(HTTPStatus.SERVICE_UNAVAILABLE, "Unavailable", message, headers={"Retry-After": "5"})
+
+
+def too_often(wait_s: int) -> ApiError:
+    """429: the caller, or an address that shows nobody, asks too often."""
+    message = f"too many requests; wait {wait_s} second{'' if wait_s == 1 else 's'}"
+    return ApiError(
+        HTTPStatus.TOO_MANY_REQUESTS, "TooManyRequests", message, headers={"Retry-After": str(wait_s)}
+    )

@@ -13,8 +13,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from portal.callers import Caller
+from portal.logins import Logins
+from portal.settings import PortalSettings
 from portal.view import View
 from portal.writing import Landed, Writer
+from reconciler.store.port import Store
 
 Data = TypeVar("Data")
 
@@ -83,14 +86,37 @@ def ok(data: Data, message: str = "Success", status: HTTPStatus = HTTPStatus.OK)
     return Envelope(status_code=status.value, status=status.phrase, message=message, data=data)
 
 
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Whether answers can be given, and why not."""
+
+    ok: bool
+    reason: str
+    message: str
+
+
 class Reads(Protocol):
     """The newest view; `portal.reading` keeps it so."""
 
     def view(self) -> View:
         """Raises ApiError 503 before the repository was read for the first time."""
 
+    @property
+    def fetched(self) -> datetime:
+        """When the remote last answered; how old an answer is counts from here."""
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the process is about to end, so that streams should."""
+
     async def newer(self, than: View, within_s: float) -> View:
         """The next view after that one, or the same when none came in that time."""
+
+    def ready(self) -> Ready:
+        """Whether answers can be given, and why not."""
+
+    def wake(self) -> None:
+        """Ask the remote now."""
 
 
 @dataclass(frozen=True)
@@ -99,9 +125,12 @@ class Parts:
 
     reads: Reads
     writer: Writer
-    identify: Callable[[Request, View], Caller]
-    """Who asks; raises ApiError 401 or 429. Nothing is answered before it, but health and logging in."""
+    logins: Logins
+    """Who asks. Nothing is answered before that is known, but health and logging in."""
     now: Callable[[], datetime]
+    store: Store
+    """What was fetched: histories, and files of the status branch that no view has. Safe to use from any thread."""
+    settings: PortalSettings
 
 
 def parts_of(request: Request) -> Parts:
@@ -110,16 +139,23 @@ def parts_of(request: Request) -> Parts:
     return parts
 
 
+async def _parts(request: Request) -> Parts:
+    # What is no coroutine FastAPI runs in another thread, which costs more than most answers.
+    return parts_of(request)
+
+
 async def view_of(request: Request) -> View:
-    """One view for the whole of a request."""
-    return parts_of(request).reads.view()
+    """One view for the whole of a request; the answer's headers name it."""
+    view = parts_of(request).reads.view()
+    request.state.view = view
+    return view
 
 
 async def caller_of(request: Request, view: Annotated[View, Depends(view_of)]) -> Caller:
-    """Who asks; 401 for nobody."""
-    return parts_of(request).identify(request, view)
+    """Who asks, counted; ApiError 401 for nobody, 403 for a foreign page, 429 for who asks too often."""
+    return parts_of(request).logins.identify(request, view)
 
 
 Looking = Annotated[View, Depends(view_of)]
 Asking = Annotated[Caller, Depends(caller_of)]
-Of = Annotated[Parts, Depends(parts_of)]
+Of = Annotated[Parts, Depends(_parts)]

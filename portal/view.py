@@ -5,20 +5,26 @@ A view is replaced as a whole when a fetch brings something new, so that an answ
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
+from typing import Any, TypeVar
 
+from portal.eventlog import NO_EVENTS, EventLog
 from reconciler.commands.state import State
 from reconciler.facts import Facts, Wanted
 from reconciler.trust.authority import Authority
 from reconciler.world import build_snapshot
+from scheduler.snapshot import Snapshot
 from schemas.apikey import ApiKeySpec
 from schemas.gpr import RequestSpec
 from schemas.identity import uid_of
 from schemas.problems import Problem
 from schemas.status import GPRStatus
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -35,13 +41,46 @@ class View:
     """The documents in force at `main`."""
     authority: Authority
     fetched: datetime
-    """When the remote last answered; how old an answer is counts from here."""
+    """When these commits were first seen. How old an answer is counts from `Reads.fetched`."""
     problems: tuple[Problem, ...] = field(default=())
+    events: EventLog = field(default=NO_EVENTS, compare=False, repr=False)
+    """What happened, as the status branch tells it."""
+    _worked_out: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+    _of_plan: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def once(self, make: Callable[[View], Made]) -> Made:
+        """What `make` works out of this view, the first time that somebody asks; `make` is a function of a module.
+
+        Two who ask at the same instant may both work it out; they get the same.
+        """
+        return _kept(self._worked_out, self, make)
+
+    def once_planned(self, make: Callable[[View], Made]) -> Made:
+        """The same of what follows from the plan alone, which a request that is only filed does not change."""
+        return _kept(self._of_plan, self, make)
+
+    def after(self, before: View | None) -> View:
+        """This view with what `before` has worked out of the same plan: of another main, while nobody has decided."""
+        if before is None or before.facts is not self.facts:
+            return self
+        old, new = before.wanted, self.wanted
+        is_same = (old.project, old.slices, old.pools, old.clusters) == (
+            new.project,
+            new.slices,
+            new.pools,
+            new.clusters,
+        )
+        return replace(self, _of_plan=before._of_plan) if is_same else self
 
     @cached_property
     def keys(self) -> Mapping[str, tuple[str, ApiKeySpec]]:
-        """Name and manifest of every API key, by the digest of its text."""
-        return {spec.sha256: (name, spec) for name, spec in self.wanted.keys.items()}
+        """Name and manifest of every API key, by the digest of its text.
+
+        One that two manifests claim opens nothing: nobody could say in whose name.
+        """
+        claims = Counter(spec.sha256 for spec in self.wanted.keys.values())
+        found = self.wanted.keys.items()
+        return {spec.sha256: (name, spec) for name, spec in found if claims[spec.sha256] == 1}
 
     @cached_property
     def ids(self) -> Mapping[str, str]:
@@ -56,7 +95,7 @@ class View:
     @cached_property
     def state(self) -> State:
         """The same as commands have it, so that the API and `egs -o json` give the same rows."""
-        snapshot = build_snapshot(self.wanted, self.facts, None, frozenset())
+        snapshot = self.once_planned(_snapshot)
         return State(self.facts.at, self.main, self.wanted, self.facts, self.facts, snapshot, self.problems)
 
     def request(self, id_or_key: str) -> tuple[str, GPRStatus | None, RequestSpec] | None:
@@ -70,3 +109,14 @@ class View:
             return key, status, status.accepted_spec
         filed = self.wanted.filed.get(key)
         return None if filed is None or filed.spec is None else (key, None, filed.spec)
+
+
+def _snapshot(view: View) -> Snapshot:
+    return build_snapshot(view.wanted, view.facts, None, frozenset())
+
+
+def _kept(memory: dict[Any, Any], view: View, make: Callable[[View], Made]) -> Made:
+    if make not in memory:
+        memory[make] = make(view)
+    found: Made = memory[make]
+    return found

@@ -6,7 +6,7 @@ that the push has landed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,6 +22,9 @@ class Tree(Protocol):
 
     def read(self, path: str) -> bytes | None:
         """A file's content; None: there is none."""
+
+    def below(self, folder: str) -> Sequence[str]:
+        """Paths of the files in that folder and in the folders within, sorted; `folder` has no `/` at its end."""
 
 
 Make = Callable[[View, Tree], Changes]

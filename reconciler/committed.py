@@ -26,6 +26,7 @@ from reconciler.store.trailers import parse_stamp
 from reconciler.trees import Loaded
 from schemas.errors import Fault, UserError
 from schemas.judged import TrustRecord
+from schemas.problems import Problem
 from schemas.units import parse_instant
 
 log = logging.getLogger(__name__)
@@ -78,6 +79,16 @@ class Committed:
         facts = self._tip.loaded.facts
         self._follow_main(self._tip.loaded)
         return Decided(self._tip.stamp, facts, self._desired.wanted(facts))
+
+    @property
+    def tip(self) -> str:
+        """The status commit that counts, as of the last `read`; empty: there is none."""
+        return "" if self._tip is None else self._tip.oid
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Everything wrong with main as it was followed."""
+        return self._desired.problems
 
     def news(self, now: datetime) -> list[Event]:
         """The events that were committed since the last call; of those before it only what is recent."""

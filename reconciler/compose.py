@@ -15,6 +15,9 @@ from reconciler.clusters.port import ClusterDriver
 from reconciler.clusters.pull import PullCluster, ReportBranches
 from reconciler.forges.port import Forge
 from reconciler.loop import Reconciler
+from reconciler.notifying.courier import Courier
+from reconciler.notifying.mailroom import Mailroom
+from reconciler.notifying.secrets import Secrets
 from reconciler.pulls.watching import Watcher
 from reconciler.remembering import RECORDS_VERSION
 from reconciler.reviews import OneByOne, Reviews
@@ -122,6 +125,7 @@ def controller(
         sources=sources_of(settings, _forge(settings, IN_LOOP)),
         wording=wording_of(settings, store, _reviews(settings, wake)),
         records=records,
+        mailroom=None if settings.routes is None else Mailroom(Secrets(settings.routes), Courier()),
     )
 
 

@@ -109,7 +109,7 @@ class Desired:
         # What is filed follows from its file, its template and what is wrong with it: those that differ are filed anew.
         other._at, other._filed, other._errors = self._at, self._filed, self._errors
         other._templates = self._templates
-        other._changed = {p for p, found in self._repository.documents.items() if not isinstance(found, GPR)}
+        other._changed = set(self._repository.others)
         return other
 
     def leave_unread(self, notes: Mapping[str, str]) -> None:
@@ -145,8 +145,11 @@ class Desired:
             raise UserError(text, "TooManyFiles")
         holds = () if trust is None else trust.held
         entries, overlay = overlaid(found, holds, self._overlay, self._entries)
-        tree = {**self._entries, **{entry.path: entry for entry in entries}}
-        tree = {path: entry for path, entry in tree.items() if entry.oid is not None}
+        tree = dict(self._entries)
+        for entry in entries:
+            tree.pop(entry.path, None)
+            if entry.oid is not None:
+                tree[entry.path] = entry
         unread = self._unread.after(entries, tree, self._notes, {*overlay.held, *provenance})
         with collector_paused():
             outcomes = self._read(unread.to_read)
@@ -187,7 +190,7 @@ class Desired:
 
     def accepted_files(self) -> dict[str, bytes]:
         """What the status branch must keep: documents in force that main does not have so."""
-        tip = self._repository.documents
+        tip = self._repository.others
         return {
             ACCEPTED + path: kept.data for path, kept in self._force.items() if tip.get(path) != kept.document
         }
@@ -304,12 +307,8 @@ class Desired:
 
     def _put_in_force(self, touched: Collection[str], errors: Mapping[str, Problem]) -> None:
         """Everything sound that main has; what it has not so any more stays as it was, but for `ONLY_AS_IT_IS`."""
-        tip = self._repository.documents
-        sound = {
-            path: document
-            for path, document in tip.items()
-            if not isinstance(document, GPR) and path not in errors
-        }
+        others = self._repository.others
+        sound = {path: document for path, document in others.items() if path not in errors}
         changed = {
             path: document for path, document in sound.items() if path in touched or path not in self._force
         }
@@ -324,7 +323,7 @@ class Desired:
 
     def _drop_unused(self, facts: Facts) -> None:
         """What main deleted goes as soon as no request needs it."""
-        documents, refused = self._repository.documents, self._repository.refused
+        documents, refused = self._repository.others, self._repository.refused
         gone = [path for path in self._force if path not in documents and path not in refused]
         if not gone:
             return

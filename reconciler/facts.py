@@ -23,6 +23,7 @@ from schemas.gpr import RequestSpec, Wish
 from schemas.insights import EndedRecord, Insights
 from schemas.inventory import PoolScale, UnmanagedNode
 from schemas.judged import HeldChange, SpentApproval, TrustRecord
+from schemas.notices import OutboxRecord
 from schemas.notifications import ProfileSpec
 from schemas.project import ProjectSpec
 from schemas.slice import SliceSpec
@@ -64,6 +65,7 @@ class Facts:
     faults: Mapping[NodeKey, tuple[datetime, ...]] = field(default_factory=dict)  # when nodes failed lately
     insights: Insights | None = None  # what requests that are over have shown; None: none is over
     ended: Mapping[str, EndedRecord] = field(default_factory=dict)  # such requests one by one, by day
+    outbox: Mapping[str, OutboxRecord] = field(default_factory=dict)  # what routes have not carried, by name
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,7 @@ class Wanted:
     bindings: Mapping[str, GPRTemplateBindingSpec] = field(default_factory=dict)  # by slice
     keys: Mapping[str, ApiKeySpec] = field(default_factory=dict)  # by name; only as main has them now
     profiles: Mapping[str, ProfileSpec] = field(default_factory=dict)  # by name; only as main has them now
-    worked_out: dict[str, tuple[object, ...]] = field(default_factory=dict, compare=False, repr=False)
+    worked_out: dict[str, object] = field(default_factory=dict, compare=False, repr=False)
     """A memory for `reconciler.world`: by request, what it made of it, and what that was made from."""
 
 

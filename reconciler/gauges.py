@@ -22,6 +22,8 @@ from schemas.status import HOLDING, Assignment, Cause, GPRStatus, NodeState, Pha
 Series = Mapping[tuple[str, ...], float]
 """Values by their labels."""
 
+SCOPES = ("project", "slice", "person")
+"""Whose routes there are."""
 LATE = timedelta(minutes=1)
 """What a hand-over or an end may take before it counts as overdue."""
 
@@ -95,6 +97,14 @@ def start_delays_s(facts: Facts, events: tuple[Event, ...]) -> Iterator[float]:
         status = facts.requests.get(event.request)
         if event.reason is Told.PROVISIONED and status is not None and status.start_time is not None:
             yield max(0.0, (event.at - status.start_time).total_seconds())
+
+
+def notices_waiting(facts: Facts) -> Series:
+    """Events that wait to be sent, by whose routes they wait for."""
+    found: Counter[tuple[str, ...]] = Counter({(scope,): 0 for scope in SCOPES})
+    for name, record in facts.outbox.items():
+        found[(name.partition(".")[0],)] += sum(len(d.notices) + d.more for d in record.deliveries)
+    return found
 
 
 def _assignments(facts: Facts) -> list[Assignment]:

@@ -29,6 +29,7 @@ from reconciler.handover import handed_over
 from reconciler.instants import next_wake
 from reconciler.lateness import Before
 from reconciler.leading import Leading
+from reconciler.notifying.mailroom import Mailroom
 from reconciler.noting import Noticeboard
 from reconciler.records import holders
 from reconciler.settings import Settings
@@ -79,6 +80,7 @@ class Cycle:
     wanted: Wanted | None = None  # the documents in force; None while somebody else leads
     pushed: str = ""  # what became of the commit: Committed, Conflict, … or Unchanged; empty: none was tried
     acted: Mapping[tuple[Do, str], int] = field(default_factory=dict)  # actions by kind and answer
+    carried: Mapping[tuple[str, str], int] = field(default_factory=dict)  # messages by scope and answer
 
 
 class Reconciler:
@@ -99,6 +101,7 @@ class Reconciler:
         wording: Wording | None = None,
         sources: Sources | None = None,
         records: DocumentCache | None = None,
+        mailroom: Mailroom | None = None,
     ) -> None:
         """`may_lead` tells whether this process is elected; None: there is no election, the branch alone decides.
 
@@ -107,6 +110,7 @@ class Reconciler:
         `wording` knows whose words on requests count; None: by `settings.trust`, and no forge is asked.
         `records` keeps what was read of the status branch for the next process; None: it reads all of it.
         `sources` are what main is judged by; None: as `settings.trust` has it, and no forge is asked.
+        `mailroom` sends people what routes of the manifests name; None: nothing is sent.
         """
         self._store, self._drivers = store, drivers
         self._settled, self._settings = settled, settings
@@ -119,6 +123,7 @@ class Reconciler:
         self._leading = lead(believes=trusted, records=records)
         self._branch, self._news = self._leading.branch, self._leading.news
         self._reports = reports.Reports(store, machines)
+        self._mailroom = mailroom or Mailroom()
         self._checks: dict[CheckKey, Busy | tuple[CheckResult, ...]] = {}
         self._views: Mapping[str, ClusterView] = {}
         self._refusals: set[tuple[str, str, str]] = set()
@@ -145,6 +150,10 @@ class Reconciler:
         with collector_paused():  # a walk over all that is known here would take longer than most cycles
             return self._cycle(now)
 
+    def has_sent(self) -> bool:
+        """Wait for messages under way; True: there were some, and a cycle more crosses out what arrived."""
+        return self._mailroom.finish()
+
     def _cycle(self, now: datetime) -> Cycle:
         self._pushed = ""
         reachable = self._settled(now, self._fetch())  # 1
@@ -157,6 +166,7 @@ class Reconciler:
         before = Before(committed.requests, partial(self._before, committed))
         decision = decide(before, folded, wanted, seen, self._settings, tried=self._tried)  # 5
         events = self._news.with_notes(decision.events)
+        decision, events = self._mailroom.post(decision, events, wanted, now)
         held = self._commit(decision, wanted, events, reachable=reachable)  # 6, 7
         if not (self._branch.leading or self._branch.is_shut_out):
             return self._reading(now, reachable)
@@ -169,14 +179,13 @@ class Reconciler:
         acted = waits and bool(set(answers.done) - self._done)
         self._done = set(answers.done)
         wake = next_wake((facts, wanted, seen), decision, answers, self._settings, held)
-        wake = now if self._has_more else wake
+        wake = now if self._has_more else min(wake, self._send(facts, wanted, now) or wake)
         if acted:
             wake = min(wake, now + RETRY) if self._hurried == now else now
             self._hurried = now
-        changed, acts = bool(events) or acted, dict(answers.counts)
-        return Cycle(
-            now, self._branch.leading, wake, told, facts, changed, reachable, wanted, self._pushed, acts
-        )
+        changed, acts, carried = bool(events) or acted, dict(answers.counts), self._mailroom.counted()
+        leading, pushed = self._branch.leading, self._pushed
+        return Cycle(now, leading, wake, told, facts, changed, reachable, wanted, pushed, acts, carried)
 
     def _fetch(self) -> bool:
         """Everything from the remote; False when it cannot be reached, and we go on with what is known."""
@@ -293,7 +302,7 @@ class Reconciler:
         state = (
             (facts.requests, facts.nodes, facts.clusters, facts.usage, facts.held_deletions),
             (facts.found, facts.unmanaged, facts.workspaces, facts.spent_words, facts.trust),
-            (facts.insights, facts.ended, facts.scales, facts.faults),
+            (facts.insights, facts.ended, facts.scales, facts.faults, facts.outbox),
         )
         # Not the order: ageing changes it as time passes, and the next fact brings it up to date.
         of = (state, self._desired.problems)
@@ -321,6 +330,12 @@ class Reconciler:
         waiting = self._board.waiting(seen.views.keys())
         self._board.told(announce(self._drivers(wanted.manifests), waiting, self._troubles, now))
         return told
+
+    def _send(self, facts: Facts, wanted: Wanted, now: datetime) -> datetime | None:
+        """Messages that are committed and due; gives when to look for the next ones."""
+        if self._branch.leading:
+            self._mailroom.hand_over(facts, wanted, now)
+        return self._mailroom.wake(facts, wanted, now)
 
     def _fresh_refusals(self, answers: Answers, now: datetime) -> list[Event]:
         """Each refusal is told once as long as it is met in every round."""

@@ -38,6 +38,7 @@ from reconciler.options import (
     Project,
     Repo,
     Repos,
+    Routes,
     State,
     grouped,
 )
@@ -81,6 +82,7 @@ class Given:
     namespace: str = SYSTEM_NAMESPACE
     poll: int = 30
     budget: int | None = None
+    routes: Path | None = None
 
     def of(self, repo: str, name: str = DEFAULT_PROJECT) -> Settings:
         """Settings for that repository; `name` is the project where nobody named one."""
@@ -88,6 +90,11 @@ class Given:
             raise UserError(
                 f"--kubeconfigs {self.kubeconfigs} is no folder; make it, with a file for each cluster that is "
                 "reached by one",
+                "WrongUse",
+            )
+        if self.routes is not None and not self.routes.is_dir():
+            raise UserError(
+                f"--routes {self.routes} is no folder; make it, with a file for each secret that routes name",
                 "WrongUse",
             )
         trust = self.trust.settings()
@@ -103,12 +110,13 @@ class Given:
             namespace=self.namespace,
             trust=trust,
             forge=forge_of(self.forge, repo, trust.level),
+            routes=self.routes,
         )
 
 
 def _one(fleet: Fleet, trust: TrustOptions, forge: ForgeOptions) -> Settings:
     given = Given(fleet.state, trust, forge, fleet.project, fleet.kubeconfigs, fleet.namespace)
-    return given.of(fleet.repo)
+    return replace(given, routes=fleet.routes).of(fleet.repo)
 
 
 def _settle(reconciler: Reconciler) -> tuple[Cycle, int]:
@@ -125,7 +133,7 @@ def _settle(reconciler: Reconciler) -> tuple[Cycle, int]:
                 "the repository does not answer; check its address, the network and your rights",
                 "RemoteUnreachable",
             )
-        if not cycle.leading or cycle.wake > clock.now():
+        if (not cycle.leading or cycle.wake > clock.now()) and not reconciler.has_sent():
             break
     return cycle, told
 
@@ -146,10 +154,11 @@ def run(  # noqa: PLR0913 - one for each option
     project: Project = "",
     kubeconfigs: Kubeconfigs = None,
     namespace: Namespace = SYSTEM_NAMESPACE,
+    routes: Routes = None,
 ) -> None:
     """Plan and act until SIGTERM or Ctrl-C, for one repository or several."""
     election = candidate(elect, elect_kubeconfig)
-    given = Given(state, trust, forge, project, kubeconfigs, namespace, poll, pushes_per_minute)
+    given = Given(state, trust, forge, project, kubeconfigs, namespace, poll, pushes_per_minute, routes)
     clock = SystemClock()
     metrics = Metrics(clock)
     tending = Tending(_each(repo, given), clock, metrics, None if election is None else election.leads)

@@ -23,6 +23,7 @@ from reconciler.clock import Clock
 from reconciler.events import Told
 from reconciler.facts import Facts, Wanted
 from reconciler.loop import Cycle
+from reconciler.notifying.courier import Answer
 from reconciler.waking import Attempt
 from schemas.status import Cause
 
@@ -40,6 +41,7 @@ FLEET = {
         "Leases that have nodes more than a minute after their strict end and drain.",
         ("cluster",),
     ),
+    "egs_notifications_waiting": ("Events that wait to be sent, by whose routes they wait for.", ("scope",)),
 }
 """Gauges of what the leader committed: what they say, and their labels beside `repo`."""
 
@@ -85,6 +87,12 @@ class Metrics:
             buckets=DELAY_S,
             registry=new,
         )
+        self._carried = Counter(
+            "egs_notifications",
+            "Messages tried, by whose route it was and by answer.",
+            ["repo", "scope", "answer"],
+            registry=new,
+        )
         self._hooks = Counter("egs_hooks", "Webhooks received, by answer.", ["answer"], registry=new)
         self.registry.register(self._fleet)
 
@@ -101,6 +109,9 @@ class Metrics:
             self._slips.labels(repo, str(cause))
         for told in Told:
             self._events.labels(repo, str(told))
+        for scope in gauges.SCOPES:
+            for answer in Answer:
+                self._carried.labels(repo, scope, str(answer))
 
     def attempted(self, repo: str, attempt: Attempt) -> None:
         """A cycle was tried."""
@@ -119,6 +130,8 @@ class Metrics:
             self._actions.labels(repo, do.name.lower(), answer).inc(count)
         for event in cycle.events:
             self._events.labels(repo, str(event.reason)).inc()
+        for (scope, answer), count in cycle.carried.items():
+            self._carried.labels(repo, scope, answer).inc(count)
         self._commit(repo, cycle)
 
     def _commit(self, repo: str, cycle: Cycle) -> None:
@@ -184,4 +197,5 @@ def _series(facts: Facts, wanted: Wanted, now: datetime) -> dict[str, gauges.Ser
         "egs_cluster_reachable": gauges.clusters_reachable(facts, wanted),
         "egs_starts_overdue": gauges.starts_overdue(facts, now),
         "egs_ends_overdue": gauges.ends_overdue(facts, wanted, now),
+        "egs_notifications_waiting": gauges.notices_waiting(facts),
     }

@@ -120,12 +120,12 @@ def remembered(
 ) -> Offering:
     """As `contended`; costs no plan where nothing but the time is another than when it was found out last."""
     memory = everyone.wanted.worked_out
-    known = memory.get(_SHORT, (None,))[0]
+    known = memory.get(_SHORT)
     if isinstance(known, _Found) and known.holds(everyone, facts):
         return replace(everyone, shut=known.shut)
     found = contended(everyone, facts, planned)
     if everyone.shut:
-        memory[_SHORT] = (_Found(everyone, facts, found.shut),)
+        memory[_SHORT] = _Found(everyone, facts, found.shut)
     return found
 
 

@@ -103,6 +103,16 @@ Namespace = Annotated[
     ),
 ]
 
+Routes = Annotated[
+    Path | None,
+    typer.Option(
+        "--routes",
+        envvar="EGS_ROUTES",
+        help="Folder with the addresses of notifications; without it none are sent.",
+        show_default=False,
+    ),
+]
+
 DEFAULT_STATE = Path("~/.local/state/egs-reconciler")
 
 
@@ -115,6 +125,7 @@ class Fleet:
     project: Project = ""
     kubeconfigs: Kubeconfigs = None
     namespace: Namespace = SYSTEM_NAMESPACE
+    routes: Routes = None
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

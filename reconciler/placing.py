@@ -100,12 +100,31 @@ def _places_in(
 
 def unfiled(key: str, spec: RequestSpec, filed_at: int, facts: Facts, wanted: Wanted) -> Standing:
     """What the rank would read of a request that nobody filed yet, had it been filed at that instant."""
-    now = instant(filed_at)
-    status = GPRStatus(phase=Phase.QUEUED, uid="", filed_at=now, accepted_spec=spec, spec_digest="")
-    among = replace(facts, requests={**live(facts.requests), key: status})
-    place = _places(among, wanted, {key}).get(key)
-    gpus = gpus_per_node(spec, wanted)
-    return standing(key, status.model_copy(update={"place": place}), gpus, wanted, facts.at)
+    place = place_of_unfiled(key, spec, filed_at, facts, wanted)
+    return unfiled_at(place, (key, spec, filed_at), wanted, facts.at)
+
+
+def place_of_unfiled(
+    key: str, spec: RequestSpec, filed_at: int, facts: Facts, wanted: Wanted
+) -> Place | None:
+    """The place that it would take; the same whatever it asks for, where everybody else was filed before it."""
+    among = replace(facts, requests={**live(facts.requests), key: _unfiled(spec, filed_at)})
+    return _places(among, wanted, {key}).get(key)
+
+
+def unfiled_at(
+    place: Place | None, asked: tuple[str, RequestSpec, int], wanted: Wanted, now: datetime
+) -> Standing:
+    """The standing of a request in a place that is known; `asked`: its key, what it asks for, when it was filed."""
+    key, spec, filed_at = asked
+    status = _unfiled(spec, filed_at).model_copy(update={"place": place})
+    return standing(key, status, gpus_per_node(spec, wanted), wanted, now)
+
+
+def _unfiled(spec: RequestSpec, filed_at: int) -> GPRStatus:
+    return GPRStatus(
+        phase=Phase.QUEUED, uid="", filed_at=instant(filed_at), accepted_spec=spec, spec_digest=""
+    )
 
 
 def scale_of(slice_: str, wanted: Wanted, fairness: Fairness) -> Scale:

@@ -19,6 +19,7 @@ from schemas.errors import UserError
 from schemas.insights import EndedRecord, Insights
 from schemas.inventory import Inventory, PoolNodes
 from schemas.judged import SpentRecord, TrustRecord
+from schemas.notices import OutboxRecord
 from schemas.status import ControllerRecord, GPRRecord, GPRStatus, NodeRecord, WorkspaceRecord
 from schemas.strictyaml import load
 from schemas.usage import UsageRecord
@@ -37,6 +38,7 @@ Record = (
     | WorkspaceRecord
     | SpentRecord
     | TrustRecord
+    | OutboxRecord
 )
 """A file of facts, read."""
 UNREADABLE = (UserError, ValueError)
@@ -54,6 +56,7 @@ _KINDS: tuple[tuple[str, type[Record]], ...] = (
     (r"clusters/[^/]+/pools/[^/]+/[^/]+", PoolNodes),
     (r"controller\.yaml", ControllerRecord),
     (r"trust\.yaml|trust/[^/]+", TrustRecord),
+    (r"outbox/[^/]+", OutboxRecord),
 )
 _PATHS = tuple((re.compile(pattern), kind) for pattern, kind in _KINDS)
 """What lies where."""
@@ -93,6 +96,7 @@ def facts_of(records: Mapping[str, Record], at: datetime, intent: str) -> Facts:
         workspaces={r.metadata.name: r for _, r in of(WorkspaceRecord)},
         insights=next((r for _, r in of(Insights)), None),
         ended={r.metadata.name: r for _, r in of(EndedRecord)},
+        outbox={r.metadata.name: r for _, r in of(OutboxRecord)},
     )
     return _with_controller(_with_inventories(facts, of(Inventory)), of(ControllerRecord))
 

@@ -97,3 +97,6 @@ class Settings:
 
     forge: ForgeAddress | None = None
     """The forge that has the repository; None: plain Git."""
+
+    routes: Path | None = None
+    """Folder of the addresses that routes of notifications name by secret; None: nobody is sent anything."""

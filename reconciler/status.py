@@ -97,6 +97,8 @@ def render(
     for slice_, rows in sorted(facts.spent_words.items()):
         files[f"approvals/{slice_}.yaml"] = document(SpentRecord(metadata=Metadata(name=slice_), spent=rows))
     files |= _remembered(facts, written)
+    for name, outbox in sorted(facts.outbox.items()):
+        files[f"outbox/{name}.yaml"] = written.document(f"outbox/{name}.yaml", outbox)
     settled = sorted(facts.workspaces, key=lambda name: (_is_settled(facts.workspaces[name]), name))
     for name in settled[:MAX_FILES]:
         files[f"requests/{name}.yaml"] = document(facts.workspaces[name])

@@ -55,7 +55,12 @@ def apart(settings: Mapping[str, Settings]) -> dict[str, Settings]:
     if len(settings) == 1:
         return dict(settings)
     return {
-        name: replace(own, state=own.state / name, credentials=_own_credentials(own.credentials, name))
+        name: replace(
+            own,
+            state=own.state / name,
+            credentials=_own_credentials(own.credentials, name),
+            routes=None if own.routes is None else own.routes / name,  # another's slice may have the same name
+        )
         for name, own in settings.items()
     }
 

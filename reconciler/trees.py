@@ -32,7 +32,7 @@ HISTORY = 50
 MOST_ALARMS = 20
 """Unreadable files that are told one by one."""
 FACT = re.compile(
-    r"controller\.yaml|insights\.yaml|insights/[^/]+|trust\.yaml|trust/\d{3}\.yaml|slices/[^/]+/gprs/[^/]+|nodes/[^/]+/[^/]+|usage/[^/]+|requests/[^/]+|approvals/[^/]+|accepted/.+"
+    r"controller\.yaml|insights\.yaml|insights/[^/]+|trust\.yaml|trust/\d{3}\.yaml|slices/[^/]+/gprs/[^/]+|nodes/[^/]+/[^/]+|usage/[^/]+|requests/[^/]+|approvals/[^/]+|accepted/.+|outbox/[^/]+"
     r"|clusters/[^/]+/(inventory\.yaml|pools/[^/]+/[^/]+)"
 )
 

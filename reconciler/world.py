@@ -141,6 +141,30 @@ class _Look:
     offering: Offering
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was made of a request, and from what; the same as long as that is the same and the time within bounds."""
+
+    made_from: tuple[object, ...]
+    shut: frozenset[str]
+    request: Request | None
+    since: int
+    until: int
+
+
+STEADY = timedelta(minutes=10)
+"""How far ahead it is looked whether what a rank reads of a request stays as it is."""
+
+
+def _steady_until(request: Request | None, status: GPRStatus, wanted: Wanted, look: _Look) -> int:
+    """Until when waiting adds nothing to it; what waiting adds only grows, so that equal ends are equal all between."""
+    later = look.now + STEADY
+    is_steady = (
+        request is not None and _is_plain(status, look) and _at(request, status, wanted, later) is request
+    )
+    return seconds(later if is_steady else look.now)
+
+
 def _known_request(
     key: str, status: GPRStatus, wanted: Wanted, look: _Look, anew: Collection[str] | None
 ) -> Request | None:
@@ -151,16 +175,19 @@ def _known_request(
     asks_anew = None if anew is None else key in anew
     waits = spec.start == "ready" and look.ready is not None and spec.slice not in look.ready
     made_from = (status, wanted.slices.get(spec.slice), wanted.project, wanted.pools, asks_anew, waits)
-    shut = look.offering.shut.get(key, _NOWHERE)
+    shut, now = look.offering.shut.get(key, _NOWHERE), seconds(look.now)
     known = wanted.worked_out.get(key) if _is_plain(status, look) else None
-    if known is not None and known[-2] == shut and all(map(is_, known, made_from)):
-        request = known[-1]
-        assert request is None or isinstance(request, Request)
-        return None if request is None else _at(request, status, wanted, look.now)
-    request = _request(key, status, wanted, look)
-    if request is not None and asks_anew is not None:
-        request = _as_asked(request, asks_anew)
-    wanted.worked_out[key] = (*made_from, shut, request)
+    if isinstance(known, _Known) and known.shut == shut and all(map(is_, known.made_from, made_from)):
+        if known.request is None or known.since <= now < known.until:
+            return known.request
+        request: Request | None = _at(known.request, status, wanted, look.now)
+    else:
+        request = _request(key, status, wanted, look)
+        if request is not None and asks_anew is not None:
+            request = _as_asked(request, asks_anew)
+    wanted.worked_out[key] = _Known(
+        made_from, shut, request, now, _steady_until(request, status, wanted, look)
+    )
     return request
 
 

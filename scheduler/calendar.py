@@ -49,15 +49,15 @@ class Steps:
         twin._at, twin._value, twin._size = self._at.copy(), self._value.copy(), self._size
         return twin
 
-    def less(self, at: Ints, taken: Ints) -> Self:
-        """An equal one with so much less from each of these instants on, until the next; before them as it is."""
-        instants = np.sort(np.concatenate((self.instants(), at)), kind="stable")
-        instants = instants[np.append(True, instants[1:] != instants[:-1])]
-        lowered = np.append(0, taken)[at.searchsorted(instants, "right")]
-        twin = object.__new__(type(self))
-        twin._at, twin._size = np.append(instants, FOREVER), instants.size
-        twin._value = np.append(self.values(instants) - lowered, 0)
-        return twin
+    @classmethod
+    def of(cls, at: Ints, value: Ints) -> Self:
+        """With that value from each instant on; `at` has FOREVER behind the last of them, and is never changed here.
+
+        For reading alone: `add` may not be called.
+        """
+        found = object.__new__(cls)
+        found._at, found._value, found._size = at, np.append(value, 0), value.size
+        return found
 
     def instants(self) -> Ints:
         """Where the value may change."""
@@ -166,14 +166,16 @@ class PoolCalendar:
         twin._groups = {end: steps.copy() for end, steps in self._groups.items()}
         return twin
 
-    def less(self, taken: Mapping[int, tuple[Ints, Ints]]) -> Self:
-        """An equal one from whose groups nodes are taken: instants, and from each on how many in all."""
+    def having(self, groups: Mapping[int, Steps]) -> Self:
+        """An equal one with these groups in place of its own of that end."""
         twin = object.__new__(type(self))
         twin._ends = self._ends
-        twin._groups = {
-            end: steps.less(*taken[end]) if end in taken else steps for end, steps in self._groups.items()
-        }
+        twin._groups = {end: groups.get(end, steps) for end, steps in self._groups.items()}
         return twin
+
+    def steps(self, end: int) -> Steps:
+        """Free nodes of the group whose stretches end then; for reading alone."""
+        return self._groups[end]
 
     @property
     def uniform(self) -> bool:

@@ -63,8 +63,9 @@ class Quoter:
         self._board = Board(snapshot)  # leases alone
         self._order = planned.order
         self._reserved = _reserved(snapshot, planned)
-        self._holds = _holds(snapshot, planned, self._board, self._reserved)
+        self._rooms = _rooms(snapshot, planned, self._board, self._reserved)
         self._members = _members(snapshot, self._reserved, planned.order)
+        self._slices: dict[str, _Room] = {}
         self._ahead: tuple[int, dict[PoolKey, PoolCalendar]] = (-1, {})
 
     def quote(
@@ -78,7 +79,10 @@ class Quoter:
         needs, higher = needs_approval or {}, self._higher(rank_key(request))
         if higher != self._ahead[0]:
             self._ahead = (higher, {})
-        quotes = [self._answer(request, key, higher) for key in request.pools if key in self._snapshot.pools]
+        slice_ = self._slice(request.slice, higher)
+        quotes = [
+            self._answer(request, key, higher, slice_) for key in request.pools if key in self._snapshot.pools
+        ]
         marked = [replace(answer, needs_approval=needs.get(answer.pool, False)) for answer in quotes]
         return tuple(sorted(marked, key=lambda answer: (answer.start is None, answer.start or 0)))
 
@@ -93,7 +97,7 @@ class Quoter:
                 high = half
         return low
 
-    def _answer(self, request: Request, key: PoolKey, higher: int) -> Quote:
+    def _answer(self, request: Request, key: PoolKey, higher: int, slice_: Steps) -> Quote:
         pool, now = self._snapshot.pools[key], self._snapshot.now
         answer = Quote(
             pool=key,
@@ -103,14 +107,14 @@ class Quoter:
             free_nodes=max(0, self._board.calendars[key].room(now, now + 1)),
             price_per_gpu_hour=pool.price_per_gpu_hour,
         )
-        start = self._start(request, pool, higher) if pool.open else None
+        start = self._start(request, pool, higher, slice_) if pool.open else None
         if start is not None:
             return replace(answer, start=start, wait_s=start - now)
         refused = no_place(self._snapshot, replace(request, pools=(key,)))
         return replace(answer, reason=refused.reason, message=refused.message)
 
-    def _start(self, request: Request, pool: Pool, higher: int) -> int | None:
-        calendar, slice_ = self._calendar(pool.key, higher), self._slice(request.slice, higher)
+    def _start(self, request: Request, pool: Pool, higher: int, slice_: Steps) -> int | None:
+        calendar = self._calendar(pool.key, higher)
         length = pool.prepare + request.duration + pool.drain
         start: int | None = floor(pool, request, self._snapshot.now)
         while start is not None:
@@ -127,34 +131,43 @@ class Quoter:
         known = self._ahead[1].get(key)
         if known is None:
             known = self._board.calendars[key]
-            if key in self._holds:
-                known = known.less({group: holds.ahead(higher) for group, holds in self._holds[key].items()})
+            if key in self._rooms:
+                known = known.having({group: room.left(higher) for group, room in self._rooms[key].items()})
             self._ahead[1][key] = known
         return known
 
     def _slice(self, slice_: str, higher: int) -> Steps:
         """When the slice is free, with so many of the highest ranks: 1 then, and less while it runs something."""
-        known = self._board.slice_steps(slice_)
-        for place in self._members.get(slice_, ()):
-            if self._reserved.number[place] < higher:
-                known.add(int(self._reserved.start[place]), int(self._reserved.end[place]), -1)
-        return known
+        found = self._slices.get(slice_)
+        if found is None:
+            there, reserved = np.array(self._members.get(slice_, ()), dtype=np.int64), self._reserved
+            one = np.ones(there.size, dtype=np.int64)
+            holds = (reserved.number[there], one, reserved.start[there], reserved.end[there])
+            found = self._slices[slice_] = _room(self._board.slice_steps(slice_), np.column_stack(holds))
+        return found.left(higher)
 
 
 @dataclass(frozen=True, slots=True)
-class _Holds:
-    """Holds of one group of nodes: when how many nodes are taken or given back, and by whom, in order of time."""
+class _Room:
+    """Free nodes of one group, or the turn of a slice, and the holds that take some: when, how many, and by whom.
+
+    Instants are those of all holds, whoever is asked for, so that an answer sorts nothing.
+    """
 
     at: Ints
+    """Where the count may change, FOREVER behind the last of them."""
+    free: Ints
+    """Nodes that are free from each of them on, with leases alone."""
+    passed: Ints
+    """How many of the changes there were by each of them."""
     nodes: Ints
     who: Ints
 
-    def ahead(self, higher: int) -> tuple[Ints, Ints]:
-        """What so many of the highest ranks take: instants, and from each on how many nodes in all."""
-        there = self.who < higher
-        at, taken = self.at[there], self.nodes[there].cumsum()
-        last = np.append(at[1:] != at[:-1], True)[: at.size]
-        return at[last], taken[last]
+    def left(self, higher: int) -> Steps:
+        """What so many of the highest ranks leave."""
+        taken = np.zeros(self.nodes.size + 1, dtype=np.int64)
+        np.cumsum(np.where(self.who < higher, self.nodes, 0), out=taken[1:])
+        return Steps.of(self.at, self.free - taken[self.passed])
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,10 +196,10 @@ def _reserved(snapshot: Snapshot, planned: Plan) -> _Reserved:
     return _Reserved(*np.array(rows, dtype=np.int64).reshape(-1, 5).T)
 
 
-def _holds(
+def _rooms(
     snapshot: Snapshot, planned: Plan, board: Board, reserved: _Reserved
-) -> dict[PoolKey, dict[int, _Holds]]:
-    """By pool and group of nodes, the holds of all reservations there."""
+) -> dict[PoolKey, dict[int, _Room]]:
+    """By pool and group of nodes, the room there with all reservations."""
     found = {}
     order = np.argsort(reserved.pool, kind="stable")
     bounds = reserved.pool[order].searchsorted(np.arange(len(snapshot.pools) + 1))
@@ -197,28 +210,39 @@ def _holds(
             rows = np.column_stack(
                 (reserved.number[there], reserved.nodes[there], begin, reserved.end[there] + pool.drain)
             )
-            found[pool.key] = _by_group(planned, board, pool, rows)
+            calendar = board.calendars[pool.key]
+            groups = _by_group(planned, board, pool, rows)
+            found[pool.key] = {group: _room(calendar.steps(group), holds) for group, holds in groups.items()}
     return found
 
 
-def _by_group(planned: Plan, board: Board, pool: Pool, rows: Ints) -> dict[int, _Holds]:
+def _by_group(planned: Plan, board: Board, pool: Pool, rows: Ints) -> dict[int, Ints]:
+    """Rows of number, nodes, begin and end, by group of nodes."""
     if board.calendars[pool.key].uniform:
-        return {FOREVER: _in_time(rows)}
+        return {FOREVER: rows}
     groups: dict[int, list[tuple[int, int, int, int]]] = {}
     for number, nodes, begin, end in rows.tolist():
         key = planned.order[number]
         held, bound = Held(key, nodes, Window(begin, end)), planned.placements[key].bound
         for group, count in wanted_shares(board.stretches[pool.key], held, bound):
             groups.setdefault(group, []).append((number, count, begin, end))
-    return {group: _in_time(np.array(found, dtype=np.int64)) for group, found in groups.items()}
+    return {group: np.array(found, dtype=np.int64) for group, found in groups.items()}
 
 
-def _in_time(rows: Ints) -> _Holds:
-    """Rows of number, nodes, begin and end, as changes in order of time."""
-    number, nodes, begin, end = rows.T
+def _room(free: Steps, holds: Ints) -> _Room:
+    """Free nodes with leases alone, and what holds change, in order of time."""
+    number, nodes, begin, end = holds.T
     at = np.concatenate((begin, end))
     order = np.argsort(at, kind="stable")
-    return _Holds(at[order], np.concatenate((nodes, -nodes))[order], np.concatenate((number, number))[order])
+    at = at[order]
+    instants = np.unique(np.concatenate((free.instants(), at)))
+    return _Room(
+        at=np.append(instants, FOREVER),
+        free=free.values(instants),
+        passed=at.searchsorted(instants, "right"),
+        nodes=np.concatenate((nodes, -nodes))[order],
+        who=np.concatenate((number, number))[order],
+    )
 
 
 def _members(snapshot: Snapshot, reserved: _Reserved, order: Sequence[str]) -> dict[str, list[int]]:

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
+from schemas.apikey import ApiKey
 from schemas.approval import Approval, ApprovalSpec
 from schemas.base import Document
+from schemas.binding import GPRTemplateBinding
 from schemas.cluster import Pool
 from schemas.findings import Finding
 from schemas.fit import (
@@ -21,7 +23,10 @@ from schemas.fit import (
 )
 from schemas.gpr import GPR, GPRTemplate, RequestSpec, resolve
 from schemas.limits import NO_SHAPE, LimitViolation, broken, broken_there, hour_bounds, in_project
+from schemas.notifications import Profile
+from schemas.offers import of_binding, of_bound_template, of_groups, of_key
 from schemas.project import Project
+from schemas.routes import across_routes, of_profile
 from schemas.slice import LimitsWhere, QuotaWhere, Slice
 from schemas.strictyaml import Path
 from schemas.units import format_duration
@@ -71,6 +76,12 @@ def across(file: str, document: Document, view: View) -> Iterator[Finding]:
     match document:
         case GPR():
             yield from _of_gpr(file, document, view)
+        case GPRTemplateBinding():
+            yield from of_binding(file, document, view)
+        case ApiKey():
+            yield from of_key(file, document, view)
+        case Profile():
+            yield from of_profile(file, document, view)
         case Slice():
             yield from _of_slice(file, document, view)
         case WorkspaceRequest():
@@ -85,6 +96,8 @@ def across(file: str, document: Document, view: View) -> Iterator[Finding]:
                 file, ("quota",), document.spec.quota.where if document.spec.quota else (), view
             )
             yield from _of_reserve(file, document, view)
+            yield from of_groups(file, document, view)
+    yield from across_routes(file, document, view)
 
 
 def _of_where(
@@ -129,6 +142,7 @@ def _of_gpr(file: str, gpr: GPR, view: View) -> Iterator[Finding]:
             message = f"slice {spec.slice} does not span cluster {name}"
             fix = f"choose among {', '.join(slice_.spec.clusters)}, or leave clusters out"
             yield Finding(file, "ClusterNotAllowed", message, ("spec", "clusters", i), fix)
+    yield from of_bound_template(file, gpr, spec, view)
     asked = Asked(file, gpr.metadata.name, spec, slice_)
     yield from _of_limits(asked)
     places = _places(spec, slice_, view)

@@ -33,8 +33,9 @@ class Metadata(Model):
         dict[str, str],
         Field(
             max_length=32,
-            description="Free words of your own; `egs.dev/origin`, `egs.dev/generation` and `egs.dev/author` alone "
-            "mean something: they name the object of a cluster that a file was made from, and who asked for it.",
+            description="Free words of your own. Some mean something: `egs.dev/nonce` makes a request's id; "
+            "`egs.dev/origin`, `egs.dev/generation` and `egs.dev/author` name the object of a cluster that a file "
+            "was made from, and who asked for it.",
         ),
     ] = Field(default_factory=dict)
 

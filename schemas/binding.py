@@ -18,7 +18,11 @@ class BoundCluster(Model):
         tuple[Name, ...], Field(min_length=1, max_length=100, description="Templates it may use there.")
     ]
     default: Annotated[
-        Name | None, Field(description="The one that a request without a template gets; one of `templates`.")
+        Name | None,
+        Field(
+            description="What a request through the API gets that says neither how much nor by which template; one of "
+            "`templates`."
+        ),
     ] = None
 
 

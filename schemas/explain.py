@@ -6,6 +6,7 @@ place. What only the model sees (a date that does not exist) is added in the mod
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
@@ -40,6 +41,11 @@ _SHAPES = {
 
 MOST = 50
 """Findings of one document; who mends fifty runs the check again."""
+
+_SECRET = frozenset({"sha256", "secret"})
+"""Fields beside which people write the secret itself by mistake; what is wrong there is told without it."""
+_LOOKS_SECRET = re.compile(r"://|egs_[A-Za-z0-9_-]{20}")
+"""Addresses, whose paths open what they lead to, and keys of the API."""
 
 _TYPES = {
     "integer": "a whole number",
@@ -125,11 +131,11 @@ def _one(file: str, error: Any) -> Iterator[Finding]:
             yield _missing(file, (*path, name), error.schema)
     elif error.validator in ("type", "anyOf"):
         types = _types_of(error.schema)
-        message = f"{_dotted(path)} must be {types}, this is {_shown(error.instance)}"
+        message = f"{_dotted(path)} must be {types}, this is {_shown_at(path, error.instance)}"
         yield Finding(file, "WrongType", message, path, _advice(error))
     else:
         sentence = _SENTENCES.get(error.validator, lambda _: "it is not allowed")(error.validator_value)
-        message = f"{_dotted(path)} is {_shown(error.instance)}: {sentence}"
+        message = f"{_dotted(path)} is {_shown_at(path, error.instance)}: {sentence}"
         yield Finding(file, "BadValue", message, path, _advice(error))
 
 
@@ -277,10 +283,18 @@ def _dotted(path: Path) -> str:
     return text or "the document"
 
 
+def _shown_at(path: Path, value: Any) -> str:
+    """The value; nothing of what may be a secret, which would be told to everybody who reads of the mistake."""
+    secret = isinstance(value, str) and path and path[-1] in _SECRET
+    return "some other text, which is not shown" if secret else _shown(value)
+
+
 def _shown(value: Any) -> str:
     text = (
         {True: "true", False: "false", None: "empty"}[value]
         if value is None or value is True or value is False
         else repr(value)
     )
+    if _LOOKS_SECRET.search(text[:10_000]):
+        return "text that may be a secret and is not shown"
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -8,10 +8,13 @@ from collections.abc import Iterator
 
 from schemas.approval import Approval
 from schemas.base import Document
+from schemas.binding import GPRTemplateBinding
 from schemas.cluster import Cluster, Pool
 from schemas.findings import Finding
 from schemas.gpr import GPR, GPRTemplate, Wish
+from schemas.offers import inside_binding
 from schemas.project import Project
+from schemas.routes import inside_routes
 from schemas.strictyaml import Path
 from schemas.units import MIB_ABOVE, memory_gb
 
@@ -31,6 +34,9 @@ def inside(file: str, document: Document) -> Iterator[Finding]:
             yield from _of_admins(file, document)
         case Approval():
             yield from _of_approval(file, document)
+        case GPRTemplateBinding():
+            yield from inside_binding(file, document)
+    yield from inside_routes(file, document)
 
 
 def _of_approval(file: str, approval: Approval) -> Iterator[Finding]:

@@ -57,6 +57,20 @@ _EXAMPLE_SPECS: dict[str, dict[str, Any]] = {
         "quota": {"gpus": 16},
         "reason": "Grasping experiments until spring",
     },
+    "GPRTemplateBinding": {
+        "clusters": [{"cluster": "east", "templates": ["finetune-small"], "default": "finetune-small"}]
+    },
+    "ApiKey": {
+        "sha256": "0" * 64,
+        "email": "bo@example.com",
+        "role": "Editor",
+        "slices": ["vision"],
+        "notAfter": "2027-03-01T00:00:00Z",
+    },
+    "Profile": {
+        "email": "bo@example.com",
+        "notifications": [{"name": "mail", "secret": "mail", "events": ["GPRProvisioned", "warnings"]}],
+    },
 }
 """What an editor offers for each kind that people write."""
 

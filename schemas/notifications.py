@@ -85,4 +85,4 @@ class Profile(Document):
     """`people/<name>.yaml`: changed by the person themselves; told of the slices that the person works in."""
 
     kind: Annotated[Literal["Profile"], Field(description="Kind of document.")] = "Profile"
-    spec: Annotated[ProfileSpec, Field(description="What a person decides for themselves.")]
+    spec: Annotated[ProfileSpec, Field(description="Whose it is, and where they are told.")]

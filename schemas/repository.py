@@ -40,6 +40,7 @@ class Repository:
 
     def __init__(self) -> None:
         self._documents: dict[str, Document] = {}
+        self._others: dict[str, Document] = {}  # those that are no requests: few, and all that most looks need
         self._refused: dict[str, tuple[Problem, ...]] = {}
         self._named: dict[type[Document], dict[Any, Any]] = {kind: {} for kind in _NAMES}
         self._parts: defaultdict[Key, set[str]] = defaultdict(set)
@@ -58,6 +59,11 @@ class Repository:
     def documents(self) -> Mapping[str, Document]:
         """Every document that reads well, by path."""
         return MappingProxyType(self._documents)
+
+    @property
+    def others(self) -> Mapping[str, Document]:
+        """Every document that reads well and is no request, by path."""
+        return MappingProxyType(self._others)
 
     @property
     def refused(self) -> Mapping[str, tuple[Problem, ...]]:
@@ -169,8 +175,11 @@ class Repository:
         refused = self._refused.pop(path, None)
         was_refused, was_unread = refused is not None, refused == ()
         new = outcome if isinstance(outcome, Document) else None
+        self._others.pop(path, None)
         if new is not None:
             self._documents[path] = new
+            if not isinstance(new, GPR):
+                self._others[path] = new
         elif isinstance(outcome, tuple) and outcome:
             self._refused[path] = outcome
         if old == new and was_refused == (path in self._refused):

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
+from schemas.apikey import ApiKey
 from schemas.approval import Approval
 from schemas.base import Document
 from schemas.cluster import Cluster
 from schemas.gpr import GPR, GPRTemplate
+from schemas.notifications import Profile
 from schemas.project import Project
 from schemas.slice import Slice
 from schemas.workspace import WorkspaceRequest
@@ -76,6 +78,16 @@ def approvals_key(slice_: str, gpr: str) -> Key:
     return ("approvals", slice_, gpr)
 
 
+def secret_key(sha256: str) -> Key:
+    """The manifests of API keys with that digest."""
+    return ("secret", sha256)
+
+
+def profile_key(email: str) -> Key:
+    """The profiles of one address."""
+    return ("profile", email)
+
+
 def facts_of(document: Document | None) -> frozenset[Key]:
     """The facts of which this document is a part."""
     match document:
@@ -83,6 +95,10 @@ def facts_of(document: Document | None) -> frozenset[Key]:
             return frozenset({requests_key(document.spec.slice)})
         case Approval():
             return frozenset({approvals_key(document.spec.slice, document.spec.gpr)})
+        case ApiKey():
+            return frozenset({secret_key(document.spec.sha256)})
+        case Profile():
+            return frozenset({profile_key(document.spec.email)})
         case WorkspaceRequest():
             return facts_of(document.as_slice())
         case Slice():

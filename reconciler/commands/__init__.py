@@ -1,8 +1,8 @@
 """The commands over a repository: what people ask of it and change in it.
 
 Found by `egs` through the entry-point group `egs.commands`. Modules named after a group (`asking`, `showing`,
-`requesting`, `sharing`, `proposals`, `changing`, `watching`, `entering`, `installing`, `simulating`, `insights`) hold
-the command lines alone; the work behind each is imported when it runs.
+`requesting`, `sharing`, `keying`, `proposals`, `changing`, `watching`, `entering`, `installing`, `simulating`,
+`insights`) hold the command lines alone; the work behind each is imported when it runs.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ def register(app: typer.Typer) -> None:
         entering,
         insights,
         installing,
+        keying,
         proposals,
         requesting,
         sharing,
@@ -36,6 +37,7 @@ def register(app: typer.Typer) -> None:
     watching.register(app)
     requesting.register(app)
     sharing.register(app)
+    keying.register(app)
     proposals.register(app)
     changing.register(app)
     entering.register(app)

@@ -36,11 +36,12 @@ PLACES: Mapping[ForgeKind, str] = {
 _HEAD = """\
 # Written by `egs codeowners` from project.yaml and the slices' files: change those, and run it again.
 # Requests (slices/*/gprs) have no owners: members file and end them without a review, and {check} says who may.
+# Nor have profiles (people), which are each person's own.
 """
 
 
 def owners_text(kind: ForgeKind, wanted: Wanted) -> str:
-    """CODEOWNERS: admins have everything but requests, a slice's owners their slice's file beside them."""
+    """CODEOWNERS: admins have all but requests and profiles, a slice's owners their slice's file beside them."""
     admins = wanted.project.admins
     lines = [*(_gitea_rows(wanted) if kind == "gitea" else _rows(wanted))]
     if not _names(kind, admins):
@@ -57,6 +58,7 @@ def _rows(wanted: Wanted) -> Iterable[tuple[str, Iterable[Person]]]:
     admins = wanted.project.admins
     yield "*", admins
     yield "/slices/*/gprs/", ()
+    yield "/people/", ()
     for name, spec in _with_files(wanted):
         if spec.owners:
             yield f"/slices/{name}/slice.yaml", (*spec.owners, *admins)
@@ -66,7 +68,7 @@ def _gitea_rows(wanted: Wanted) -> Iterable[tuple[str, Iterable[Person]]]:
     """Patterns are regular expressions for the whole path, and every one that matches counts."""
     admins = wanted.project.admins
     yield r"project\\.yaml", admins
-    yield "(clusters|templates|requests|approvals)/.*", admins
+    yield "(clusters|templates|bindings|keys|requests|approvals)/.*", admins
     yield r"(\\.gitea|\\.forgejo|\\.github)/.*", admins
     for name, spec in _with_files(wanted):
         yield rf"slices/{name}/slice\\.yaml", (*spec.owners, *admins)

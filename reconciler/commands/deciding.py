@@ -81,10 +81,10 @@ def decide(repo: str | None, key: str, word: Word, author: str | None, now: str 
             handle = _admin(state, word.handle, who)
             spec = _judged(source, state, base, (key, word))
             if word.decision == "approve":
-                _check_needed(state, key, spec, word)
+                check_needed(state, key, spec, word)
             head = {"apiVersion": "egs.dev/v1alpha1", "kind": "Approval", "metadata": {"name": handle}}
             path = f"approvals/{slice_}/{name}/{handle}.yaml"
-            text = signer.signed(path, {**head, "spec": _spec(state, key, spec, word, end)}, state)
+            text = signer.signed(path, {**head, "spec": approval_spec(state, key, spec, word, end)}, state)
             return Change({path: text}, f"{word.decision.capitalize()} {key}")
 
         done = submit(source, at, who, build)
@@ -177,7 +177,7 @@ def _judged(source: Source, state: State, base: str, about: tuple[str, Word]) ->
     return spec
 
 
-def _check_needed(state: State, key: str, spec: RequestSpec, word: Word) -> None:
+def check_needed(state: State, key: str, spec: RequestSpec, word: Word) -> None:
     """An approval that nothing waits for would only puzzle its readers; one that is given may be renewed."""
     status, free = state.facts.requests.get(key), state.wanted.project.max_extension
     if status is None:
@@ -194,7 +194,8 @@ def _check_needed(state: State, key: str, spec: RequestSpec, word: Word) -> None
         raise NotAllowed(f"{key} needs no approval as it reads now; nothing is written")
 
 
-def _spec(state: State, key: str, spec: RequestSpec, word: Word, end: datetime) -> dict[str, Any]:
+def approval_spec(state: State, key: str, spec: RequestSpec, word: Word, end: datetime) -> dict[str, Any]:
+    """What the approval's file says: bound to the request as it reads, and to the most that is allowed."""
     slice_, name = split(key)
     content: dict[str, Any] = {
         "slice": slice_,

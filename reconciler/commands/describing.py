@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from reconciler.commands import holds, output, tables
 from reconciler.commands.errors import NotFound, WrongUse
-from reconciler.commands.happenings import Filter, events
+from reconciler.commands.happenings import EventRow, Filter, events
 from reconciler.commands.output import Form, wire
 from reconciler.commands.reasons import reasons
 from reconciler.commands.schedule import schedule
@@ -33,6 +33,11 @@ def describe_gpr(repo: str | None, now: str | None, key: str, form: Form) -> Non
 
 def gpr(source: Source, state: State, key: str) -> dict[str, Any]:
     """The data of `egs describe gpr`."""
+    return gpr_data(state, key, events(source, Filter(gpr=key), EVENTS))
+
+
+def gpr_data(state: State, key: str, told: Sequence[EventRow]) -> dict[str, Any]:
+    """The same of a state, with the events that are told of it."""
     slice_, name = split(key)
     why = reasons(state, key)
     status = state.facts.requests.get(key)
@@ -50,7 +55,7 @@ def gpr(source: Source, state: State, key: str) -> dict[str, Any]:
         "problems": [
             {"rule": p.rule, "severity": p.severity, "message": p.message, "fix": p.fix} for p in problems
         ],
-        "events": list(events(source, Filter(gpr=key), EVENTS)),
+        "events": list(told),
     }
 
 
@@ -67,41 +72,46 @@ def describe_slice(repo: str | None, now: str | None, name: str, form: Form) -> 
     """A slice: its people and bounds, its requests, what it used in each month."""
     with opened(repo) as source:
         state = read_state(source, clock(now, source))
-        spec = state.wanted.slices.get(name)
-        if spec is None:
-            raise NotFound("slice", name, state.wanted.slices)
-        usage = state.facts.usage.get(name)
-        content = {
-            "name": name,
-            "spec": spec.model_dump(mode="json", by_alias=True),
-            **{
-                k: v
-                for k, v in _row(tables.slices(state), name).items()
-                if k in ("waiting", "holding", "gpusHeld")
-            },
-            "requests": tables.gprs(state, name),
-            "usage": []
-            if usage is None
-            else [m.model_dump(mode="json", by_alias=True) for m in usage.months],
-            "events": list(events(source, Filter(slice=name), EVENTS)),
-        }
+        content = slice_data(state, name, events(source, Filter(slice=name), EVENTS))
     _answer(content, form)
+
+
+def slice_data(state: State, name: str, told: Sequence[EventRow]) -> dict[str, Any]:
+    """The data of `egs describe slice`. Raises NotFound."""
+    spec = state.wanted.slices.get(name)
+    if spec is None:
+        raise NotFound("slice", name, state.wanted.slices)
+    usage = state.facts.usage.get(name)
+    row = _row(tables.slices(state), name)
+    return {
+        "name": name,
+        "spec": spec.model_dump(mode="json", by_alias=True),
+        **{key: row[key] for key in ("waiting", "holding", "gpusHeld")},
+        "requests": tables.gprs(state, name),
+        "usage": [] if usage is None else [m.model_dump(mode="json", by_alias=True) for m in usage.months],
+        "events": list(told),
+    }
 
 
 def describe_cluster(repo: str | None, now: str | None, name: str, form: Form) -> None:
     """A cluster: its pools, how fresh its view is, and the schedule of its nodes."""
     with opened(repo) as source:
         state = read_state(source, clock(now, source))
-        if name not in state.wanted.clusters:
-            raise NotFound("cluster", name, state.wanted.clusters)
-        content = {
-            **_row(tables.clusters(state), name),
-            "spec": state.wanted.clusters[name].model_dump(mode="json", by_alias=True, exclude={"pools"}),
-            "schedule": _reservations(state, name),
-            "nodesOut": [row for row in tables.nodes(state, name) if row["state"] != "Ready"],
-            "events": list(events(source, Filter(cluster=name), EVENTS)),
-        }
+        content = cluster_data(state, name, events(source, Filter(cluster=name), EVENTS))
     _answer(content, form)
+
+
+def cluster_data(state: State, name: str, told: Sequence[EventRow]) -> dict[str, Any]:
+    """The data of `egs describe cluster`. Raises NotFound."""
+    if name not in state.wanted.clusters:
+        raise NotFound("cluster", name, state.wanted.clusters)
+    return {
+        **_row(tables.clusters(state), name),
+        "spec": state.wanted.clusters[name].model_dump(mode="json", by_alias=True, exclude={"pools"}),
+        "schedule": _reservations(state, name),
+        "nodesOut": [row for row in tables.nodes(state, name) if row["state"] != "Ready"],
+        "events": list(told),
+    }
 
 
 def _reservations(state: State, cluster: str) -> list[dict[str, Any]]:
@@ -124,26 +134,37 @@ def _reservations(state: State, cluster: str) -> list[dict[str, Any]]:
 
 def describe_node(repo: str | None, now: str | None, name: str, form: Form) -> None:
     """A node: its state and why, its GPUs as last reported, its lease, and its calendar."""
+    cluster, node = parts_of_node(name)
+    with opened(repo) as source:
+        state = read_state(source, clock(now, source))
+        content = node_data(state, name, events(source, Filter(cluster=cluster, node=node), EVENTS))
+    _answer(content, form)
+
+
+def parts_of_node(name: str) -> tuple[str, str]:
+    """Cluster and name of `CLUSTER/NODE`. Raises WrongUse."""
     cluster, slash, node = name.partition("/")
     if not slash:
         raise WrongUse(f"{name} names no node; write CLUSTER/NODE, for example east/h100-1")
-    with opened(repo) as source:
-        state = read_state(source, clock(now, source))
-        rows = tables.nodes(state) + tables.unmanaged_nodes(state)
-        found = [row for row in rows if (row["cluster"], row["name"]) == (cluster, node)]
-        if not found:
-            raise NotFound(
-                "node", name, (f"{key[0]}/{n}" for key, p in state.wanted.pools.items() for n in existing(p))
-            )
-        record = state.facts.nodes.get((cluster, node))
-        lease = tables.held_nodes(state).get((cluster, node))
-        content = {
-            **found[0],
-            "heldUntil": None if lease is None else wire(instant(lease.held_until)),
-            "gpus": [] if record is None else [g.model_dump(mode="json", by_alias=True) for g in record.gpus],
-            "events": list(events(source, Filter(cluster=cluster, node=node), EVENTS)),
-        }
-    _answer(content, form)
+    return cluster, node
+
+
+def node_data(state: State, name: str, told: Sequence[EventRow]) -> dict[str, Any]:
+    """The data of `egs describe node`. Raises NotFound and WrongUse."""
+    key = parts_of_node(name)
+    rows = tables.nodes(state) + tables.unmanaged_nodes(state)
+    found = [row for row in rows if (row["cluster"], row["name"]) == key]
+    if not found:
+        raise NotFound(
+            "node", name, (f"{pool[0]}/{n}" for pool, p in state.wanted.pools.items() for n in existing(p))
+        )
+    record, lease = state.facts.nodes.get(key), tables.held_nodes(state).get(key)
+    return {
+        **found[0],
+        "heldUntil": None if lease is None else wire(instant(lease.held_until)),
+        "gpus": [] if record is None else [g.model_dump(mode="json", by_alias=True) for g in record.gpus],
+        "events": list(told),
+    }
 
 
 def _row(rows: tables.Rows, name: str) -> dict[str, Any]:

@@ -46,7 +46,9 @@ def _listed(state: State, email: str) -> Actor | None:
     works = frozenset(name for name, team in teams.items() if email in team.members.emails)
     if email not in admins and not owns | works:
         return None
-    return Actor(email, email in admins, owns, owns | works, admins.get(email, ""))
+    # Whom slices alone name is known by what those list; whether the operator knows more is not seen from here.
+    own_in = None if email in admins else owns | works
+    return Actor(email, email in admins, owns, owns | works, admins.get(email, ""), own_in=own_in)
 
 
 def _change(path: str, old: bytes | None, new: bytes | None) -> Change:

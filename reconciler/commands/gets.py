@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from reconciler.commands import holds, output, policies, tables
@@ -12,6 +13,7 @@ from reconciler.commands.output import Form, parsed
 from reconciler.commands.source import opened
 from reconciler.commands.state import State, clock, read_state
 from reconciler.commands.tables import Rows
+from reconciler.commands.typed import moment
 from reconciler.commands.validation import checked
 from reconciler.events import Told
 from schemas.status import Phase
@@ -221,12 +223,17 @@ def get_queue(repo: str | None, now: str | None, slice_: str | None, form: Form)
     )
 
 
-def get_events(repo: str | None, wanted: Filter, limit: int, form: Form) -> None:
-    """Events, newest first."""
+def get_events(
+    repo: str | None, wanted: Filter, span: tuple[str | None, str | None], limit: int, form: Form
+) -> None:
+    """Events, newest first; `span` are --since and --until as typed."""
     if wanted.reason is not None and wanted.reason not in set(Told):
         raise WrongUse(str(NotFound("reason", wanted.reason, set(Told))))
     with opened(repo) as source:
-        rows: Rows = [event_row(row) for row in events(source, wanted, limit)]
+        now = clock(None, source)
+        since, until = moment("--since", span[0], now), moment("--until", span[1], now)
+        timed = replace(wanted, since=since, until=until)
+        rows: Rows = [event_row(row) for row in events(source, timed, limit)]
     _answer(
         rows,
         form,

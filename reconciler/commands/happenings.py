@@ -1,14 +1,33 @@
-"""Events from the status branch, newest first, read file by file until enough are found."""
+"""Events from the status branch, newest first, read file by file until enough are found. The filter is pure.
+
+Held by tests/commands/test_events.py and tests/portal/test_events.py: the same filter gives the same rows to
+`egs get events` and to the API.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any
 
 from reconciler.commands.source import Source
 from reconciler.readback import events_from
+from schemas.units import format_instant
 
 EventRow = dict[str, str]
+
+_SEARCHED = ("message", "reason", "request", "cluster", "node", "slice")
+"""Fields in which a text is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where an event stands: its file, and its number there. Files only ever grow, so it stays there."""
+
+    path: str
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,18 +39,68 @@ class Filter:
     node: str | None = None
     cluster: str | None = None
     reason: str | None = None
+    type: str | None = None
+    text: str | None = None
+    """Anywhere in the event, in capitals or not."""
+    since: datetime | None = None
+    until: datetime | None = None
+    """Not at this instant any more."""
 
     def takes(self, row: EventRow) -> bool:
         """Whether the event is wanted; a node is named alone or as cluster/node, a GPR alone or as slice/gpr."""
-        slice_, _, name = row.get("request", "").partition("/")
+        _, _, name = row.get("request", "").partition("/")
         node = row.get("node", "")
         return (
-            self.slice in (None, slice_ or row.get("slice"))
+            self.slice in (None, slice_of_event(row))
             and self.gpr in (None, name, row.get("request"))
             and self.node in (None, node, f"{row.get('cluster')}/{node}")
             and self.cluster in (None, row.get("cluster"))
             and self.reason in (None, row.get("reason"))
+            and self.type in (None, row.get("type"))
+            and self._is_in_time(row.get("at", ""))
+            and self._says(row)
         )
+
+    def may_hold(self, path: str) -> bool:
+        """Whether a file can have such an event: it holds what was told in one hour, all of it of then or before."""
+        hour = None if self.since is None else hour_of(path)
+        return hour is None or self.since is None or self.since < hour + timedelta(hours=1)
+
+    def _is_in_time(self, at: str) -> bool:
+        # Times are written in one form, in which later ones are greater.
+        return (self.since is None or at >= format_instant(self.since)) and (
+            self.until is None or at < format_instant(self.until)
+        )
+
+    def _says(self, row: EventRow) -> bool:
+        if self.text is None:
+            return True
+        wanted = self.text.casefold()
+        return any(wanted in str(row.get(name, "")).casefold() for name in _SEARCHED)
+
+
+def slice_of_event(row: EventRow) -> str | None:
+    """The slice that an event is about; None: it is about a cluster, a node or the repository."""
+    return row.get("request", "").partition("/")[0] or row.get("slice")
+
+
+def walk(
+    paths: Iterable[str],
+    rows_of: Callable[[str], list[EventRow]],
+    wanted: Filter,
+    before: Spot | None = None,
+) -> Iterator[tuple[Spot, EventRow]]:
+    """Events that the filter takes and where they stand, newest first; `before`: only those that are older.
+
+    Reads as many files as are needed, and none of the hours before `since`.
+    """
+    for path in sorted(paths, key=age, reverse=True):
+        if (before is not None and age(path) > age(before.path)) or not wanted.may_hold(path):
+            continue
+        for number, row in reversed(list(enumerate(rows_of(path)))):
+            is_old = before is None or path != before.path or number < before.number
+            if is_old and wanted.takes(row):
+                yield Spot(path, number), row
 
 
 def events(source: Source, wanted: Filter, limit: int) -> list[EventRow]:
@@ -41,14 +110,11 @@ def events(source: Source, wanted: Filter, limit: int) -> list[EventRow]:
         return []
     store, tip = status
     files = {e.path: e.oid for e in store.diff(None, tip) if e.path.startswith("events/") and e.oid}
-    found: list[EventRow] = []
-    for path in sorted(files, key=age, reverse=True):
-        oid = files[path]
-        rows = events_from(store.read([oid])[oid])
-        found += [row for row in reversed(rows) if wanted.takes(row)]
-        if len(found) >= limit:
-            break
-    return found[:limit]
+
+    def rows_of(path: str) -> list[EventRow]:
+        return events_from(store.read([files[path]])[files[path]])
+
+    return [row for _, row in islice(walk(files, rows_of, wanted), limit)]
 
 
 def event_row(row: EventRow) -> dict[str, Any]:
@@ -62,3 +128,12 @@ def age(path: str) -> tuple[str, str, int]:
     _, day, file = path.split("/", 2)
     hour, _, part = file.removesuffix(".yaml").partition("-")
     return (day, hour, int(part) if part.isdigit() else 0)
+
+
+def hour_of(path: str) -> datetime | None:
+    """When the hour begins that a file of events is of; None: its name does not say."""
+    day, hour, _ = age(path)
+    try:
+        return datetime.fromisoformat(f"{day}T{hour}:00:00").replace(tzinfo=UTC)
+    except ValueError:
+        return None

@@ -86,10 +86,11 @@ def problem_rows(source: Source, now: datetime) -> list[Row]:
     loaded = source.loaded(now)
     if loaded is None:
         return []
-    return [*_alarms(source, loaded.facts), *_held(loaded.facts.trust)]
+    return [*_alarms(source, loaded.facts), *held_rows(loaded.facts.trust)]
 
 
-def _held(record: TrustRecord | None) -> Iterator[Row]:
+def held_rows(record: TrustRecord | None) -> Iterator[Row]:
+    """A row for each change that is held."""
     fix = "bring it in by somebody who may change the file, or restore what counts"
     for change in () if record is None else record.held:
         text = f"{change.message} (held since commit {change.commit[:12]})"

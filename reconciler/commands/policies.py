@@ -11,6 +11,7 @@ from typing import Any
 
 from reconciler.commands.source import Source
 from reconciler.commands.state import read_state
+from reconciler.facts import Facts, Wanted
 from reconciler.violations import violations
 from schemas.errors import UserError
 from schemas.problems import Problem, quoted
@@ -23,6 +24,11 @@ def problem_rows(source: Source, now: datetime) -> list[dict[str, Any]]:
         state = read_state(source, now)
     except UserError:  # without a valid project.yaml there is no policy; that is a problem of its own
         return []
+    return broken_rows(state.facts, state.wanted)
+
+
+def broken_rows(facts: Facts, wanted: Wanted) -> list[dict[str, Any]]:
+    """The same of facts and documents."""
     return [
         asdict(
             Problem(
@@ -35,5 +41,5 @@ def problem_rows(source: Source, now: datetime) -> list[dict[str, Any]]:
                 found.fix,
             )
         )
-        for found in violations(state.facts, state.wanted)
+        for found in violations(facts, wanted)
     ]

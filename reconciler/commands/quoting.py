@@ -14,12 +14,14 @@ from reconciler.commands.output import Form, wire
 from reconciler.commands.source import opened
 from reconciler.commands.state import State, clock, is_name, read_state
 from reconciler.commands.typed import lasting, time
+from reconciler.facts import Facts
 from reconciler.offering import NOBODY, has_bounded_hours, offering, shut_now
-from reconciler.placing import unfiled
+from reconciler.placing import place_of_unfiled, unfiled_at
+from reconciler.records import live
 from scheduler.choosing import served
 from scheduler.fit import candidate_pools, limit_violations, usable_pools, would_fit
 from scheduler.plan import plan
-from scheduler.quote import Quote, quote
+from scheduler.quote import Quote, Quoter
 from scheduler.reasons import Reason
 from scheduler.snapshot import PoolKey, Request
 from scheduler.waits import guarded
@@ -27,6 +29,7 @@ from schemas.gpr import GPR, RequestSpec, resolve
 from schemas.limits import LimitViolation
 from schemas.reading import read_document
 from schemas.slice import SliceSpec
+from schemas.status import GPRStatus, Place
 from schemas.units import format_duration, instant, seconds
 from schemas.view import gpr_path
 from schemas.yamltext import dump
@@ -96,50 +99,99 @@ def wished(wish: Wish) -> RequestSpec:
     return found
 
 
-def quotes(state: State, spec: RequestSpec, name: str = UNFILED) -> tuple[Quote, ...]:
-    """One answer for each pool it could use, the earliest first; empty when it fits nowhere.
+class Desk:
+    """A state prepared for questions: what does not depend on the question is worked out once.
 
-    It would be filed now. Where nobody records when that is, its name decides among equals, as it will then.
+    An answer then costs the pools that are asked for, and not the requests that wait. One owner.
     """
-    request = unfiled_request(state, spec, name)
-    allowed = usable_pools(spec, slice_of(state, spec.slice), state.wanted.project, state.wanted.pools, None)
-    account = full_account(spec.slice, state.facts, state.wanted)
-    found = verdict(spec, None, account, state.wanted)
-    needs = {key: key not in allowed or key in found.soft for key in request.pools}
-    shut = barred_now(spec, account, found, state)
-    answers = quote(guarded(state.snapshot), request, needs)
-    open_, barred = (tuple(a for a in answers if (a.pool in shut) is is_shut) for is_shut in (False, True))
-    return (*open_, *(_without_start(answer, shut[answer.pool]) for answer in barred))
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        world = guarded(state.snapshot)
+        self._quoter = Quoter(world, plan(world))
+        self._placed = plan(state.snapshot).placements if has_bounded_hours(state.wanted) else NOBODY
+        self._slices: dict[str, Facts] = _by_slice(state.facts)
+        self._accounts: dict[str, Account] = {}
+        self._places: dict[str, Place | None] = {}
+
+    def quotes(self, spec: RequestSpec, name: str = UNFILED) -> tuple[Quote, ...]:
+        """One answer for each pool it could use, the earliest first; empty when it fits nowhere.
+
+        It would be filed now. Where nobody records when that is, its name decides among equals, as it will then.
+        """
+        state, wanted = self._state, self._state.wanted
+        request = self.unfiled_request(spec, name)
+        allowed = usable_pools(spec, slice_of(state, spec.slice), wanted.project, wanted.pools, None)
+        account = self._account(spec.slice)
+        found = verdict(spec, None, account, wanted)
+        needs = {key: key not in allowed or key in found.soft for key in request.pools}
+        shut = self._barred_now(spec, account, found)
+        answers = self._quoter.quote(request, needs)
+        open_, barred = (
+            tuple(a for a in answers if (a.pool in shut) is is_shut) for is_shut in (False, True)
+        )
+        return (*open_, *(_without_start(answer, shut[answer.pool]) for answer in barred))
+
+    def unfiled_request(self, spec: RequestSpec, name: str = UNFILED) -> Request:
+        """The request as it would wait if it were filed now, in every pool that it fits."""
+        state = self._state
+        filed_at = 0 if state.committed is None else state.snapshot.now
+        asked = (f"{spec.slice}/{name}", spec, filed_at)
+        place = unfiled_at(self._place(asked), asked, state.wanted, state.facts.at)
+        return Request(
+            key=place.key,
+            slice=spec.slice,
+            nodes=spec.nodes,
+            duration=int(spec.duration.total_seconds()),
+            pools=candidate_pools(spec, slice_of(state, spec.slice), state.wanted.pools),
+            priority=spec.priority,
+            share=place.share,
+            service=place.service,
+            filed_at=filed_at,
+            not_before=0 if spec.not_before is None else seconds(spec.not_before),
+        )
+
+    def _place(self, asked: tuple[str, RequestSpec, int]) -> Place | None:
+        """The place of whoever is filed now; kept by slice where no name decides about it."""
+        key, spec, filed_at = asked
+        own, wanted = self._own(spec.slice), self._state.wanted
+        if not filed_at or not key.endswith(f"/{UNFILED}"):
+            return place_of_unfiled(key, spec, filed_at, own, wanted)
+        if spec.slice not in self._places:
+            self._places[spec.slice] = place_of_unfiled(key, spec, filed_at, own, wanted)
+        return self._places[spec.slice]
+
+    def _account(self, slice_: str) -> Account:
+        if slice_ not in self._accounts:
+            self._accounts[slice_] = full_account(slice_, self._own(slice_), self._state.wanted)
+        return self._accounts[slice_]
+
+    def _own(self, slice_: str) -> Facts:
+        """The facts with the requests of one slice alone."""
+        own = self._slices.get(slice_)
+        return replace(self._state.facts, requests={}) if own is None else own
+
+    def _barred_now(self, spec: RequestSpec, account: Account, found: Verdict) -> dict[PoolKey, str]:
+        """Pools that it would not get if it were filed now, whatever an admin says, and why."""
+        most = account.slice_.limits.max_waiting
+        if most is not None and account.waiting >= most:
+            return dict.fromkeys(found.wants, queue_full(most))
+        shut = shut_now(spec, self._state.wanted, self._state.facts, self._placed)
+        why = "a burst cluster takes no request so long, or its hours of this month are taken"
+        away = {pool: f"{pool[0]} is not for it: {why}" for pool in found.wants if pool[0] in shut}
+        return away | {pool: too_few_hours(pool, found, account) for pool in found.hard}
 
 
-def unfiled_request(state: State, spec: RequestSpec, name: str = UNFILED) -> Request:
-    """The request as it would wait if it were filed now, in every pool that it fits."""
-    filed_at = 0 if state.committed is None else state.snapshot.now
-    place = unfiled(f"{spec.slice}/{name}", spec, filed_at, state.facts, state.wanted)
-    return Request(
-        key=place.key,
-        slice=spec.slice,
-        nodes=spec.nodes,
-        duration=int(spec.duration.total_seconds()),
-        pools=candidate_pools(spec, slice_of(state, spec.slice), state.wanted.pools),
-        priority=spec.priority,
-        share=place.share,
-        service=place.service,
-        filed_at=filed_at,
-        not_before=0 if spec.not_before is None else seconds(spec.not_before),
-    )
+def _by_slice(facts: Facts) -> dict[str, Facts]:
+    own: dict[str, dict[str, GPRStatus]] = {}
+    for key, status in live(facts.requests).items():
+        own.setdefault(status.accepted_spec.slice, {})[key] = status
+    return {slice_: replace(facts, requests=requests) for slice_, requests in own.items()}
 
 
-def barred_now(spec: RequestSpec, account: Account, found: Verdict, state: State) -> dict[PoolKey, str]:
-    """Pools that it would not get if it were filed now, whatever an admin says, and why."""
-    most = account.slice_.limits.max_waiting
-    if most is not None and account.waiting >= most:
-        return dict.fromkeys(found.wants, queue_full(most))
-    placed = plan(state.snapshot).placements if has_bounded_hours(state.wanted) else NOBODY
-    shut = shut_now(spec, state.wanted, state.facts, placed)
-    why = "a burst cluster takes no request so long, or its hours of this month are taken"
-    away = {pool: f"{pool[0]} is not for it: {why}" for pool in found.wants if pool[0] in shut}
-    return away | {pool: too_few_hours(pool, found, account) for pool in found.hard}
+def quotes(state: State, spec: RequestSpec, name: str = UNFILED) -> tuple[Quote, ...]:
+    """As `Desk.quotes`, for whoever asks once."""
+    return Desk(state).quotes(spec, name)
 
 
 def _without_start(answer: Quote, why: str) -> Quote:
@@ -198,8 +250,9 @@ def show_quotes(repo: str | None, now: str | None, wish: Wish, form: Form) -> in
     slice_ = slice_of(state, wish.slice)
     _check_clusters(spec, slice_)
     broken = limit_violations(spec, slice_)
-    answers = quotes(state, spec)
-    likely = {} if broken else likely_starts(state, unfiled_request(state, spec), answers)
+    desk = Desk(state)
+    answers = desk.quotes(spec)
+    likely = {} if broken else likely_starts(state, desk.unfiled_request(spec), answers)
     rows = [quote_json(answer, state, is_barred=bool(broken)) for answer in answers]
     for row, answer in zip(rows, answers, strict=True):
         if answer.pool in likely:

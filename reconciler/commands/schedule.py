@@ -109,7 +109,7 @@ def schedule(
     rows = [
         *_holding(requests, snapshot),
         *_waiting(ranked, requests, snapshot, planned),
-        *(Row(key, Phase.QUEUED, reason=_why_outside(requests[key])) for key in outside),
+        *(unranked_row(key, requests[key]) for key in outside),
         *_pending(requests),
     ]
     refusals = [planned.refusals[key] for key in ranked if key in planned.refusals]
@@ -179,12 +179,29 @@ def _waiting(
 ) -> Iterable[Row]:
     ahead: Counter[PoolKey] = Counter()
     for rank, key in enumerate(ranked, start=1):
-        status, place = requests[key], planned.placements.get(key)
-        if place is None:
-            yield Row(key, status.phase, rank, reason=str(planned.refusals[key].reason))
-            continue
-        ahead[place.pool] += 1
-        yield _placed(key, rank, ahead[place.pool], place, snapshot, status)
+        place = planned.placements.get(key)
+        if place is not None:
+            ahead[place.pool] += 1
+        position = None if place is None else ahead[place.pool]
+        yield ranked_row((key, requests[key]), (rank, position), snapshot, planned)
+
+
+def ranked_row(
+    one: tuple[str, GPRStatus], turn: tuple[int, int | None], snapshot: Snapshot, planned: Plan
+) -> Row:
+    """Somebody who is planned; `turn`: the rank, and the position among those who wait for the same pool."""
+    (key, status), (rank, position) = one, turn
+    place = planned.placements.get(key)
+    if place is None or position is None:
+        return Row(key, status.phase, rank, reason=str(planned.refusals[key].reason))
+    return _placed(key, rank, position, place, snapshot, status)
+
+
+def unranked_row(key: str, status: GPRStatus) -> Row:
+    """Somebody who waits and is not planned: for an admin, or outside of what its slice may have."""
+    if status.phase is Phase.PENDING_APPROVAL:
+        return Row(key, status.phase, reason=Reason.NEEDS_APPROVAL)
+    return Row(key, status.phase, reason=_why_outside(status))
 
 
 def _placed(
@@ -210,4 +227,4 @@ def _placed(
 def _pending(requests: Mapping[str, GPRStatus]) -> Iterable[Row]:
     for key, status in sorted(live(requests).items()):
         if status.phase is Phase.PENDING_APPROVAL:
-            yield Row(key, status.phase, reason=Reason.NEEDS_APPROVAL)
+            yield unranked_row(key, status)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -12,6 +13,13 @@ from reconciler.commands.output import Form
 Slice = Annotated[
     str | None, typer.Option("--slice", metavar="S", help="Only this slice.", show_default=False)
 ]
+
+
+class Kind(StrEnum):
+    """Of events."""
+
+    NORMAL = "Normal"
+    WARNING = "Warning"
 
 
 def register(app: typer.Typer) -> None:
@@ -145,6 +153,24 @@ def events(  # noqa: PLR0913 - each is an option of the command
         str | None,
         typer.Option(metavar="REASON", help="Only these, for example GPRDelayed.", show_default=False),
     ] = None,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="C", help="Only this cluster.", show_default=False)
+    ] = None,
+    kind: Annotated[
+        Kind | None,
+        typer.Option("--type", help="Only what is a warning, or what is none.", show_default=False),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="From this time on; 2h: two hours ago.", show_default=False),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Before this time, or so long ago.", show_default=False)
+    ] = None,
+    grep: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Only with this text, in capitals or not.", show_default=False),
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 50,
     repo: Repo = None,
     output: Output = Form.TABLE,
@@ -152,13 +178,15 @@ def events(  # noqa: PLR0913 - each is an option of the command
     """List what happened, newest first.
 
     \b
-    Example:
+    Examples:
       egs get events --gpr vision/train --reason GPRDelayed
+      egs get events --since 2h --grep h100-7
     """
     from reconciler.commands.gets import get_events
     from reconciler.commands.happenings import Filter
 
-    get_events(repo, Filter(slice=slice_, gpr=gpr, node=node, reason=reason), limit, output)
+    wanted = Filter(slice_, gpr, node, cluster, reason, type=None if kind is None else str(kind), text=grep)
+    get_events(repo, wanted, (since, until), limit, output)
 
 
 def problems(repo: Repo = None, output: Output = Form.TABLE) -> None:

@@ -19,7 +19,7 @@ from reconciler.commands.state import State, clock, is_name, read_state
 from reconciler.commands.typed import lasting
 from schemas.slice import SliceSpec
 from schemas.status import TERMINAL
-from schemas.view import slice_path, workspace_path
+from schemas.view import binding_path, slice_path, workspace_path
 from schemas.workspace import WorkspaceRequestSpec
 from schemas.yamltext import dump
 
@@ -267,7 +267,7 @@ _SHOWN = ("slice", "files", "namespaces", "clusters")
 
 
 def _files(source: Source, state: State, base: str, name: str) -> list[str]:
-    """Every file of the slice; raises NotAllowed while a request of it is not over."""
+    """Every file of the slice alone; raises NotAllowed while a request of it is not over."""
     if name not in state.wanted.slices:
         raise NotFound("slice", name, state.wanted.slices)
     requests = state.facts.requests.items()
@@ -280,4 +280,5 @@ def _files(source: Source, state: State, base: str, name: str) -> list[str]:
         )
     folders = (f"slices/{name}/", f"approvals/{name}/")
     paths = [entry.path for entry in source.store.diff(None, base)]
-    return [path for path in paths if path.startswith(folders) or path == workspace_path(name)]
+    single = (workspace_path(name), binding_path(name))
+    return [path for path in paths if path.startswith(folders) or path in single]

@@ -14,6 +14,7 @@ from reconciler.commands.proposing import FOLDER
 from reconciler.commands.source import Source, opened
 from reconciler.commands.state import State, clock, is_name, read_state
 from reconciler.facts import Workspace
+from reconciler.store.port import Store
 from schemas.reading import read_document
 from schemas.view import workspace_path
 from schemas.workspace import WorkspaceRequest, WorkspaceRequestSpec
@@ -23,17 +24,21 @@ Row = dict[str, Any]
 
 def rows(source: Source, state: State) -> list[Row]:
     """Every request for a slice, by name: who asks for what, and how it stands."""
-    base = source.commit_of(None)
-    return [_row(name, _spec(source, state, base, name), state) for name in sorted(state.facts.workspaces)]
+    return rows_at(source.store, source.commit_of(None), state)
 
 
-def _spec(source: Source, state: State, base: str, name: str) -> WorkspaceRequestSpec | None:
+def rows_at(store: Store, base: str, state: State) -> list[Row]:
+    """The same of one commit of main."""
+    return [_row(name, _spec(store, state, base, name), state) for name in sorted(state.facts.workspaces)]
+
+
+def _spec(store: Store, state: State, base: str, name: str) -> WorkspaceRequestSpec | None:
     """As it is in force; of one that waits for an admin, as its file asks."""
     found = state.wanted.workspaces.get(name, Workspace(None)).spec
     if found is not None:
         return found
     path = workspace_path(name)
-    document = read_document(path, source.store.read_path(base, path) or b"")
+    document = read_document(path, store.read_path(base, path) or b"")
     return document.spec if isinstance(document, WorkspaceRequest) else None
 
 

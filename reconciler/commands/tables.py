@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from reconciler.commands.output import wire
-from reconciler.commands.schedule import Row, schedule
+from reconciler.commands.schedule import ranked_row, unranked_row
 from reconciler.commands.state import State
 from reconciler.facts import NodeKey
+from reconciler.records import live
 from scheduler.concrete import choose_nodes, in_order_of_begin, need
 from scheduler.elastic import existing
 from scheduler.plan import plan
-from scheduler.rank import rank_key
-from scheduler.snapshot import FOREVER, Lease, PoolKey, Snapshot
+from scheduler.snapshot import FOREVER, Lease, Plan, PoolKey, Snapshot
 from schemas.status import HOLDING, WAITING, GPRStatus, NodeState, Phase
 from schemas.units import format_duration, instant
 
@@ -257,41 +258,72 @@ def _calendar_row(key: str | None, begin: int, end: int, *, is_tentative: bool) 
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Where somebody stands who waits; None: in no order, for it is not planned."""
+
+    rank: int | None = None
+    position: int | None = None
+    """Among those who are promised the same pool, else planned in it."""
+    pool: PoolKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Who waits, in rank order, then by name who is not planned; and the plan that says so."""
+
+    turns: Mapping[str, Turn]
+    planned: Plan
+
+
+def line(state: State) -> Line:
+    """Costs a plan."""
+    planned, requests = plan(state.snapshot), state.facts.requests
+    waiting = {key: status for key, status in live(requests).items() if status.phase in WAITING}
+    ahead: Counter[PoolKey] = Counter()
+    found: dict[str, Turn] = {}
+    ranked = (key for key in planned.order if key in requests and key not in state.snapshot.leases)
+    for rank, key in enumerate(ranked, start=1):
+        status = waiting.pop(key, None)
+        if status is not None:
+            where = _promised(status) or _planned_in(planned, key)
+            if where is not None:
+                ahead[where] += 1
+            found[key] = Turn(rank, None if where is None else ahead[where], where)
+    return Line(found | {key: Turn() for key in sorted(waiting)}, planned)
+
+
+def _planned_in(planned: Plan, key: str) -> PoolKey | None:
+    place = planned.placements.get(key)
+    return None if place is None else place.pool
+
+
+def _promised(status: GPRStatus) -> PoolKey | None:
+    cluster, pool = status.estimated_cluster, status.estimated_pool
+    return None if cluster is None or pool is None else (cluster, pool)
+
+
 def queue(state: State, slice_: str | None = None) -> Rows:
     """Who waits, in rank order: the promised start where one is committed, else the planned one."""
-    planned = {row.key: row for row in schedule(state.facts.requests, state.snapshot, state.wanted).rows}
-    waiting = sorted(
-        (k for k, s in state.facts.requests.items() if s.phase in WAITING), key=lambda key: _order(state, key)
+    found = line(state)
+    return [queue_row(state, found, key) for key in found.turns if slice_ in (None, key.partition("/")[0])]
+
+
+def queue_row(state: State, found: Line, key: str) -> dict[str, Any]:
+    """Somebody who waits, in one row."""
+    status, turn = state.facts.requests[key], found.turns[key]
+    row = (
+        unranked_row(key, status)
+        if turn.rank is None
+        else ranked_row((key, status), (turn.rank, turn.position), state.snapshot, found.planned)
     )
-    ahead: Counter[tuple[str, str] | None] = Counter()
-    rows = []
-    for key in waiting:
-        status, row = state.facts.requests[key], planned[key]
-        where = _where(status, row)
-        ahead[where] += 1
-        if slice_ in (None, key.partition("/")[0]):
-            rows.append(_queue_row(state, status, row, ahead[where]))
-    return rows
-
-
-def _order(state: State, key: str) -> tuple[bool, Any]:
-    request = state.snapshot.requests.get(key)
-    return (request is None, key if request is None else rank_key(request))
-
-
-def _where(status: GPRStatus, row: Row) -> tuple[str, str] | None:
-    if status.estimated_cluster is not None and status.estimated_pool is not None:
-        return (status.estimated_cluster, status.estimated_pool)
-    return row.pool
-
-
-def _queue_row(state: State, status: GPRStatus, row: Row, position: int) -> dict[str, Any]:
     start = status.estimated_start_time or row.start
-    where, (slice_, _, name) = _where(status, row), row.key.partition("/")
+    slice_, _, name = key.partition("/")
+    where = turn.pool or _promised(status)
     wait = None if start is None else max(timedelta(), start - state.now)
     return {
-        "rank": row.rank,
-        "position": None if where is None or row.rank is None else position,
+        "rank": turn.rank,
+        "position": turn.position,
         "slice": slice_,
         "name": name,
         "phase": str(status.phase),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from reconciler.commands.errors import WrongUse
-from schemas.units import parse_instant, parse_lasting
+from schemas.units import parse_duration, parse_instant, parse_lasting
 
 
 def lasting(option: str, text: str | None) -> timedelta | None:
@@ -23,3 +23,18 @@ def time(option: str, text: str | None) -> datetime | None:
         return None if text is None else parse_instant(text)
     except ValueError as error:
         raise WrongUse(f"{option} {text}: {error}") from error
+
+
+def moment(option: str, text: str | None, now: datetime) -> datetime | None:
+    """An instant, or a duration: so long ago."""
+    if text is None:
+        return None
+    try:
+        return now - parse_duration(text)
+    except (ValueError, OverflowError):
+        pass
+    try:
+        return parse_instant(text)
+    except ValueError as error:
+        sentence = "write a time like 2026-11-21T08:00:00Z, or how long ago, like 2h or 1d"
+        raise WrongUse(f"{option} {text}: {sentence}") from error

@@ -16,7 +16,7 @@ from reconciler.deploying.keys import keyed, signing, with_forge
 from reconciler.deploying.kinds import KINDS
 from reconciler.deploying.naming import APP, INSTANCE, PART_OF, Place, about, picked
 from reconciler.deploying.pods import HTTP, HTTPS, SECRETS, Program, daemon_set, deployment
-from reconciler.deploying.values import Values
+from reconciler.deploying.values import Portal, Values
 from schemas.crds import gpr_crd
 
 Json = dict[str, Any]
@@ -38,7 +38,9 @@ def objects(values: Values, place: Place) -> list[Json]:
 
 def _parts(values: Values) -> list[str]:
     found = ["controller" if values.role == "controller" else "apply"]
-    return found + [part for part in ("door", "admission", "agents") if getattr(values, part).enabled]
+    return found + [
+        part for part in ("door", "admission", "agents", "portal") if getattr(values, part).enabled
+    ]
 
 
 def _controller(values: Values, place: Place) -> Iterator[Json]:
@@ -65,6 +67,9 @@ def _controller(values: Values, place: Place) -> Iterator[Json]:
     if given.hook_secrets:
         mounts["hooks"] = given.hook_secrets
         args += ["--hook-secrets", f"{SECRETS}/hooks/secrets"]
+    if given.routes:
+        mounts["routes"] = given.routes
+        args += ["--routes", f"{SECRETS}/routes"]
     run = Program("egs-reconciler", ("run", *args), mounts, ports=(_port("http", HTTP),), probes=_PROBES)
     run = keyed(run, values, given.signing_key)
     yield deployment(place, part, given.replicas, with_forge(run, values), values, given)
@@ -121,12 +126,59 @@ def _agents(values: Values, place: Place) -> Iterator[Json]:
     yield daemon_set(place, "agents", run, values)
 
 
+def _portal(values: Values, place: Place) -> Iterator[Json]:
+    given, part = values.portal, "portal"
+    yield rights.account(place, part, calls=False)
+    yield from _walls(values, place, part, HTTP)
+    yield _service(place, part, {"name": "http", "port": HTTP, "targetPort": "http"})
+    yield from _budget(place, part, given.replicas)
+    args = ["--repo", values.repository, "--listen", f":{HTTP}", "--poll", str(given.poll)]
+    mounts = {}
+    if given.session_secret:
+        mounts["session"] = given.session_secret
+        args += ["--session-secret", f"{SECRETS}/session/secret"]
+    if given.hook_secrets:
+        mounts["hooks"] = given.hook_secrets
+        args += ["--hook-secrets", f"{SECRETS}/hooks/secrets"]
+    if given.kubeconfigs:
+        mounts["kubeconfigs"] = given.kubeconfigs
+        args += ["--kubeconfigs", f"{SECRETS}/kubeconfigs"]
+    if given.provider.secret:
+        mounts["provider"] = given.provider.secret
+    run = Program(
+        "egs-portal",
+        tuple(args),
+        mounts,
+        variables=_portal_variables(given),
+        ports=(_port("http", HTTP),),
+        probes=_PROBES,
+    )
+    run = keyed(run, values, given.signing_key)
+    yield deployment(place, part, given.replicas, with_forge(run, values), values, given)
+
+
+def _portal_variables(given: Portal) -> dict[str, str]:
+    provider = given.provider
+    said = {"EGS_PUBLIC_URL": given.public_url, "EGS_TRUSTS_PROXY": given.trusts_proxy}
+    if provider.issuer:
+        said |= {
+            "EGS_OIDC_ISSUER": provider.issuer,
+            "EGS_OIDC_CLIENT": provider.client,
+            "EGS_OIDC_CLI_CLIENT": provider.cli_client,
+            "EGS_OIDC_SCOPES": provider.scopes,
+            "EGS_OIDC_GROUPS": provider.groups,
+            "EGS_OIDC_SECRET_FILE": f"{SECRETS}/provider/client-secret" if provider.secret else "",
+        }
+    return {name: value for name, value in said.items() if value}
+
+
 PARTS = {
     "controller": _controller,
     "apply": _apply,
     "door": _door,
     "admission": _admission,
     "agents": _agents,
+    "portal": _portal,
 }
 
 _PROBES: dict[str, Json] = {

@@ -23,6 +23,8 @@ SECRETS = "/etc/egs"
 READ_ONLY = 0o400
 HTTP, HTTPS = 8080, 9443
 """Ports of the controller and of the webhook server."""
+CALL_NOBODY = frozenset({"agents", "portal"})
+"""Parts that have no rights in their cluster, and so no token."""
 FIXED_TOLERATIONS: tuple[Json, ...] = (
     {"key": SLICE, "operator": "Exists", "effect": "NoSchedule"},
     {"key": GPU_RESOURCE, "operator": "Exists"},
@@ -93,7 +95,7 @@ def pod(place: Place, part: str, run: Program, values: Values, pods: Pods) -> Js
     folders = {name: _secret(secret) for name, secret in secrets.items()} | dict(run.folders)
     spec: Json = {
         "serviceAccountName": place.named(part),
-        "automountServiceAccountToken": part != "agents",
+        "automountServiceAccountToken": part not in CALL_NOBODY,
         "securityContext": {
             "runAsNonRoot": True,
             "runAsUser": USER,

@@ -142,6 +142,10 @@ class Controller(Pods):
     hook_secrets: Annotated[
         Secret, Field(description="Secret with a key `secrets`: those of webhooks, one a line; empty: off.")
     ] = ""
+    routes: Annotated[
+        Secret,
+        Field(description="Secret whose keys are the addresses of notifications; empty: none are sent."),
+    ] = ""
     poll: Annotated[Seconds, Field(description="Seconds between two looks at the repository.")] = 30
     signing_key: SigningKey = ""
 
@@ -189,6 +193,43 @@ class Agents(Pods):
         tuple[Toleration, ...],
         Field(description="Further taints of GPU nodes; our own and nvidia.com/gpu are always tolerated."),
     ] = ()
+
+
+class Provider(Model):
+    """Through which people log in to the API; see docs/login.md."""
+
+    issuer: Annotated[str, Field(description="Its address, as it calls itself; empty: API keys alone.")] = ""
+    client: Annotated[str, Field(description="What it calls this portal.")] = "egs"
+    secret: Annotated[
+        Secret, Field(description="Secret with a key `client-secret`; empty: a public client.")
+    ] = ""
+    cli_client: Annotated[str, Field(description="What it calls `egs login`; empty: as the portal.")] = ""
+    scopes: Annotated[str, Field(description="What is asked of it.")] = "openid profile email groups"
+    groups: Annotated[str, Field(description="Claim with the groups.")] = "groups"
+
+
+class Portal(Pods):
+    """The HTTP API."""
+
+    enabled: Annotated[bool, Field(description="Run it.")] = False
+    replicas: Annotated[Replicas, Field(description="All of them answer.")] = 2
+    public_url: Annotated[str, Field(description="How people reach it, as https://egs.example.com.")] = ""
+    session_secret: Annotated[
+        Secret, Field(description="Secret with a key `secret`, 32 bytes or more that sign sessions.")
+    ] = ""
+    trusts_proxy: Annotated[
+        str, Field(description="Addresses of proxies whose X-Forwarded headers count; empty: nobody's.")
+    ] = ""
+    provider: Annotated[Provider, Field(description="Through which people log in.")] = Provider()
+    kubeconfigs: Annotated[
+        Secret,
+        Field(description="Secret whose keys are the kubeconfig files by which it makes members' own."),
+    ] = ""
+    hook_secrets: Annotated[
+        Secret, Field(description="Secret with a key `secrets`: those of webhooks, one a line; empty: off.")
+    ] = ""
+    poll: Annotated[Seconds, Field(description="Seconds between two looks at the repository.")] = 5
+    signing_key: SigningKey = ""
 
 
 class NetworkPolicies(Model):
@@ -246,6 +287,7 @@ class Values(Model):
     door: Annotated[Door, Field(description="GPRs as custom resources.")] = Door()
     admission: Annotated[Admission, Field(description="The webhook server.")] = Admission()
     agents: Annotated[Agents, Field(description="An agent on each GPU node.")] = Agents()
+    portal: Annotated[Portal, Field(description="The HTTP API.")] = Portal()
     network_policies: Annotated[NetworkPolicies, Field(description="Walls around our own pods.")] = (
         NetworkPolicies()
     )
@@ -283,8 +325,13 @@ def missing(values: Values) -> list[str]:
     found = [] if values.repositories else ["repositories is empty; name the repository of manifests"]
     if parts and not values.cluster:
         found.append(f"cluster is empty; {parts[0]} needs the name of this cluster's document")
-    if parts and len(values.repositories) > 1:
-        found.append(f"repositories has more than one; {parts[0]} serves one")
+    one = parts + (["portal"] if values.portal.enabled else [])
+    if one and len(values.repositories) > 1:
+        found.append(f"repositories has more than one; {one[0]} serves one")
+    if values.portal.enabled and values.portal.replicas > 1 and not values.portal.session_secret:
+        found.append(
+            "portal.sessionSecret is empty; several replicas need one secret to know each other's sessions"
+        )
     return found + _without_keys(values)
 
 
@@ -294,7 +341,7 @@ def _without_keys(values: Values) -> list[str]:
     if level == "none":
         return []
     parts = ["controller" if values.role == "controller" else "apply"]
-    parts += [name for name in ("door", "agents") if getattr(values, name).enabled]
+    parts += [name for name in ("door", "agents", "portal") if getattr(values, name).enabled]
     found = [] if values.trust.signers else [f"trust.signers is empty; level {level} needs allowed_signers"]
     return found + [
         f"{part}.signingKey is empty; level {level} needs the key that {part} signs with"

@@ -20,7 +20,7 @@ from reconciler.store.address import parse
 from reconciler.store.fetching import Fetcher
 from reconciler.store.mirror import TRACKING, Limits, Mirror
 from reconciler.store.opening import opening
-from reconciler.store.port import Commit, Draft, Entry, Outcome, Sign
+from reconciler.store.port import Commit, Draft, Entry, Outcome, Sign, heads
 from reconciler.store.process import TIMED_OUT
 from reconciler.store.reader import GitReader
 from schemas.errors import Fault
@@ -187,41 +187,61 @@ class GitStore:
 
     def write(self, draft: Draft) -> str:
         """See `port.Store.write`. Costs what changes; the base's files are never listed."""
+        (oid,) = self.write_all([draft])
+        return oid
+
+    def write_all(self, drafts: Sequence[Draft]) -> list[str]:
+        """See `port.Store.write_all`. One git process; where commits are signed, two more."""
+        first = heads(drafts)
+        trees = {number: self._base_tree(drafts[number]) for number in dict.fromkeys(first)}
+        if not drafts:
+            return []
+        with self._lock:
+            refs = {number: self._mirror.next_draft() for number in trees}
+            placed = [
+                objects.Placed(draft, refs[head], trees[head])
+                for draft, head in zip(drafts, first, strict=True)
+            ]
+            oids = self._imported(placed)
+            if self._sign is not None:
+                oids = self._signed(oids, [one.ref for one in placed], self._sign)
+            for ref, oid in {one.ref: oid for one, oid in zip(placed, oids, strict=True)}.items():
+                self._mirror.wrote(ref, oid)
+        self._roots.update(oid for draft, oid in zip(drafts, oids, strict=True) if draft.parent is None)
+        return oids
+
+    def _base_tree(self, draft: Draft) -> str | None:
         for oid in (draft.base, draft.parent):
             if oid is not None:
                 names.full_oid(oid)
-        base_tree = None if draft.base is None else self._reader.tree_of(draft.base)
-        with self._lock:
-            ref = self._mirror.next_draft()
-            stream = objects.import_stream(draft, ref, base_tree)
-            args = ["fast-import", "--quiet", "--force", "--done", "--date-format=raw"]
-            oid = self._new_object(args, stream)
-            if self._sign is not None:
-                oid = self._signed(oid, ref, self._sign)
-            self._mirror.wrote(ref, oid)
-        if draft.parent is None:
-            self._roots.add(oid)
-        return oid
+        return None if draft.base is None else self._reader.tree_of(draft.base)
+
+    def _imported(self, placed: Sequence[objects.Placed]) -> list[str]:
+        args = ["fast-import", "--quiet", "--force", "--done", "--date-format=raw"]
+        output = self._local(args, objects.import_stream(placed))
+        return [names.full_oid(line) for line in output.decode("ascii").splitlines()]
 
     def signed(self, commit: str, sign: Sign) -> str:
         """A commit that was written here, with a signature; raises what `sign` raises."""
         with self._lock:
             ref = self._mirror.next_draft()
-            signed = self._signed(names.full_oid(commit), ref, sign)
-            self._mirror.wrote(ref, signed)
-        return signed
+            (oid,) = self._signed([names.full_oid(commit)], [ref], sign)
+            self._mirror.wrote(ref, oid)
+        return oid
 
-    def _signed(self, oid: str, ref: str, sign: Sign) -> str:
-        """The same commit with a signature; the draft's ref leads to it then."""
-        payload = self._reader.commit_object(oid)
-        commit = objects.with_signature(payload, sign(payload))
-        signed = self._new_object(["hash-object", "-t", "commit", "-w", "--stdin"], commit)
-        self._git.check(["update-ref", ref, signed], self._limits.local.total_seconds())
-        return signed
+    def _signed(self, oids: Sequence[str], refs: Sequence[str], sign: Sign) -> list[str]:
+        """The same commits with signatures; the drafts' refs lead to them then."""
+        commits = objects.signed(self._reader.commit_objects(oids), sign)
+        self._local(["index-pack", "--stdin", "--fsck-objects"], objects.pack(commits.values()))
+        self._mirror.grew()
+        found = [objects.commit_oid(commits[oid]) for oid in oids]
+        last = dict(zip(refs, found, strict=True))
+        updates = "".join(f"update {ref} {oid}\n" for ref, oid in last.items())
+        self._local(["update-ref", "--stdin"], updates.encode())
+        return found
 
-    def _new_object(self, args: Sequence[str], given: bytes) -> str:
-        output = self._git.check(args, self._limits.local.total_seconds(), given)
-        return names.full_oid(output.decode("ascii").strip())
+    def _local(self, args: Sequence[str], given: bytes) -> bytes:
+        return self._git.check(args, self._limits.local.total_seconds(), given)
 
     # -- helpers ---------------------------------------------------------------------------------------------
 

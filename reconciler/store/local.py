@@ -135,6 +135,10 @@ class LocalStore:
         """Always UserError `ReadOnly`."""
         raise _read_only()
 
+    def write_all(self, drafts: Sequence[Draft]) -> list[str]:  # noqa: ARG002 - the port's
+        """Always UserError `ReadOnly`."""
+        raise _read_only()
+
     def push(self, branch: str, new: str, expected: str | None) -> Outcome:  # noqa: ARG002 - the port's
         """Always UserError `ReadOnly`."""
         raise _read_only()

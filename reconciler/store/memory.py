@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from reconciler.store import names
 from reconciler.store.objects import blob_oid
-from reconciler.store.port import REGULAR_MODE, Commit, Draft, Entry, Outcome, Sign
+from reconciler.store.port import REGULAR_MODE, Commit, Draft, Entry, Outcome, Sign, heads
 from reconciler.store.trailers import parse_trailers
 from schemas.errors import Fault
 
@@ -259,10 +259,22 @@ class MemoryStore:
         at = draft.at.replace(microsecond=0)
         trailers = parse_trailers(text)
         signed = payload if signature else b""
-        commit = Commit(oid, parents, draft.author, at, text, trailers, signature, signed)
+        committer = draft.committer or draft.author
+        commit = Commit(oid, parents, draft.author, at, text, trailers, signature, signed, committer)
         self._remote.commits[oid] = _Stored(commit, files)
         self._known.add(oid)
         return oid
+
+    def write_all(self, drafts: Sequence[Draft]) -> list[str]:
+        """See `port.Store.write_all`."""
+        heads(drafts)
+        for path in (path for draft in drafts for path in draft.changes):
+            names.tree_path(path)
+        found: list[str] = []
+        for draft in drafts:
+            placed = replace(draft, base=found[-1], parent=found[-1]) if draft.follows else draft
+            found.append(self.write(placed))
+        return found
 
     def push(self, branch: str, new: str, expected: str | None) -> Outcome:
         """See `port.Store.push`."""
@@ -311,5 +323,6 @@ def _make_room(files: dict[str, tuple[int, str]], changes: Mapping[str, bytes | 
 def _payload(draft: Draft) -> bytes:
     """All that a commit says; git would have a commit object here."""
     changes = sorted((path, None if text is None else blob_oid(text)) for path, text in draft.changes.items())
-    said = (draft.base, draft.parent, draft.message, draft.author, int(draft.at.timestamp()), changes)
+    people = (draft.author, draft.committer or draft.author)
+    said = (draft.base, draft.parent, draft.message, people, int(draft.at.timestamp()), changes)
     return repr(said).encode("utf-8", "surrogateescape")

@@ -36,7 +36,8 @@ log = logging.getLogger(__name__)
 
 TRACKING = "refs/remotes/origin/"
 _DRAFTS = "refs/egs/drafts/"
-_DRAFTS_KEPT = 16  # a push whose outcome is unknown may need its commit again for a while
+# A push whose outcome is unknown may need its commit again for a while, and as many may be written in one go.
+_DRAFTS_KEPT = 64
 _OWNER_FILE = "egs-owner"
 _HOME = "egs-home"
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+import zlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from reconciler.store.names import tree_path
-from reconciler.store.port import Commit, Draft, Entry, Person
+from reconciler.store.port import Commit, Draft, Entry, Person, Sign
 from reconciler.store.trailers import parse_trailers
 
 _TREE_ENTRY = re.compile(rb"([0-7]{5,6}) ([^\0]*)\0(.{20})", re.DOTALL)
@@ -36,7 +37,11 @@ class TreeEntry(NamedTuple):
 
 def blob_oid(content: bytes) -> str:
     """The id that git gives to this content."""
-    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+    return _oid(b"blob", content)
+
+
+def _oid(kind: bytes, content: bytes) -> str:
+    return hashlib.sha1(b"%s %d\0" % (kind, len(content)) + content, usedforsecurity=False).hexdigest()
 
 
 def parse_commit(oid: str, data: bytes) -> Commit:
@@ -52,8 +57,8 @@ def parse_commit(oid: str, data: bytes) -> Commit:
         elif key in ("author", "committer"):
             people.setdefault(key, value)
     author, _ = _person(people.get("author", ""))
-    _, at = _person(people.get("committer", ""))
-    return Commit(oid, tuple(parents), author, at, body, parse_trailers(body), signature, payload)
+    committer, at = _person(people.get("committer", ""))
+    return Commit(oid, tuple(parents), author, at, body, parse_trailers(body), signature, payload, committer)
 
 
 def split_signature(data: bytes) -> tuple[str, bytes]:
@@ -86,6 +91,56 @@ def with_signature(payload: bytes, signature: str) -> bytes:
     head, blank, body = payload.partition(b"\n\n")
     header = _SIGNATURE + b" " + signature.rstrip("\n").encode("ascii").replace(b"\n", b"\n ")
     return head + b"\n" + header + blank + body
+
+
+def signed(payloads: Mapping[str, bytes], sign: Sign) -> dict[str, bytes]:
+    """The commits of a chain with signatures, each on the signed one of its parent, by the ids they had without.
+
+    Parents come before who is built on them.
+    """
+    found: dict[str, bytes] = {}
+    renamed: dict[bytes, bytes] = {}
+    for oid, plain in payloads.items():
+        payload = _reparented(plain, renamed)
+        found[oid] = with_signature(payload, sign(payload))
+        renamed[oid.encode()] = commit_oid(found[oid]).encode()
+    return found
+
+
+def commit_oid(data: bytes) -> str:
+    """The id that git gives to this commit."""
+    return _oid(b"commit", data)
+
+
+def _reparented(commit: bytes, renamed: Mapping[bytes, bytes]) -> bytes:
+    head, blank, body = commit.partition(b"\n\n")
+    lines = [_renamed(line, renamed) for line in head.split(b"\n")]
+    return b"\n".join(lines) + blank + body
+
+
+def _renamed(line: bytes, renamed: Mapping[bytes, bytes]) -> bytes:
+    key, _, oid = line.partition(b" ")
+    return b"parent " + renamed.get(oid, oid) if key == b"parent" else line
+
+
+_COMMIT_IN_A_PACK = 1
+
+
+def pack(commits: Collection[bytes]) -> bytes:
+    """Commit objects as `index-pack` takes them: git's pack format, version 2, nothing made of differences."""
+    entries = [_pack_entry_head(len(data)) + zlib.compress(data) for data in commits]
+    body = b"".join([b"PACK", (2).to_bytes(4, "big"), len(entries).to_bytes(4, "big"), *entries])
+    return body + hashlib.sha1(body, usedforsecurity=False).digest()
+
+
+def _pack_entry_head(size: int) -> bytes:
+    """Kind and size: four bits of it in the first byte, then seven each, the least first; the top bit says: more."""
+    found, size = [_COMMIT_IN_A_PACK << 4 | size & 15], size >> 4
+    while size:
+        found[-1] |= 128
+        found.append(size & 127)
+        size >>= 7
+    return bytes(found)
 
 
 def _person(text: str) -> tuple[Person, datetime]:
@@ -130,14 +185,28 @@ def _text(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape")
 
 
-def import_stream(draft: Draft, ref: str, base_tree: str | None) -> bytes:
-    """What `fast-import` reads to write the draft to `ref` and answer with its id.
+class Placed(NamedTuple):
+    """A draft, the ref that it goes to (a chain has one) and the tree of its base."""
 
-    Costs what changes: a base other than the parent is named as a whole tree, never listed.
-    """
-    lines = [f"commit {ref}".encode(), b"mark :1", *_signatures(draft), _data(_message(draft.message))]
+    draft: Draft
+    ref: str
+    base_tree: str | None
+
+
+def import_stream(drafts: Sequence[Placed]) -> bytes:
+    """What `fast-import` reads to write the drafts and answer with their ids, a line each."""
+    lines = [line for number, placed in enumerate(drafts, 1) for line in _commit_lines(number, placed)]
+    answers = [f"get-mark :{number}".encode() for number in range(1, len(drafts) + 1)]
+    return b"\n".join([*lines, *answers, b"done", b""])
+
+
+def _commit_lines(number: int, placed: Placed) -> list[bytes]:
+    """Costs what changes: a base other than the parent is named as a whole tree, never listed."""
+    draft, ref, base_tree = placed
+    lines = [f"commit {ref}".encode(), f"mark :{number}".encode()]
+    lines += [*_signatures(draft), _data(_message(draft.message))]
     if draft.parent is not None:
-        lines.append(f"from {draft.parent}".encode())
+        lines.append(f"from {f':{number - 1}' if draft.follows else draft.parent}".encode())
     if draft.base != draft.parent:
         lines.append(b"deleteall" if base_tree is None else f'M 040000 {base_tree} ""'.encode())
     # Deletions first, so that a file may make room for a folder of the same name.
@@ -146,13 +215,18 @@ def import_stream(draft: Draft, ref: str, base_tree: str | None) -> bytes:
     for path, content in sorted(draft.changes.items()):
         if content is not None:
             lines += [b"M 100644 inline " + _quoted(path), _data(content)]
-    return b"\n".join([*lines, b"get-mark :1", b"done", b""])
+    return lines
 
 
 def _signatures(draft: Draft) -> list[bytes]:
-    name = _UNFIT.sub("", draft.author.name).strip() or "unknown"
-    who = f"{name} <{_UNFIT.sub('', draft.author.email).strip()}> {int(draft.at.timestamp())} +0000"
-    return [f"author {who}".encode(), f"committer {who}".encode()]
+    people = {"author": draft.author, "committer": draft.committer or draft.author}
+    at = f"{int(draft.at.timestamp())} +0000"
+    return [f"{key} {_named(person)} {at}".encode() for key, person in people.items()]
+
+
+def _named(person: Person) -> str:
+    name = _UNFIT.sub("", person.name).strip() or "unknown"
+    return f"{name} <{_UNFIT.sub('', person.email).strip()}>"
 
 
 def _message(text: str) -> bytes:

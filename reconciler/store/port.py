@@ -11,12 +11,14 @@ slash-separated name inside a tree.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
 from typing import Protocol
 
 REGULAR_MODE = 0o100644
+BEFORE = "before"
+"""In a draft's `base` and `parent`: the draft before it in the same `Store.write_all`. No object has this id."""
 
 
 class Outcome(Enum):
@@ -61,6 +63,7 @@ class Commit:
     trailers: Mapping[str, str]
     signature: str = ""  # as it stands in the commit, armoured; empty: unsigned
     payload: bytes = b""  # what was signed: the commit without its signature; empty for an unsigned one
+    committer: Person = Person("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,8 @@ class Draft:
     """A commit to be written: `changes` on top of the tree of `base` (None: an empty tree).
 
     A value of None deletes that path. `parent` None makes a root commit, which with `base` set is a re-root:
-    the same tree without its history.
+    the same tree without its history. Where both are `BEFORE` it is built on the draft before it (`chain`).
+    `committer` None: the author is.
     """
 
     changes: Mapping[str, bytes | None]
@@ -77,6 +81,32 @@ class Draft:
     at: datetime
     base: str | None = None
     parent: str | None = None
+    committer: Person | None = None
+
+    @property
+    def follows(self) -> bool:
+        """Whether it is built on the draft before it. ValueError when it is half of each."""
+        if (self.base == BEFORE) != (self.parent == BEFORE):
+            raise ValueError("base and parent are both the draft before, or neither is")
+        return self.parent == BEFORE
+
+
+def chain(tip: str | None, drafts: Iterable[Draft]) -> list[Draft]:
+    """The drafts one after the other, the first on `tip` (None: it is a root), for `Store.write_all`."""
+    return [
+        replace(draft, base=BEFORE if number else tip, parent=BEFORE if number else tip)
+        for number, draft in enumerate(drafts)
+    ]
+
+
+def heads(drafts: Sequence[Draft]) -> list[int]:
+    """For each draft the number of the one that its chain begins with. ValueError when the first follows one."""
+    found: list[int] = []
+    for number, draft in enumerate(drafts):
+        if draft.follows and not found:
+            raise ValueError("there is no draft before the first")
+        found.append(found[-1] if draft.follows else number)
+    return found
 
 
 Sign = Callable[[bytes], str]
@@ -160,6 +190,13 @@ class Store(Protocol):
 
     def write(self, draft: Draft) -> str:
         """Write a commit locally and give its oid; nothing is visible to others before `push`."""
+
+    def write_all(self, drafts: Sequence[Draft]) -> list[str]:
+        """Write commits locally in one go and give their oids in the same order; none is written when one is refused.
+
+        Drafts that are built on the one before (`chain`) cost no process each. Of what is not pushed yet the store
+        keeps the 64 newest chains readable.
+        """
 
     def push(self, branch: str, new: str, expected: str | None) -> Outcome:
         """Compare-and-swap: move `branch` to `new` only if its tip is `expected` (None: it must not exist).

@@ -41,8 +41,12 @@ class GitReader:
 
     def commit_object(self, oid: str) -> bytes:
         """The bytes of a commit, as git keeps them."""
-        (found,) = self._read_objects([names.full_oid(oid)], b"commit").values()
+        (found,) = self.commit_objects([oid]).values()
         return found
+
+    def commit_objects(self, oids: Sequence[str]) -> Mapping[str, bytes]:
+        """The same of several, in their order, in one round."""
+        return self._read_objects([names.full_oid(oid) for oid in oids], b"commit")
 
     def log(self, oid: str, limit: int) -> Sequence[Commit]:
         """See `port.Store.log`."""

@@ -95,7 +95,14 @@ class Authority:
         is_admin = not strong.isdisjoint(self.admins.emails)
         if voucher.is_narrow:
             return Actor(email, member_of=frozenset(self.teams) if is_admin else member_of, is_narrowed=True)
-        return Actor(email, is_admin, owns, member_of, self.handles.get(email, "") if is_admin else "")
+        handle = self.handles.get(email, "") if is_admin else ""
+        # What a slice calls somebody must not open what the address opens elsewhere.
+        own_in = None if strong else self._calling(voucher, email, member_of)
+        return Actor(email, is_admin, owns, member_of, handle, own_in=own_in)
+
+    def _calling(self, voucher: Voucher, email: str, slices: Collection[str]) -> frozenset[str]:
+        """Of these slices those that list the evidence beside this address."""
+        return frozenset(name for name in slices if self._claimed(voucher, (name,)) == email)
 
     def address(self, voucher: Voucher, now: datetime, slice_: str) -> str | None:
         """What this evidence calls somebody in matters of one slice; None: only others name them, or nobody does."""

@@ -54,6 +54,9 @@ class Actor:
     handle: str = ""  # of an admin: the name under which their approvals are filed
     is_narrowed: bool = False
     """Shown by a service that speaks about requests alone: the rights above are those of a member already."""
+    own_in: frozenset[str] | None = None
+    """Slices for which alone they make keys and profiles of their address: those that alone call them by it, or all
+    that the key they came with lets through; None: for every slice."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from reconciler.trust.model import Actor, Denial
+from schemas.apikey import ApiKey
 from schemas.approval import Approval
 from schemas.base import Document
 from schemas.gpr import GPR
+from schemas.notifications import Profile
 from schemas.problems import quoted
 from schemas.reading import rule_of
 from schemas.slice import Slice
@@ -24,8 +26,11 @@ from schemas.workspace import WorkspaceRequest
 
 What = Literal["create", "change", "delete"]
 
-OWNERS_FIELDS = ("members", "description")
+OWNERS_FIELDS = ("members", "description", "notifications")
 """What of a slice.yaml its owners may change; all the rest is an admin's: quota, limits, clusters, owners, …"""
+
+Own = ApiKey | Profile
+"""What is the matter of the person whom it names."""
 
 _SCOPE = (
     " (said by a service that speaks for people about requests alone: make this change yourself, or the operator names "
@@ -66,7 +71,7 @@ TABLE = (
     Row(
         "Slice",
         "slices/<name>/slice.yaml",
-        "the fields `members` and `description`",
+        "the fields `members`, `description` and `notifications`",
         "owners of the slice, admins",
     ),
     Row("Slice", "", "create, delete, every other field", "admins"),
@@ -85,6 +90,21 @@ TABLE = (
     Row("Project", "project.yaml", "everything", "admins"),
     Row("Cluster", "clusters/<name>.yaml", "everything", "admins"),
     Row("GPRTemplate", "templates/<name>.yaml", "everything", "admins"),
+    Row("GPRTemplateBinding", "bindings/<name>.yaml", "everything", "admins"),
+    Row(
+        "ApiKey",
+        "keys/<name>.yaml",
+        "everything, of keys whose `email` is theirs before and after",
+        "that person, admins; whom slices alone name, for keys of those slices",
+    ),
+    Row("ApiKey", "", "everything else", "admins"),
+    Row(
+        "Profile",
+        "people/<name>.yaml",
+        "everything, where `email` is theirs before and after",
+        "that person, admins; whom slices alone name, with routes for events of those slices",
+    ),
+    Row("Profile", "", "everything else", "admins"),
     Row("", "every other file", "everything", "anybody; they do nothing"),
 )
 """The policy for people; `denial` is the policy itself, and tests hold the two together."""
@@ -110,6 +130,8 @@ def denial(actor: Actor, change: Change) -> Denial | None:
             return _of_approval(actor, change, names)
         case "WorkspaceRequest":
             return _of_workspace(actor, change, names["name"])
+        case "ApiKey" | "Profile":
+            return _of_own(actor, change)
     return _refused(change, "NotAnAdmin", actor, "is no admin, and only admins change this file")
 
 
@@ -183,6 +205,47 @@ def _is_same_statement(change: Change) -> bool:
 
 def _unsigned(approval: Approval) -> Approval:
     return approval.model_copy(update={"spec": approval.spec.model_copy(update={"signature": None})})
+
+
+def _of_own(actor: Actor, change: Change) -> Denial | None:
+    """Of a key or a profile: it is the person's whose address it names, before and after."""
+    first = change.new if change.what == "create" else change.old
+    if actor.is_narrowed:
+        why = "is not heard about keys and profiles"
+    elif not isinstance(first, Own):
+        why = "is no admin, and of what does not read nobody can say whose it is"
+    else:
+        whys = (_not_own(actor, each) for each in (change.old, change.new) if isinstance(each, Own))
+        why = next(filter(None, whys), "")
+    return _refused(change, "NotYours", actor, why) if why else None
+
+
+def _not_own(actor: Actor, document: ApiKey | Profile) -> str:
+    """Why that document is not this person's; empty: it is."""
+    if document.spec.email != actor.email:
+        return f"is neither {document.spec.email}, whose it is, nor an admin"
+    if actor.own_in is None:
+        return ""
+    within, scopes = actor.own_in & _rights(actor, document), _scopes(document)
+    if scopes and all(scope and within.issuperset(scope) for scope in scopes):
+        return ""
+    what = "a key of this role" if isinstance(document, ApiKey) else "routes"
+    if not within:
+        return f"may not make {what} as they are known here; have an admin make it, or log in to the API"
+    where = ", ".join(sorted(within))
+    return f"may make {what} for {where} alone; name just those in `slices`, or have an admin make it"
+
+
+def _rights(actor: Actor, document: ApiKey | Profile) -> frozenset[str]:
+    is_owners = isinstance(document, ApiKey) and document.spec.role == "Owner"
+    return actor.owns if is_owners else actor.member_of
+
+
+def _scopes(document: ApiKey | Profile) -> tuple[tuple[str, ...], ...]:
+    """Slices that each part of it is about; an empty one: all that the person may see."""
+    if isinstance(document, ApiKey):
+        return (document.spec.slices,)
+    return tuple(route.slices for route in document.spec.notifications)
 
 
 def _of_workspace(actor: Actor, change: Change, name: str) -> Denial | None:

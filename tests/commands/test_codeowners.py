@@ -36,6 +36,7 @@ def test_admins_have_everything_but_requests_and_owners_their_slice(tmp_path: Pa
     assert body(done.out) == [
         "* @ada max@example.com",
         "/slices/*/gprs/",
+        "/people/",
         "/slices/b/slice.yaml @ida @ada max@example.com",
     ]
 
@@ -56,9 +57,12 @@ def test_gitea_has_patterns_for_the_whole_path_and_no_addresses(tmp_path: Path) 
         "slices/a/slice.yaml",
         ".gitea/CODEOWNERS",
         "requests/x.yaml",
+        "bindings/b.yaml",
+        "keys/ci.yaml",
     ):
         assert is_reviewed(path), path
     assert not is_reviewed("slices/a/gprs/train.yaml")
+    assert not is_reviewed("people/bo.yaml"), "everybody their own"
     assert body(done.out)[-1] == "slices/b/slice\\\\.yaml @ida @ada"
 
 

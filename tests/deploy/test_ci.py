@@ -35,7 +35,7 @@ def test_ci_fails_where_the_new_control_plane_cannot_be_built(tmp_path: Path, bu
     for name in ("apt-get", "sudo", "openssl", "etcd"):
         script(tools / name, "true")
     env = {"PATH": f"{tools}:{os.environ['PATH']}", "HOME": str(tmp_path)}
-    env |= {"EGS_TEST_HELM": "/bin/true", "EGS_TEST_KUBE": "/bin/true"}
+    env |= {"EGS_TEST_HELM": "/bin/true", "EGS_TEST_DEX": "/bin/true", "EGS_TEST_KUBE": "/bin/true"}
     done = subprocess.run([str(tmp_path / ".ci" / "run")], env=env, capture_output=True, check=False)
     lines = told.read_text().splitlines() if told.exists() else []
     assert (done.returncode == 0) is bool(made), done.stderr

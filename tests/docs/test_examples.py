@@ -22,6 +22,9 @@ PATHS = {
     "GPR": "slices/{slice}/gprs/{name}.yaml",
     "GPRTemplate": "templates/{name}.yaml",
     "WorkspaceRequest": "requests/{name}.yaml",
+    "GPRTemplateBinding": "bindings/{name}.yaml",
+    "ApiKey": "keys/{name}.yaml",
+    "Profile": "people/{name}.yaml",
     "Approval": "approvals/{slice}/{gpr}/{name}.yaml",
 }
 """Where a manifest of each kind lies; what other documents say about it is not looked at."""

@@ -58,6 +58,9 @@ KINDS = {
     "templates": "GPRTemplate",
     "approvals": "Approval",
     "requests": "WorkspaceRequest",
+    "bindings": "GPRTemplateBinding",
+    "keys": "ApiKey",
+    "people": "Profile",
 }
 
 TRAIN = "slices/vision/gprs/train.yaml"

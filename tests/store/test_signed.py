@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from reconciler.store.git import GitStore
 from reconciler.store.mirror import Limits
 from reconciler.store.objects import parse_commit, split_signature, with_signature
-from reconciler.store.port import Draft, Outcome, Person, Sign
+from reconciler.store.port import Draft, Outcome, Person, Sign, chain
 from reconciler.trust.machines import signing
 from reconciler.trust.sshsig import read_private_key
 from tests.store.conftest import BO, NOW, push_one
@@ -62,6 +62,23 @@ def test_git_finds_our_signatures_good(remote, tmp_path, key, sign):
         store.close()
     assert repos.tip(remote) == tip
     assert 'Good "git" signature for controller' in verified(remote, tip, *signers(tmp_path, key))
+    repos.git(remote, "fsck", "--strict")
+
+
+def test_git_finds_every_signature_of_a_chain_good(remote, tmp_path, key, sign):
+    """A7: fifty commits in one go, of all sizes, each as good for git as one that was written alone."""
+    repos.git(remote, "config", "receive.fsckObjects", "true")
+    store = GitStore(str(remote), tmp_path / "mirror", sign=sign)
+    try:
+        tip = store.fetch(["main"])["main"]
+        drafts = [Draft({f"f{n}": b"%d" % n}, "x" * 3**n, BO, NOW) for n in range(10)]
+        oids = store.write_all(chain(tip, drafts * 5))
+        assert store.push("main", oids[-1], tip) is Outcome.COMMITTED
+        assert len({store.commit(oid).payload for oid in oids}) == 50
+    finally:
+        store.close()
+    for oid in (*oids[:10], oids[-1]):
+        assert 'Good "git" signature for controller' in verified(remote, oid, *signers(tmp_path, key))
     repos.git(remote, "fsck", "--strict")
 
 

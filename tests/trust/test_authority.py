@@ -27,6 +27,7 @@ def by(name: str) -> Voucher:
 
 
 BO = {"members": [person("bo", account=2)]}
+EVE = {"members": [person("eve")]}
 OLGA = {"members": [person("bo")], "owners": [person("olga")]}
 
 
@@ -48,37 +49,45 @@ OLGA = {"members": [person("bo")], "owners": [person("olga")]}
         pytest.param(
             authority(a=BO),
             by("bo"),
-            Actor("bo@example.com", member_of=frozenset({"a"})),
+            Actor("bo@example.com", member_of=frozenset({"a"}), own_in=frozenset({"a"})),
             id="a member's key",
         ),
         pytest.param(
             authority(a=BO, b=BO),
             by("bo"),
-            Actor("bo@example.com", member_of=frozenset({"a", "b"})),
+            Actor("bo@example.com", member_of=frozenset({"a", "b"}), own_in=frozenset({"a", "b"})),
             id="of two slices",
         ),
         pytest.param(
             authority(a=OLGA),
             by("olga"),
-            Actor("olga@example.com", owns=frozenset({"a"}), member_of=frozenset({"a"})),
+            Actor(
+                "olga@example.com", owns=frozenset({"a"}), member_of=frozenset({"a"}), own_in=frozenset({"a"})
+            ),
             id="an owner is a member",
         ),
         pytest.param(
             authority(a={"members": [{"email": "ada@example.com", "keys": person("eve")["keys"]}]}),
             by("eve"),
-            Actor("ada@example.com", member_of=frozenset({"a"})),
+            Actor("ada@example.com", member_of=frozenset({"a"}), own_in=frozenset({"a"})),
             id="a key beside an admin's address in a slice makes no admin",
         ),
         pytest.param(
             authority(a=BO, b={"members": [{"email": "bo@example.com", "keys": person("eve")["keys"]}]}),
             by("eve"),
-            Actor("bo@example.com", member_of=frozenset({"b"})),
+            Actor("bo@example.com", member_of=frozenset({"b"}), own_in=frozenset({"b"})),
             id="a key beside another's address gives nothing of his elsewhere",
+        ),
+        pytest.param(
+            authority(a={"members": [{"email": "ada@example.com", "keys": person("eve")["keys"]}]}, b=EVE),
+            by("eve"),
+            Actor("ada@example.com", member_of=frozenset({"a", "b"}), own_in=frozenset({"a"})),
+            id="what one slice calls somebody is not their address in another",
         ),
         pytest.param(
             authority(a=BO, b={"members": [{"email": "bo@example.com", "forge": {"login": "eve", "id": 7}}]}),
             Voucher("forge", account=7),
-            Actor("bo@example.com", member_of=frozenset({"b"})),
+            Actor("bo@example.com", member_of=frozenset({"b"}), own_in=frozenset({"b"})),
             id="nor does an account",
         ),
         pytest.param(

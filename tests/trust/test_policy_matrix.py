@@ -13,6 +13,7 @@ from schemas.approval import NAMESPACE, Approval, statement
 from tests.support.landing import Files, Land, base_files, person, rules
 from tests.support.machinekeys import key
 from tests.support.world import _document, cluster, gpr, gpr_path, parsed, project, slice_
+from tests.trust.own_changes import BASE, BEYOND_DOUBT, OWN
 
 ADMIN, OWNER, MEMBER, OTHER = "ada", "olga", "bo", "cy"
 DIGEST = "sha256:" + "1" * 64
@@ -151,6 +152,7 @@ CHANGES: dict[str, tuple[Files, set[str]]] = {
     "a workspace is given back by who owns it": ({"requests/team.yaml": None}, {ADMIN, OWNER}),
     "the text beside it changes": ({"README.md": "Ours.\n"}, {*EVERYBODY, "eve"}),
     "a workflow is added": ({".github/workflows/x.yml": "on: push\n"}, {*EVERYBODY, "eve"}),
+    **OWN,
 }
 
 # -- ways to main: each gives the commit that main stands at then ------------------------------------------------
@@ -219,7 +221,7 @@ def _root(land: Land) -> str:
 
 @pytest.fixture(scope="module")
 def land(tmp_path_factory: pytest.TempPathFactory) -> Land:
-    land = Land.begun(tmp_path_factory.mktemp("matrix"))
+    land = Land.begun(tmp_path_factory.mktemp("matrix"), base_files() | BASE)
     land.pushed(land.commit({"NEWS": "0\n"}, None, land.at))
     return land
 
@@ -284,7 +286,10 @@ def test_without_a_signature_that_counts_nothing_does(land: Land, who: str, way:
 
 @pytest.mark.parametrize("who", [ADMIN, OWNER, MEMBER, OTHER, "eve"])
 def test_a_service_vouches_for_whom_it_names(land: Land, who: str) -> None:
-    want = {sentence for sentence, (_, may) in CHANGES.items() if who in may}
+    """Beyond doubt: what a slice alone calls somebody makes keys for that slice alone."""
+    want = {
+        sentence for sentence, (_, may) in CHANGES.items() if who in may | BEYOND_DOUBT.get(sentence, set())
+    }
     text = f"Change\n\nOn-Behalf-Of: {who} <{who}@example.com>"
     assert allowed(
         land, lambda land, files, _: land.commit(files, "api", land.at, text=text), who
@@ -312,6 +317,6 @@ def test_what_such_a_service_may_not_say_is_told_with_what_to_do(land: Land) -> 
 
 
 def test_the_changes_are_changes() -> None:
-    base = base_files()
+    base = base_files() | BASE
     for files, _ in CHANGES.values():
         assert all(base.get(path) != text for path, text in files.items())

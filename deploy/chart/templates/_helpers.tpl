@@ -41,11 +41,15 @@ labels:
 {{- $speaking := list (eq $v.role "controller" | ternary "controller" "apply") }}
 {{- if $v.door.enabled }}{{ $speaking = append $speaking "door" }}{{ end }}
 {{- if $v.agents.enabled }}{{ $speaking = append $speaking "agents" }}{{ end }}
+{{- if $v.portal.enabled }}{{ $speaking = append $speaking "portal" }}{{ end }}
 {{- range $speaking }}
 {{- if not (index $v . "signingKey") }}{{ fail (printf "values: %s.signingKey is empty; level %s needs the key that %s signs with" . $level .) }}{{ end }}
 {{- end }}
 {{- end }}
-{{- if and $part (gt (len $v.repositories) 1) }}{{ fail (printf "values: repositories has more than one; %s serves one" $part) }}{{ end }}
+{{- $one := $part }}
+{{- if and (not $one) $v.portal.enabled }}{{ $one = "portal" }}{{ end }}
+{{- if and $one (gt (len $v.repositories) 1) }}{{ fail (printf "values: repositories has more than one; %s serves one" $one) }}{{ end }}
+{{- if and $v.portal.enabled (gt (int $v.portal.replicas) 1) (not $v.portal.sessionSecret) }}{{ fail "values: portal.sessionSecret is empty; several replicas need one secret to know each other's sessions" }}{{ end }}
 {{- end }}
 
 {{/* The one repository, without its name. */}}
@@ -267,10 +271,11 @@ spec:
 {{- end }}
 {{- end }}
 
-{{/* Variables by which a part finds its key (signs), the keys of others (trusts) and the forge (asks). */}}
+{{/* Variables by which a part finds its key (signs), the keys of others (trusts), the forge (asks), and its own (variables). */}}
 {{- define "egs.variables" -}}
 {{- $v := .root.Values }}
 {{- $found := dict }}
+{{- range $name, $value := .variables }}{{ $_ := set $found $name $value }}{{ end }}
 {{- if .signs }}{{ $_ := set $found "EGS_KEY" "/etc/egs/signing/ssh-privatekey" }}{{ end }}
 {{- if .trusts }}
 {{- if ne $v.trust.level "none" }}{{ $_ := set $found "EGS_VERIFY" $v.trust.level }}{{ end }}
@@ -313,7 +318,7 @@ spec:
 {{- $values := .root.Values }}
 {{- $folders := include "egs.folders" . | fromYaml }}
 serviceAccountName: {{ .root.Release.Name }}-{{ .part }}
-automountServiceAccountToken: {{ ne .part "agents" }}
+automountServiceAccountToken: {{ not (has .part (list "agents" "portal")) }}
 {{- with $values.image.pullSecrets }}
 imagePullSecrets:
   {{- range . }}

@@ -116,6 +116,25 @@ def renewed(api: Api, whose: Whose) -> Grant:
     return Grant(whose.namespace, account, secret, made["metadata"]["uid"])
 
 
+def standing(api: Api, whose: Whose) -> Grant:
+    """The grant that is there, so that what was given out before goes on; a new one where there is none."""
+    secret = secret_name(whose.email)
+    base = f"/api/v1/namespaces/{whose.namespace}"
+    with _told(whose):
+        owner = api.get(f"{base}/serviceaccounts/{account_name(whose.email)}")
+        _check_slice(owner, whose)
+        found = api.find(f"{base}/secrets/{secret}")
+    if found is None or not _is_its(found, owner):
+        return renewed(api, whose)
+    return Grant(whose.namespace, owner["metadata"]["name"], secret, found["metadata"]["uid"])
+
+
+def _is_its(secret: Json, owner: Json) -> bool:
+    """Whether it ends with that very ServiceAccount, and is not about to go already."""
+    owners = {each["uid"] for each in secret["metadata"].get("ownerReferences") or ()}
+    return owner["metadata"]["uid"] in owners and "deletionTimestamp" not in secret["metadata"]
+
+
 def _check_slice(owner: Json, whose: Whose) -> None:
     found = (owner["metadata"].get("labels") or {}).get(NAMESPACE_SLICE)
     if found != whose.slice:

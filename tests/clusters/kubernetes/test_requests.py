@@ -7,13 +7,18 @@ from dataclasses import replace
 import pytest
 
 from reconciler.clusters.kubernetes.asked import (
+    FILED_BY,
+    GENERATION,
     ORIGIN,
     Edit,
     StatusPatch,
+    asked_from,
 )
+from reconciler.clusters.kubernetes.names import AUTHOR
 from reconciler.clusters.kubernetes.requests import door_actions, held_cancellations, orphans
 from reconciler.fold import deletions_digest
 from schemas.gpr import GPR
+from schemas.identity import NONCE
 from schemas.reading import read_document
 from schemas.status import Phase
 from schemas.strictyaml import load
@@ -32,6 +37,23 @@ def test_an_object_becomes_a_file_of_its_slice():
     assert isinstance(read_document(PATH, data), GPR)
     assert load(data)["spec"] == {"slice": "vision", **SPEC}
     assert load(data)["metadata"]["labels"][ORIGIN] == "east/vision/vision-train/train/uid-vision-train-train"
+
+
+def test_no_label_of_an_object_reaches_its_file():
+    """A8: an object chooses neither its request's id, nor whose it is, nor from which object its file came."""
+    meta = {
+        "name": "train", "namespace": "vision-train", "uid": "u1", "generation": 3,
+        "creationTimestamp": "2026-11-21T08:00:00Z", "annotations": {AUTHOR: BO, NONCE: "mine"},
+        "labels": {NONCE: "mine", ORIGIN: "west/nlp/nlp/x/u2", GENERATION: "9", FILED_BY: "ada@example.com"},
+    }  # fmt: skip
+    thing = asked_from({"metadata": meta, "spec": {**SPEC, "metadata": {"labels": {NONCE: "mine"}}}})
+    assert thing is not None
+    assert said(scene(thing)) == ("Refused", "UnknownField")
+    data = edit(scene(replace(thing, spec=SPEC))).changes[PATH]
+    assert data is not None
+    assert load(data)["metadata"]["labels"] == {
+        ORIGIN: "east/vision/vision-train/train/u1", GENERATION: "3", FILED_BY: BO,
+    }  # fmt: skip
 
 
 def test_what_is_filed_and_mirrored_asks_for_nothing_more():

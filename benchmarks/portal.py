@@ -1,0 +1,371 @@
+"""What the HTTP API bears on one's own Git server: reads and writes at once, at the rates that are its goals.
+
+    python -m benchmarks.portal [--requests 1000 10000] [--seconds 20] [--reads 1000] [--writes 50] [--replicas 1]
+                                [--quotes FOLDER] [--wrk]
+
+A bare repository with that many requests, most of which wait, is decided once by the real controller and served by real
+processes of `egs-portal`. A hundred people ask, each with a key of their own: for one request and for the first
+page of their slice's, by turns; others file requests. Both go by the clock and not by the answers (an answer that is
+late counts from when it was due), so nothing is hidden by a server that is slow; `wrk`, where it is installed, then
+asks as fast as it can. At the end it is looked whether every answered write is on main, once.
+
+`--quotes FOLDER` asks for wait times in the repository that `python -m benchmarks.cycle --keep FOLDER` left.
+Goals: reads p99 <= 100 ms at 1,000 a second, writes p99 <= 1 s at 50 a second, quotes p99 <= 10 ms.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import platform
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.repositories import ENVIRONMENT, data, git
+from schemas.apikey import digest_of
+from schemas.yamltext import dump
+
+PEOPLE = 100
+PER_SLICE = 100
+"""Requests of one slice at most."""
+HEAD = {"apiVersion": "egs.dev/v1alpha1"}
+_COMMITTER = b"committer Ada <ada@example.com> 1767225600 +0000\n"
+START_S = 300.0
+
+
+# -- the repository --------------------------------------------------------------------------------------------------
+
+
+def key_of(person: int) -> str:
+    """The text of a person's API key."""
+    return f"egs_bench_{person:03d}_".ljust(43, "x")
+
+
+def slices_for(requests: int) -> int:
+    """How many slices that many requests stand in."""
+    return max(4, requests // PER_SLICE)
+
+
+def files(requests: int) -> Iterator[tuple[str, str]]:
+    """Path and text of everything on main."""
+    pool = {"name": "h100", "gpuShape": "H100-80GB", "gpusPerNode": 8, "memoryPerGpu": 80, "nodes": 50}
+    yield (
+        "project.yaml",
+        _document(
+            "Project",
+            "default",
+            {"admins": [{"email": "ada@example.com"}], "limits": {"requestsPerSlice": 1000}},
+        ),
+    )
+    for name in ("east", "west"):
+        spec = {"driver": "embedded", "mode": "manage", "pools": [pool]}
+        yield f"clusters/{name}.yaml", _document("Cluster", name, spec)
+    everybody = [{"email": f"p{n:03d}@example.com"} for n in range(PEOPLE)]
+    count = slices_for(requests)
+    for number in range(count):
+        spec = {"members": everybody, "clusters": ["east", "west"], "namespaces": [f"s{number:04d}"]}
+        yield f"slices/s{number:04d}/slice.yaml", _document("Slice", f"s{number:04d}", spec)
+    for person in range(PEOPLE):
+        spec = {"sha256": digest_of(key_of(person)), "email": f"p{person:03d}@example.com", "role": "Editor"}
+        yield f"keys/p{person:03d}.yaml", _document("ApiKey", f"p{person:03d}", spec)
+    for number in range(requests):
+        slice_, name = f"s{number % count:04d}", f"r{number:06d}"
+        spec = {"slice": slice_, "nodes": 1 + number % 4, "duration": "6h", "gpuShape": "H100-80GB"}
+        yield f"slices/{slice_}/gprs/{name}.yaml", _document("GPR", name, spec)
+
+
+def _document(kind: str, name: str, spec: dict[str, Any]) -> str:
+    return dump({**HEAD, "kind": kind, "metadata": {"name": name}, "spec": spec})
+
+
+def make(folder: Path, requests: int) -> Path:
+    """The repository, decided by the real controller."""
+    repo = folder / "fleet.git"
+    repo.mkdir(parents=True)
+    git(repo, "init", "--quiet", "--bare", "--initial-branch=main")
+    stream = [b"commit refs/heads/main\n" + _COMMITTER + data(b"The fleet")]
+    stream += [f"M 100644 inline {path}\n".encode() + data(text.encode()) for path, text in files(requests)]
+    git(repo, "fast-import", "--quiet", "--done", given=b"".join(stream) + b"done\n")
+    command = [sys.executable, "-m", "benchmarks.portal", "--decide", str(folder)]
+    subprocess.run(command, check=True)
+    return repo
+
+
+def decide(folder: Path) -> None:
+    """The controller's cycles until it rests; in a process of its own, which then gives its memory back."""
+    from reconciler.clock import SystemClock
+    from reconciler.compose import controller
+    from reconciler.settings import Settings
+
+    settings = Settings(repo=str(folder / "fleet.git"), state=folder / "controller", pushes_per_minute=None)
+    one, clock = controller(settings, adopt=True), SystemClock()
+    for _ in range(10):
+        if one.cycle(clock.now()).wake > clock.now():
+            return
+
+
+# -- asking ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Asked:
+    """How long answers took, in seconds, and what was answered."""
+
+    took: list[float] = field(default_factory=list)
+    bad: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+
+    def told(self, what: str, rate: float) -> str:
+        """One line."""
+        every = sorted(self.took)
+        if not every:
+            return f"{what}: no answer"
+        at = [1000 * every[min(len(every) - 1, int(len(every) * part))] for part in (0.5, 0.95, 0.99)]
+        return (
+            f"{what}: {len(every)} answers, {rate:.0f}/s, p50 {at[0]:.1f} ms, p95 {at[1]:.1f} ms, "
+            f"p99 {at[2]:.1f} ms, longest {1000 * every[-1]:.0f} ms, refused {len(self.bad)}"
+        )
+
+
+class Line:
+    """Connections that are kept open, to one server; as many as there are questions at a time."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._free: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+
+    async def ask(self, request: bytes) -> tuple[int, bytes]:
+        """Status and body."""
+        line = self._free.pop() if self._free else await asyncio.open_connection("127.0.0.1", self._port)
+        reader, writer = line
+        writer.write(request)
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = re.search(rb"(?i)\r\ncontent-length: (\d+)", head)
+        body = await reader.readexactly(int(length[1]) if length else 0)
+        self._free.append(line)
+        return int(head.split(b" ", 2)[1]), body
+
+
+def get(path: str, person: int) -> bytes:
+    """The bytes of a question."""
+    head = f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key_of(person)}\r\n\r\n"
+    return head.encode()
+
+
+def post(path: str, person: int, body: dict[str, Any]) -> bytes:
+    """The bytes of a change, or of a question with a body."""
+    text = json.dumps(body).encode()
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key_of(person)}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n"
+    )
+    return head.encode() + text
+
+
+async def by_the_clock(
+    lines: Sequence[Line], request: Callable[[int], tuple[bytes, str]], rate: float, seconds: float
+) -> Asked:
+    """`rate` questions a second for so long, each sent when it is due, whether the one before was answered or not."""
+    asked, begun = Asked(), time.perf_counter()
+
+    async def one(number: int, due: float) -> None:
+        sent, name = request(number)
+        try:
+            status, body = await lines[number % len(lines)].ask(sent)
+        except (OSError, asyncio.IncompleteReadError) as error:
+            asked.bad.append(type(error).__name__)
+            return
+        asked.took.append(time.perf_counter() - due)
+        if status == 200:
+            asked.names.append(name)
+        else:
+            asked.bad.append(f"{status} {body[:200]!r}")
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(int(rate * seconds)):
+            due = begun + number / rate
+            if (left := due - time.perf_counter()) > 0:
+                await asyncio.sleep(left)
+            group.create_task(one(number, due))
+    return asked
+
+
+def reading(requests: int) -> Callable[[int], tuple[bytes, str]]:
+    """One request, or the first page of a slice, by turns."""
+    count = slices_for(requests)
+
+    def request(number: int) -> tuple[bytes, str]:
+        person, which = number % PEOPLE, number * 7919 % requests
+        if number % 10 == 9:
+            return get(f"/api/v1/gpr/list?sliceName=s{which % count:04d}&limit=20", person), ""
+        return get(f"/api/v1/gpr?gprId=s{which % count:04d}/r{which:06d}", person), ""
+
+    return request
+
+
+def writing(requests: int) -> Callable[[int], tuple[bytes, str]]:
+    """New requests, by everybody, in all slices."""
+    count, begun = slices_for(requests), f"{time.time_ns() // 1_000_000_000:x}"
+
+    def request(number: int) -> tuple[bytes, str]:
+        slice_, name = f"s{number % count:04d}", f"w{begun}-{number:05d}"
+        body = {
+            "name": name,
+            "gprName": name,
+            "sliceName": slice_,
+            "numberOfGPUs": 8,
+            "numberOfGPUNodes": 1,
+            "gpuShape": "H100-80GB",
+            "exitDuration": "0d2h0m",
+        }
+        return post("/api/v1/gpr", number % PEOPLE, body), f"slices/{slice_}/gprs/{name}.yaml"
+
+    return request
+
+
+# -- the portal ------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def served(repo: Path, state: Path, replicas: int) -> Iterator[list[int]]:
+    """Processes of `egs-portal`, ready; gives their ports."""
+    ports, processes = [_free_port() for _ in range(replicas)], list[subprocess.Popen[bytes]]()
+    try:
+        for number, port in enumerate(ports):
+            command = [str(Path(sys.executable).with_name("egs-portal")), "--repo", str(repo)]
+            command += ["--state", str(state / str(number)), "--listen", f"127.0.0.1:{port}"]
+            log = (state.parent / f"portal-{number}.log").open("wb")
+            processes.append(subprocess.Popen(command, env={**os.environ, **ENVIRONMENT}, stderr=log))
+        for port in ports:
+            _until_ready(port)
+        yield ports
+    finally:
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def _until_ready(port: int) -> None:
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError):
+            status, _ = asyncio.run(Line(port).ask(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n"))
+            if status == 200:
+                return
+        time.sleep(0.1)
+    raise SystemExit("the portal did not get ready")
+
+
+# -- what is measured ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What is asked of it."""
+
+    reads: float
+    writes: float
+    seconds: float
+    replicas: int
+
+
+def load(requests: int, wanted: Load, *, with_wrk: bool) -> None:
+    """Make a repository of that size, serve it, and ask."""
+    with tempfile.TemporaryDirectory(prefix="egs-bench-") as name:
+        folder = Path(name)
+        begun = time.perf_counter()
+        repo = make(folder, requests)
+        print(f"\n{requests} requests; made and decided in {time.perf_counter() - begun:.0f} s", flush=True)
+        begun = time.perf_counter()
+        with served(repo, folder / "portals", wanted.replicas) as ports:
+            print(f"ready after {time.perf_counter() - begun:.1f} s", flush=True)
+            _measure(requests, wanted, ports, repo)
+            if with_wrk and shutil.which("wrk"):
+                _wrk(requests, ports[0], wanted.seconds, folder)
+
+
+def _measure(requests: int, wanted: Load, ports: list[int], repo: Path) -> None:
+    lines = [Line(port) for port in ports]
+
+    async def both() -> tuple[Asked, Asked]:
+        await by_the_clock(lines, writing(requests + 1), 5, 2)  # the first write reads all of main
+        async with asyncio.TaskGroup() as group:
+            reads = group.create_task(by_the_clock(lines, reading(requests), wanted.reads, wanted.seconds))
+            writes = group.create_task(by_the_clock(lines, writing(requests), wanted.writes, wanted.seconds))
+        return reads.result(), writes.result()
+
+    tips = git(repo, "rev-list", "--count", "main").strip()
+    reads, writes = asyncio.run(both())
+    print(reads.told("reads ", len(reads.took) / wanted.seconds))
+    print(writes.told("writes", len(writes.took) / wanted.seconds))
+    for bad in dict.fromkeys([*reads.bad, *writes.bad]):
+        print(f"  refused: {bad}")
+    there = set(git(repo, "ls-tree", "-r", "--name-only", "main").decode().splitlines())
+    missing = [name for name in writes.names if name not in there]
+    print(
+        f"answered writes that are not on main: {len(missing)}; commits before: {tips.decode()}", flush=True
+    )
+
+
+_LUA = """
+local n = 0
+request = function()
+  n = n + 1
+  local which = (n * 7919) %% %d
+  local path = string.format("/api/v1/gpr?gprId=s%%04d/r%%06d", which %% %d, which)
+  local key = string.format("egs_bench_%%03d_", n %% %d)
+  key = key .. string.rep("x", 43 - #key)
+  return wrk.format("GET", path, {["Authorization"] = "Bearer " .. key})
+end
+"""
+
+
+def _wrk(requests: int, port: int, seconds: float, folder: Path) -> None:
+    script = folder / "ask.lua"
+    script.write_text(_LUA % (requests, slices_for(requests), PEOPLE))
+    command = ["wrk", "-t1", "-c16", f"-d{int(seconds)}s", "--latency", "-s", str(script)]
+    done = subprocess.run([*command, f"http://127.0.0.1:{port}"], capture_output=True, text=True, check=True)
+    print(done.stdout.strip(), flush=True)
+
+
+def main() -> None:
+    """Everything that was asked for, one after the other."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--requests", type=int, nargs="*", default=[1000, 10_000])
+    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--reads", type=float, default=1000)
+    parser.add_argument("--writes", type=float, default=50)
+    parser.add_argument("--replicas", type=int, default=1)
+    parser.add_argument("--wrk", action="store_true", help="then as fast as wrk can ask")
+    parser.add_argument("--decide", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.decide is not None:
+        decide(given.decide)
+        return
+    print(f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}")
+    wanted = Load(given.reads, given.writes, given.seconds, given.replicas)
+    for requests in given.requests:
+        load(requests, wanted, with_wrk=given.wrk)
+
+
+if __name__ == "__main__":
+    main()

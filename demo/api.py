@@ -1,0 +1,87 @@
+"""The HTTP API of the demo: a portal on loopback over the demo's repository, and a key that opens it."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from threading import Thread
+
+import uvicorn
+
+from demo.system import System
+from portal.composing import portal
+from portal.settings import PortalSettings
+from reconciler.clock import Clock
+from reconciler.settings import Settings
+from reconciler.store.port import Person
+from schemas.apikey import ApiKey, ApiKeySpec, digest_of
+from schemas.base import Metadata
+from schemas.errors import UserError
+from schemas.view import key_path
+from schemas.yamltext import dump
+
+ADMIN = Person("Ada", "ada@example.com")
+"""Of the example; the key is hers."""
+NAME = "demo"
+POLL = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Where it answers, and what opens it."""
+
+    url: str
+    key: str
+
+    def __repr__(self) -> str:
+        return f"Served({self.url})"
+
+
+@contextmanager
+def served(system: System, clock: Clock, port: int) -> Iterator[Served]:
+    """Answer on that port of loopback (0: any that is free) until the end of the block."""
+    key = f"egs_{secrets.token_urlsafe(32)}"
+    spec = ApiKeySpec(sha256=digest_of(key), email=ADMIN.email, role="Owner", description="Of this demo.")
+    manifest = ApiKey(metadata=Metadata(name=NAME), spec=spec)
+    text = dump(manifest.model_dump(mode="json", by_alias=True, exclude_defaults=True) | _head(manifest))
+    system.push({key_path(NAME): text.encode()}, "A key for the demo's API", ADMIN, clock.now())
+    with _listening(port) as listening:
+        made = portal(_settings(system), clock)
+        made.start()
+        server = uvicorn.Server(uvicorn.Config(made.app, lifespan="off", log_config=None, access_log=False))
+        thread = Thread(target=server.run, args=([listening],), daemon=True)
+        thread.start()
+        try:
+            yield Served(f"http://127.0.0.1:{listening.getsockname()[1]}", key)
+        finally:
+            made.reader.end()
+            server.should_exit = True
+            thread.join()
+            made.stop()
+
+
+def _head(manifest: ApiKey) -> dict[str, str]:
+    """What every file says, though the model could do without."""
+    return {"apiVersion": manifest.api_version, "kind": manifest.kind}
+
+
+def _settings(system: System) -> PortalSettings:
+    state: Path = system.root / "portal"
+    return PortalSettings(Settings(repo=str(system.repository), state=state, poll=POLL))
+
+
+@contextmanager
+def _listening(port: int) -> Iterator[socket.socket]:
+    with socket.socket() as found:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            found.bind(("127.0.0.1", port))
+        except OSError as error:
+            text = f"--port {port}: {error.strerror}; choose a free port, or 0 for any"
+            raise UserError(text, "ListenFailed") from error
+        yield found

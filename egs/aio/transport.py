@@ -1,0 +1,175 @@
+"""Carries out the steps of scripts in an event loop; `egs.transport` is its twin.
+
+Sockets and the lock of a renewal belong to one loop each: a session may be used in several.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, ParamSpec, TypeVar
+from weakref import ref
+
+import httpx
+
+from egs.sessions import Connection
+from egs.steps import Alone, Answer, Feed, Give, NextChunk, Open, Outgoing, Pause, Script, Send, Unreached
+from egs.transport import HEADERS, built, documented, read, unreached
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass
+class _Pool:
+    """What a connection has in one event loop."""
+
+    loop: ref[asyncio.AbstractEventLoop]
+    client: httpx.AsyncClient = field(default_factory=lambda: httpx.AsyncClient(headers=HEADERS))
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+def coroutine(build: Callable[P, Script[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """The coroutine function that carries out what `build` makes."""
+
+    @functools.wraps(build)
+    async def function(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await run(build(*args, **kwargs))
+
+    return _shown(function, build, "{}")
+
+
+def iterating(build: Callable[P, Feed[T]]) -> Callable[P, AsyncIterator[T]]:
+    """The function that gives, one after the other, what `build` gives."""
+
+    @functools.wraps(build)
+    def function(*args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
+        return feed(build(*args, **kwargs))
+
+    return _shown(function, build, "AsyncIterator[{}]")
+
+
+def _shown(function: Callable[P, T], build: Callable[..., Any], returns: str) -> Callable[P, T]:
+    shown = documented(function, build, returns)
+    shown.__module__ = "egs.aio"
+    return shown
+
+
+async def run(script: Script[T]) -> T:
+    """The result of a script."""
+    wires = _Wires()
+    try:
+        step = next(script)
+        while True:
+            try:
+                result = await wires.carry(step)
+            except Unreached as fault:
+                step = script.throw(fault)
+            else:
+                step = script.send(result)
+    except StopIteration as done:
+        value: T = done.value
+        return value
+
+
+async def feed(script: Feed[T]) -> AsyncIterator[T]:
+    """What a feed gives; its stream is closed when nobody reads on."""
+    wires = _Wires()
+    try:
+        step = next(script)
+        while True:
+            if isinstance(step, Give):
+                yield step.value
+                step = script.send(None)
+                continue
+            try:
+                result = await wires.carry(step)
+            except Unreached as fault:
+                step = script.throw(fault)
+            else:
+                step = script.send(result)
+    except StopIteration:
+        return
+    finally:
+        await wires.close()
+
+
+class _Wires:
+    """The one stream that a script may have open."""
+
+    def __init__(self) -> None:
+        self._stream: httpx.Response | None = None
+        self._chunks: AsyncIterator[bytes] | None = None
+
+    async def carry(self, step: Any) -> Any:
+        """Carry out one step."""
+        match step:
+            case Send(connection, outgoing):
+                return await _answer(connection, outgoing)
+            case Pause(seconds):
+                return await asyncio.sleep(seconds)
+            case Alone(connection, script):
+                async with _pool(connection).lock:
+                    return await run(script)
+            case Open(connection, outgoing):
+                return await self._open(connection, outgoing)
+            case NextChunk():
+                return await self._next_chunk()
+        raise TypeError(f"no such step: {step!r}")
+
+    async def close(self) -> None:
+        """Let go of the stream."""
+        if self._stream is not None:
+            await self._stream.aclose()
+        self._stream = None
+
+    async def _open(self, connection: Connection, outgoing: Outgoing) -> Answer:
+        await self.close()
+        client = _pool(connection).client
+        request = built(client, connection, outgoing, connection.patience.stream_s)
+        try:
+            self._stream = await client.send(request, stream=True)
+            if self._stream.is_success:
+                self._chunks = self._stream.aiter_bytes()
+                return read(self._stream, "")
+            await self._stream.aread()
+        except httpx.TransportError as error:
+            raise unreached(error) from error
+        answer = read(self._stream, self._stream.text)
+        await self.close()
+        return answer
+
+    async def _next_chunk(self) -> bytes | None:
+        assert self._chunks is not None
+        try:
+            return await anext(self._chunks, None)
+        except httpx.TransportError as error:
+            raise unreached(error) from error
+
+
+async def _answer(connection: Connection, outgoing: Outgoing) -> Answer:
+    client = _pool(connection).client
+    try:
+        response = await client.send(built(client, connection, outgoing, connection.patience.read_s))
+    except httpx.TransportError as error:
+        raise unreached(error) from error
+    return read(response, response.text)
+
+
+def _pool(connection: Connection) -> _Pool:
+    loop = asyncio.get_running_loop()
+    pool: _Pool = connection.pool(id(loop), lambda: _Pool(ref(loop)))
+    if pool.loop() is not loop:
+        # Another loop that is gone had this one's number: its sockets went with it.
+        connection.forget(id(loop))
+        return _pool(connection)
+    return pool
+
+
+async def close(connection: Connection) -> None:
+    """Close the client of this loop, if there is one."""
+    pool = connection.forget(id(asyncio.get_running_loop()))
+    if pool is not None:
+        await pool.client.aclose()

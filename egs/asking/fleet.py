@@ -1,0 +1,187 @@
+"""Nodes and workspaces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from egs.calling import API, Ask, call
+from egs.data.fleet import (
+    DeleteWorkspaceResponse,
+    InventoryUsage,
+    ListInventoryResponse,
+    ListWorkspaceInventoryUsageResponse,
+    ListWorkspacesResponse,
+    Workspace,
+    read_inventory,
+)
+from egs.data.records import Change, Named, of
+from egs.sessions import AuthenticatedSession, get_authenticated_session
+from egs.steps import Script
+
+WORKSPACE = f"{API}/slice-workspace"
+
+
+def inventory(
+    authenticated_session: AuthenticatedSession | None = None, session: AuthenticatedSession | None = None
+) -> Script[ListInventoryResponse]:
+    """The GPU nodes that the caller's workspaces may use. `inventory(auth)` and `inventory(None, auth)` are the same.
+
+    By index and as a list the managed nodes, which requests can get; also `.managed_nodes` and `.unmanaged_nodes`.
+
+    Example:
+        >>> nodes = egs.inventory(None, auth)
+        >>> nodes[0].gpu_shape, nodes[0].cluster_name
+        ('H100-80GB', 'east')
+        >>> len(nodes.managed_nodes), len(nodes.unmanaged_nodes)
+        (6, 0)
+    """
+    found = get_authenticated_session(authenticated_session or session)
+    data = yield from call(found, Ask("GET", f"{API}/inventory/list"))
+    return read_inventory(data)
+
+
+def workspace_inventory(
+    workspace_name: str, authenticated_session: AuthenticatedSession | None = None
+) -> Script[ListWorkspaceInventoryUsageResponse]:
+    """The nodes that a workspace may use, equal ones counted together.
+
+    Example:
+        >>> [(row.cluster_name, row.total_gpu_nodes) for row in egs.workspace_inventory("vision", auth)]
+        [('east', 4), ('west', 2)]
+    """
+    session = get_authenticated_session(authenticated_session)
+    data = yield from call(session, Ask("GET", f"{API}/inventory", {"sliceName": workspace_name}))
+    rows = data.get("workspaceInventory") or ()
+    return ListWorkspaceInventoryUsageResponse(of(InventoryUsage, row) for row in rows)
+
+
+def create_workspace(
+    workspace_name: str,
+    clusters: Sequence[str],
+    namespaces: Sequence[str],
+    username: str,
+    email: str,
+    authenticated_session: AuthenticatedSession | None = None,
+    **more: Any,
+) -> Script[str]:
+    """Make a workspace, or ask for one where the caller is no admin; gives its name.
+
+    The name is text that also has `.change`: where the wish is now. `username` and `email` are whose it will be.
+    Further keywords go to the server as they are (`description`, `maxClusters`).
+
+    Raises:
+        WorkspaceAlreadyExists: there is one of this name.
+        BadParameters: what was asked makes no sense; the message says what would.
+        Unauthorized: the caller may not.
+
+    Example:
+        >>> egs.create_workspace("speech", ["east"], ["speech-dev"], "Cy", "cy@example.com", auth)
+        'speech'
+    """
+    body = {
+        "workspaceName": workspace_name,
+        "clusters": list(clusters),
+        "namespaces": list(namespaces),
+        "username": username,
+        "email": email,
+        **more,
+    }
+    session = get_authenticated_session(authenticated_session)
+    data = yield from call(session, Ask("POST", WORKSPACE, body=body))
+    return Named(data.get("workspaceName") or workspace_name, of(Change, data.get("change")))
+
+
+def update_workspace(
+    workspace_name: str,
+    clusters: Sequence[str] | None = None,
+    namespaces: Sequence[str] | None = None,
+    authenticated_session: AuthenticatedSession | None = None,
+) -> Script[str]:
+    """Give a workspace other clusters or namespaces; None keeps those it has. Gives its name.
+
+    Raises ResourceNotFound (a ValueError) and BadParameters.
+
+    Example:
+        >>> egs.update_workspace("vision", clusters=["east"], authenticated_session=auth)
+        'vision'
+    """
+    body: dict[str, Any] = {"workspaceName": workspace_name}
+    body |= {} if clusters is None else {"clusters": list(clusters)}
+    body |= {} if namespaces is None else {"namespaces": list(namespaces)}
+    session = get_authenticated_session(authenticated_session)
+    data = yield from call(session, Ask("PUT", WORKSPACE, body=body))
+    return Named(data.get("workspaceName") or workspace_name, of(Change, data.get("change")))
+
+
+def detach_cluster_from_workspace(
+    workspace_name: str, cluster_name: str, authenticated_session: AuthenticatedSession | None = None
+) -> Script[str]:
+    """Take a cluster from a workspace; gives the workspace's name.
+
+    Raises ResourceNotFound or BadParameters, both ValueErrors: it is not there, or it is the last.
+
+    Example:
+        >>> egs.detach_cluster_from_workspace("vision", "west", auth)
+        'vision'
+    """
+    body = {"workspaceName": workspace_name, "clusterName": cluster_name}
+    session = get_authenticated_session(authenticated_session)
+    data = yield from call(session, Ask("POST", f"{WORKSPACE}/detach", body=body))
+    return Named(data.get("workspaceName") or workspace_name, of(Change, data.get("change")))
+
+
+def delete_workspace(
+    workspace_name: str, authenticated_session: AuthenticatedSession | None = None
+) -> Script[DeleteWorkspaceResponse]:
+    """Delete a workspace, with its namespaces and all that is in them. Raises Conflict while a request is not over.
+
+    Example:
+        >>> egs.delete_workspace("nlp", auth).workspace_name
+        'nlp'
+    """
+    session = get_authenticated_session(authenticated_session)
+    data = yield from call(session, Ask("DELETE", WORKSPACE, {"workspaceName": workspace_name}))
+    return of(DeleteWorkspaceResponse, {"workspaceName": workspace_name, **(data or {})})
+
+
+def list_workspaces(
+    authenticated_session: AuthenticatedSession | None = None,
+) -> Script[ListWorkspacesResponse]:
+    """The workspaces that the caller may see.
+
+    Example:
+        >>> [workspace.name for workspace in egs.list_workspaces(auth).workspaces]
+        [...'vision'...]
+    """
+    session = get_authenticated_session(authenticated_session)
+    data = yield from call(session, Ask("GET", f"{WORKSPACE}/list"))
+    rows = data.get("workspaces") or data.get("items") or ()
+    return ListWorkspacesResponse(of(Workspace, row) for row in rows)
+
+
+def get_workspace(
+    workspace_name: str, authenticated_session: AuthenticatedSession | None = None
+) -> Script[Workspace]:
+    """One workspace.
+
+    Example:
+        >>> egs.get_workspace("vision", auth).name
+        'vision'
+    """
+    session = get_authenticated_session(authenticated_session)
+    data = yield from call(session, Ask("GET", WORKSPACE, {"workspaceName": workspace_name}))
+    return of(Workspace, data)
+
+
+def get_workspace_kubeconfig(
+    workspace_name: str, cluster_name: str, authenticated_session: AuthenticatedSession | None = None
+) -> Script[str]:
+    """A kubeconfig for the workspace's namespaces in a cluster, as YAML; its token lives a short time.
+
+    Raises BadParameters for a cluster that has no Kubernetes behind it, ResourceNotFound for one it does not span.
+    """
+    body = {"workspaceName": workspace_name, "clusterName": cluster_name}
+    session = get_authenticated_session(authenticated_session)
+    data = yield from call(session, Ask("POST", f"{WORKSPACE}/kube-config", body=body))
+    return str(data["kubeConfig"])

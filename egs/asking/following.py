@@ -1,0 +1,213 @@
+"""Follow requests and events as they change.
+
+`watch` is a live stream that is opened again where it broke off, and tells each state once; `wait_for` asks again and
+again instead, so that its time limit holds to the second whatever lies between client and server.
+
+Held by tests/egs/test_sdk_following.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from typing import Any
+
+from egs import clock
+from egs.asking.requesting import gpu_request_status
+from egs.calling import API, Ask, backoff_s, opened
+from egs.data.gpr import LIFE, OVER, SAME_PHASE, EventRow, GpuRequestData, read_gpr
+from egs.data.records import of
+from egs.exceptions import BadParameters, PhaseNotReached, ServerUnreachable, WaitTimedOut
+from egs.refusals import GATEWAY, refusal, retry_after
+from egs.sessions import AuthenticatedSession, Connection, get_authenticated_session
+from egs.sse import Message, Parser
+from egs.steps import Answer, Feed, Give, NextChunk, Pause, Script, Unreached
+
+NOT_SEEN = "NotSeenYet"
+"""Reason of a request that the controller has not answered yet: its phase is only the first there is."""
+FIRST_LOOK_S, SELDOMEST_LOOK_S = 0.25, 5.0
+"""A server reads the repository every few seconds; more looks see nothing more."""
+
+
+def wait_for(
+    request_id: str,
+    phase: str = "Provisioned",
+    timeout: float | None = None,
+    authenticated_session: AuthenticatedSession | None = None,
+) -> Script[GpuRequestData]:
+    """The request once it is in that phase, or past it; `timeout` in seconds, None: however long it takes.
+
+    `phase` is one of ours (Queued, Provisioning, Provisioned, Completed, Cancelled, …) or a documented provisioning
+    status (Successful, Complete).
+
+    Raises:
+        PhaseNotReached: the request is over and was never there; `.request` is how it ended.
+        WaitTimedOut: not in time (a TimeoutError); `.request` is how it was when last seen.
+        ResourceNotFound: there is no such request, or the caller may not see it.
+
+    Example:
+        >>> egs.wait_for(request_id, "Queued", timeout=60, authenticated_session=auth).phase
+        'Queued'
+    """
+    wanted = SAME_PHASE.get(phase, phase)
+    if wanted not in LIFE and wanted not in OVER:
+        raise BadParameters(f"there is no phase {phase}; there are {', '.join(sorted({*LIFE, *OVER}))}")
+    return _awaited(request_id, wanted, timeout, authenticated_session)
+
+
+def _awaited(
+    request_id: str, wanted: str, timeout: float | None, session: AuthenticatedSession | None
+) -> Script[GpuRequestData]:
+    until_s = None if timeout is None else clock.monotonic_s() + timeout
+    look_s = FIRST_LOOK_S
+    while True:
+        request = yield from gpu_request_status(request_id, session)
+        if has_reached(request, wanted):
+            return request
+        left_s = look_s if until_s is None else until_s - clock.monotonic_s()
+        if left_s <= 0:
+            raise WaitTimedOut(
+                f"{request_id} is {request.phase} and not {wanted} after {timeout:g} s; "
+                f"egs.why(request_id) says what it waits for",
+                request,
+            )
+        yield Pause(min(left_s, look_s))
+        look_s = min(SELDOMEST_LOOK_S, look_s * 1.5)
+
+
+def has_reached(request: GpuRequestData, wanted: str) -> bool:
+    """Whether a request is there, or further; raises PhaseNotReached when it will never be."""
+    if request.reason == NOT_SEEN:
+        return False
+    if request.phase == wanted:
+        return True
+    if wanted in LIFE and request.phase in LIFE:
+        return LIFE.index(request.phase) > LIFE.index(wanted)
+    if request.phase in OVER:
+        told = f": {request.message}" if request.message else ""
+        raise PhaseNotReached(
+            f"{request.request_id} is {request.phase} and was never {wanted}{told}", request
+        )
+    return False
+
+
+def watch(
+    request_id: str | None = None,
+    workspace_name: str | None = None,
+    authenticated_session: AuthenticatedSession | None = None,
+) -> Feed[GpuRequestData]:
+    """How a request, or each of a workspace, is now, and again whenever that changes.
+
+    Ends by itself when the one request is over; a workspace's goes on until nobody reads on. A stream that breaks is
+    opened again; raises ServerUnreachable when that fails again and again.
+
+    Example:
+        >>> for request in egs.watch(request_id, authenticated_session=auth):
+        ...     print(request.phase)
+        ...     break
+        Queued
+    """
+    if (request_id is None) == (workspace_name is None):
+        raise BadParameters("watch one thing: give request_id, or workspace_name")
+    if request_id is not None:
+        ask = Ask("GET", f"{API}/gpr/watch", {"gprId": request_id})
+    else:
+        ask = Ask("GET", f"{API}/watch", {"sliceName": workspace_name})
+    return _watched(ask, workspace_name is None, authenticated_session)
+
+
+def _watched(ask: Ask, is_single: bool, given: AuthenticatedSession | None) -> Feed[GpuRequestData]:
+    told: dict[str, Any] = {}
+    stream = Stream(get_authenticated_session(given).connection, ask)
+    while True:
+        message = yield from stream.message()
+        if message.event not in {"gpr", "message"}:
+            continue
+        data = json.loads(message.data)
+        request = read_gpr(data)
+        if told.get(request.request_id) == data:
+            continue  # a stream that was opened again begins with what is so now
+        told[request.request_id] = data
+        yield Give(request)
+        if is_single and request.is_over:
+            return
+
+
+def watch_events(
+    workspace_name: str | None = None,
+    request_id: str | None = None,
+    authenticated_session: AuthenticatedSession | None = None,
+    *,
+    reason: str | None = None,
+) -> Feed[EventRow]:
+    """What happens from now on, as it happens; goes on until nobody reads on. Raises as `watch` does."""
+    params = {"slice": workspace_name, "gpr": request_id, "reason": reason}
+    return _happening(Ask("GET", f"{API}/events/stream", params), authenticated_session)
+
+
+def _happening(ask: Ask, given: AuthenticatedSession | None) -> Feed[EventRow]:
+    stream = Stream(get_authenticated_session(given).connection, ask)
+    while True:
+        message = yield from stream.message()
+        yield Give(of(EventRow, json.loads(message.data)))
+
+
+class Stream:
+    """A stream of server-sent events that is opened again where it broke off."""
+
+    def __init__(self, connection: Connection, ask: Ask) -> None:
+        self._connection = connection
+        self._ask = ask
+        self._parser = Parser()
+        self._ready: deque[Message] = deque()
+        self._is_open = False
+        self._failures = 0
+
+    def message(self) -> Script[Message]:
+        """The next one. Raises ServerUnreachable when it cannot be opened again and again, or what was refused."""
+        while not self._ready:
+            if not self._is_open:
+                yield from self._open()
+            try:
+                chunk: bytes | None = yield NextChunk()
+            except Unreached:
+                chunk = None
+            self._heard(chunk)
+        return self._ready.popleft()
+
+    def _heard(self, chunk: bytes | None) -> None:
+        """Some bytes; None: it ended. Of an `error` the reason is asked for by opening the stream again."""
+        found = [] if chunk is None else list(self._parser.feed(chunk))
+        if chunk is None or any(message.event == "error" for message in found):
+            self._broke()
+        else:
+            self._failures = 0
+            self._ready.extend(found)
+
+    def _open(self) -> Script[None]:
+        while not self._is_open:
+            if self._failures:
+                yield Pause(max(self._parser.retry_s, backoff_s(self._failures, clock.share())))
+            try:
+                answer: Answer = yield from opened(self._connection, self._ask, self._parser.last_id)
+            except Unreached as fault:
+                self._failed(f"no answer from {self._connection.address}: {fault.why}")
+                continue
+            if answer.status in GATEWAY or answer.status == 429:
+                self._failed(f"{self._connection.address} answers {answer.status}")
+                yield Pause(retry_after(answer) or 0.0)
+            elif not 200 <= answer.status < 300:
+                raise refusal(answer, self._connection.address)
+            else:
+                self._is_open = True
+
+    def _failed(self, why: str) -> None:
+        self._failures += 1
+        if self._failures >= self._connection.patience.attempts:
+            raise ServerUnreachable(self._connection.address, why)
+
+    def _broke(self) -> None:
+        """It ended or broke; what was half said is lost, and comes again."""
+        self._is_open = False
+        self._failed(f"the stream from {self._connection.address} breaks off as it begins")
+        self._parser = Parser(self._parser.last_id, self._parser.retry_s)

@@ -1,0 +1,204 @@
+"""Wait times, the queue, approvals, events, reasons, reports: what people look at before and after they ask.
+
+Held by tests/egs/test_sdk_looking.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from egs.asking.paging import pages
+from egs.asking.wishes import Span, gpr_body
+from egs.calling import API, Ask, call
+from egs.data.gpr import ApprovalRow, EventRow, QueueRow, Usage, WaitTime, Why, Workload
+from egs.data.records import Answered, Change, Items, each, of
+from egs.exceptions import BadParameters
+from egs.sessions import AuthenticatedSession, get_authenticated_session
+from egs.steps import Script
+
+
+def wait_time(  # noqa: PLR0913 - each says something of the request that is asked about
+    workspace_name: str,
+    node_count: int = 1,
+    gpu_per_node_count: int = 1,
+    exit_duration: Span = "1h",
+    authenticated_session: AuthenticatedSession | None = None,
+    *,
+    memory_per_gpu: int = 0,
+    gpu_shape: str | Sequence[str] = "",
+    instance_type: str = "",
+    cluster_name: str = "",
+    preferred_clusters: Sequence[str] | None = None,
+    priority: int | None = None,
+    not_before: str = "",
+) -> Script[Items[WaitTime]]:
+    """When such a request would start, by pool, the earliest first; files nothing.
+
+    Example:
+        >>> quotes = egs.wait_time("vision", 2, 8, "6h", auth, gpu_shape="H100-80GB")
+        >>> quotes[0].cluster_name, quotes[0].estimated_wait_time
+        ('east', '0h...')
+    """
+    said = dict(locals())
+    session = said.pop("authenticated_session")
+    return _quoted(gpr_body(said), session)
+
+
+def _quoted(body: dict[str, Any], given: AuthenticatedSession | None) -> Script[Items[WaitTime]]:
+    data = yield from call(get_authenticated_session(given), Ask("POST", f"{API}/gpr/waittime", body=body))
+    return each(WaitTime)(data.get("items"))
+
+
+def queue(
+    workspace_name: str | None = None,
+    cluster_name: str | None = None,
+    authenticated_session: AuthenticatedSession | None = None,
+) -> Script[Items[QueueRow]]:
+    """Who waits, in the order of service: one's own workspaces', for admins everybody's.
+
+    Example:
+        >>> egs.queue(authenticated_session=auth)[0].gpr_id
+        'gpr-...'
+    """
+    session = get_authenticated_session(authenticated_session)
+    rows = yield from pages(session, f"{API}/queue", {"sliceName": workspace_name, "cluster": cluster_name})
+    return each(QueueRow)(rows)
+
+
+def why(request_id: str, authenticated_session: AuthenticatedSession | None = None) -> Script[Why]:
+    """What a request waits for; prints as sentences.
+
+    Example:
+        >>> print(egs.why(request_id, auth))
+        It ...
+    """
+    session = get_authenticated_session(authenticated_session)
+    data = yield from call(session, Ask("GET", f"{API}/gpr/why", {"gprId": request_id}))
+    return of(Why, data)
+
+
+def events(  # noqa: PLR0913 - each narrows the search
+    workspace_name: str | None = None,
+    request_id: str | None = None,
+    authenticated_session: AuthenticatedSession | None = None,
+    *,
+    node: str | None = None,
+    cluster: str | None = None,
+    reason: str | None = None,
+    type: str | None = None,
+    text: str | None = None,
+    since: datetime | str | None = None,
+    until: datetime | str | None = None,
+    limit: int | None = 100,
+) -> Script[Items[EventRow]]:
+    """What happened, newest first; at most `limit` events (None: all).
+
+    `since` and `until` are instants, or texts as `egs get events` takes them; `text` is looked for in the messages.
+
+    Example:
+        >>> [event.reason for event in egs.events(request_id=request_id, authenticated_session=auth)]
+        ['GPRQueued', ...]
+    """
+    wanted = {"slice": workspace_name, "gpr": request_id, "node": node, "cluster": cluster, "reason": reason}
+    wanted |= {"type": type, "q": text, "since": instant_text(since), "until": instant_text(until)}
+    session = get_authenticated_session(authenticated_session)
+    rows = yield from pages(session, f"{API}/events", wanted, limit)
+    return each(EventRow)(rows if limit is None else rows[:limit])
+
+
+def instant_text(at: datetime | str | None) -> str | None:
+    """An instant as the server reads it; a datetime without a zone could be any."""
+    if not isinstance(at, datetime):
+        return at
+    if at.tzinfo is None:
+        raise BadParameters(f"{at} has no time zone; give an aware datetime, in UTC for one")
+    return at.isoformat()
+
+
+def insights(days: int = 14, authenticated_session: AuthenticatedSession | None = None) -> Script[Answered]:
+    """Demand, waits, use, and how good estimates were: the report of `egs insights -o json`.
+
+    Example:
+        >>> sorted(egs.insights(7, auth))
+        [...]
+    """
+    return _report(f"{API}/insights", {"days": days}, authenticated_session)
+
+
+def workloads(
+    workspace_name: str | None = None, authenticated_session: AuthenticatedSession | None = None
+) -> Script[Items[Workload]]:
+    """What runs on the nodes: models, GPUs, health, since when they are idle, cost so far."""
+    session = get_authenticated_session(authenticated_session)
+    rows = yield from pages(session, f"{API}/workloads", {"sliceName": workspace_name})
+    return each(Workload)(rows)
+
+
+def usage(authenticated_session: AuthenticatedSession | None = None) -> Script[Items[Usage]]:
+    """GPU-hours and cost of each workspace, by month, with what runs now.
+
+    Example:
+        >>> [row.slice_name for row in egs.usage(auth)]
+        [...'vision'...]
+    """
+    session = get_authenticated_session(authenticated_session)
+    rows = yield from pages(session, f"{API}/usage", {})
+    return each(Usage)(rows)
+
+
+def schedule(authenticated_session: AuthenticatedSession | None = None) -> Script[Answered]:
+    """Who starts when and where: the report of `egs plan -o json`."""
+    return _report(f"{API}/plan", {}, authenticated_session)
+
+
+def write_status(write_id: str, authenticated_session: AuthenticatedSession | None = None) -> Script[Change]:
+    """What became of a change that was `accepted`; the id is the end of `.change.url`."""
+    session = get_authenticated_session(authenticated_session)
+    data = yield from call(session, Ask("GET", f"{API}/writes/{write_id}"))
+    return of(Change, data.get("change") or data)
+
+
+def _report(
+    path: str, params: dict[str, Any], authenticated_session: AuthenticatedSession | None
+) -> Script[Answered]:
+    session = get_authenticated_session(authenticated_session)
+    data = yield from call(session, Ask("GET", path, params))
+    return Answered(data)
+
+
+def approvals(authenticated_session: AuthenticatedSession | None = None) -> Script[Items[ApprovalRow]]:
+    """Requests that wait for an admin's word.
+
+    Example:
+        >>> egs.approvals(auth)
+        [...]
+    """
+    session = get_authenticated_session(authenticated_session)
+    rows = yield from pages(session, f"{API}/approvals", {})
+    return each(ApprovalRow)(rows)
+
+
+def approve(
+    request_id: str, reason: str = "", authenticated_session: AuthenticatedSession | None = None, **more: Any
+) -> Script[Change]:
+    """An admin's yes to a request as it stands now. Further keywords go to the server: `limit`, `notAfter`,
+    `rule="extension"` for grace beyond the project's bound.
+
+    Raises Unauthorized: the caller is no admin; WrongState or Conflict: nobody waits for that word.
+    """
+    return _decided(request_id, {"decision": "approve", "reason": reason, **more}, authenticated_session)
+
+
+def reject(
+    request_id: str, reason: str = "", authenticated_session: AuthenticatedSession | None = None
+) -> Script[Change]:
+    """An admin's no to a request as it stands now. Raises as `approve` does."""
+    return _decided(request_id, {"decision": "reject", "reason": reason}, authenticated_session)
+
+
+def _decided(request_id: str, word: dict[str, Any], given: AuthenticatedSession | None) -> Script[Change]:
+    body = {"gprId": request_id, **{name: value for name, value in word.items() if value != ""}}
+    data = yield from call(get_authenticated_session(given), Ask("POST", f"{API}/approvals", body=body))
+    return of(Change, data.get("change"))

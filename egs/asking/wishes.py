@@ -1,0 +1,123 @@
+"""What a request for GPUs says, from the arguments that people give to the fields on the wire. Pure.
+
+Held by tests/egs/test_sdk_wishes.py.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from types import FrameType
+from typing import Any
+
+from egs.exceptions import BadParameters, PriorityClamped
+
+HIGHEST = 300
+"""The documented end of priorities; the documentation's own examples go past it."""
+LARGEST_GB = 4096
+"""Memory above is in MiB: no GPU has as many GB, and the documentation's own examples are in MiB."""
+MIB_OF_GB = 1024
+
+Span = str | timedelta
+"""`0d6h0m`, `6h`, `90m`, or a timedelta."""
+
+
+def gpr_body(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields on the wire from arguments by name; what is None or empty is left to templates and defaults."""
+    unknown = sorted(set(said) - set(WIRE))
+    if unknown:
+        raise TypeError(f"no such argument: {', '.join(unknown)}; there are {', '.join(sorted(WIRE))}")
+    given = {WIRE[name]: value for name, value in said.items() if value is not None and value != ""}
+    return {name: READ.get(name, _same)(value) for name, value in given.items()}
+
+
+def _same(value: Any) -> Any:
+    return list(value) if isinstance(value, (tuple, set, frozenset)) else value
+
+
+def memory_gb(memory: int) -> int:
+    """Memory of a GPU in GB; above 4096 it was said in MiB."""
+    if memory < 0:
+        raise BadParameters(f"memory_per_gpu: {memory} is below 0; give GB, or 0 for any")
+    return round(memory / MIB_OF_GB) if memory > LARGEST_GB else memory
+
+
+def priority_in_range(priority: int) -> int:
+    """At most 300; warns when that is less than what was asked."""
+    if priority > HIGHEST:
+        warnings.warn(
+            PriorityClamped(f"priority {priority} is above {HIGHEST}, the highest; {HIGHEST} is asked for"),
+            stacklevel=_level_of_caller(),
+        )
+        return HIGHEST
+    return priority
+
+
+def _level_of_caller() -> int:
+    """For `warnings`, as seen from the function that calls this: the nearest frame outside of this package."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 1
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "egs":
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def span_text(span: Span) -> str:
+    """A duration as the server reads it; parts of a minute are rounded up."""
+    if isinstance(span, str):
+        return span
+    minutes = -(-span // timedelta(minutes=1))
+    if minutes <= 0:
+        raise BadParameters(f"a duration of {span} is none; give at least a minute")
+    hours, minute = divmod(minutes, 60)
+    return f"{hours // 24}d{hours % 24}h{minute}m"
+
+
+def shapes(shape: str | Sequence[str]) -> str | list[str]:
+    """One shape, or several in order of preference."""
+    return shape if isinstance(shape, str) else list(shape)
+
+
+WIRE: Mapping[str, str] = {
+    "request_name": "gprName",
+    "workspace_name": "sliceName",
+    "cluster_name": "clusterName",
+    "node_count": "numberOfGPUNodes",
+    "gpu_per_node_count": "numberOfGPUs",
+    "memory_per_gpu": "memoryPerGPU",
+    "instance_type": "instanceType",
+    "gpu_shape": "gpuShape",
+    "exit_duration": "exitDuration",
+    "priority": "priority",
+    "idle_timeout_duration": "idleTimeOutDuration",
+    "enforce_idle_timeout": "enforceIdleTimeOut",
+    "enable_eviction": "enableEviction",
+    "requeue_on_failure": "requeueOnFailure",
+    "preferred_clusters": "preferredClusters",
+    "enable_auto_cluster_selection": "enableAutoClusterSelection",
+    "enable_auto_gpu_selection": "enableAutoGpuSelection",
+    "multi_node": "multiNode",
+    "dedicated_nodes": "dedicatedNodes",
+    "enable_rdma": "enableRDMA",
+    "enable_secondary_network": "enableSecondaryNetwork",
+    "template_name": "templateName",
+    "not_before": "notBefore",
+    "start": "start",
+    "prefer": "prefer",
+    "max_wait": "maxWait",
+    "model": "model",
+    "name": "name",
+}
+"""Arguments of a new request, and their names on the wire."""
+
+READ: Mapping[str, Any] = {
+    "memoryPerGPU": memory_gb,
+    "priority": priority_in_range,
+    "exitDuration": span_text,
+    "idleTimeOutDuration": span_text,
+    "maxWait": span_text,
+    "gpuShape": shapes,
+}
+"""What is not sent as it was given, by name on the wire."""

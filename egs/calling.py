@@ -1,0 +1,187 @@
+"""One call to the server, as a script: the token, the tries, and what the answer means.
+
+  * The token is fetched when there is none or it is about to expire, and once more on a 401: never for every call.
+  * A call is tried again where that can do no harm: the server never got it, or it reads, or it writes under an
+    Idempotency-Key, which every write carries. `ONCE` calls, whose answer holds a secret that is shown once, are only
+    tried again when the server cannot have got them.
+  * The pauses grow, are drawn at random, and are never shorter than a Retry-After that one can wait for.
+
+Held by tests/egs/test_sdk_calling.py.
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Literal
+
+from egs import clock
+from egs.exceptions import ServerUnreachable, UnhandledException
+from egs.refusals import GATEWAY, body_of, login_refusal, refusal, retry_after
+from egs.sessions import AuthenticatedSession, Connection, Token
+from egs.steps import Alone, Answer, Open, Outgoing, Pause, Script, Send, Unreached
+
+API = "/api/v1"
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 5.0
+PATIENT_S = 60.0
+"""A longer Retry-After is the caller's to wait for."""
+MARGIN_S = 30.0
+"""A token is renewed so long before its end, at most a tenth of its life."""
+
+Retry = Literal["safe", "once"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A call: what goes to which path."""
+
+    method: str
+    path: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    """None leaves one out."""
+    body: Any = field(default=None, repr=False)
+    retry: Retry = "safe"
+    """`once`: not again where the server may have done it already."""
+
+
+def call(session: AuthenticatedSession, ask: Ask) -> Script[Any]:
+    """`data` of the answer. Raises what `egs.refusals` makes of a refusal, ServerUnreachable when none came."""
+    answer = yield from exchange(session.connection, ask)
+    return data_of(answer, session.connection.address)
+
+
+def data_of(answer: Answer, address: str) -> Any:
+    """`data` in the envelope of a success."""
+    if not 200 <= answer.status < 300:
+        raise refusal(answer, address)
+    body = body_of(answer)
+    if not isinstance(body, dict) or "data" not in body:
+        raise UnhandledException(
+            "the server's answer has no data; is it an EGS server?", status=answer.status
+        )
+    return body["data"]
+
+
+def exchange(connection: Connection, ask: Ask) -> Script[Answer]:
+    """The answer to an authenticated call, whatever it says."""
+    headers = _headers(ask)
+    token = yield from standing(connection)
+    answer = yield from tried(connection, ask, headers | _bearer(token))
+    if answer.status == 401 and connection.credential:
+        token = yield Alone(connection, renewed(connection, token))
+        answer = yield from tried(connection, ask, headers | _bearer(token))
+    result: Answer = answer
+    return result
+
+
+def opened(connection: Connection, ask: Ask, last_id: str) -> Script[Answer]:
+    """Open a stream where it was left off; the caller reads its lines. One try: streams have their own patience."""
+    headers = {"accept": "text/event-stream"} | ({"last-event-id": last_id} if last_id else {})
+    token = yield from standing(connection)
+    answer: Answer = yield Open(connection, _outgoing(ask, headers | _bearer(token)))
+    if answer.status == 401 and connection.credential:
+        token = yield Alone(connection, renewed(connection, token))
+        answer = yield Open(connection, _outgoing(ask, headers | _bearer(token)))
+    return answer
+
+
+def standing(connection: Connection) -> Script[Token]:
+    """A token that is good for now."""
+    token = connection.token
+    if token is not None and clock.monotonic_s() < token.until_s:
+        return token
+    result: Token = yield Alone(connection, renewed(connection, token))
+    return result
+
+
+def renewed(connection: Connection, stale: Token | None) -> Script[Token]:
+    """Another token than `stale`; somebody else may have got it meanwhile."""
+    if connection.token is not None and connection.token is not stale:
+        return connection.token
+    if not connection.credential:
+        assert connection.token is not None
+        return connection.token
+    yield from logged_in(connection)
+    assert connection.token is not None
+    return connection.token
+
+
+def logged_in(connection: Connection) -> Script[Mapping[str, Any]]:
+    """Exchange the credential for a token, and keep that; gives what the server says of the caller."""
+    ask = Ask("POST", f"{API}/auth", body=dict(connection.credential))
+    answer = yield from tried(connection, ask, {"accept": "application/json"})
+    if not 200 <= answer.status < 300:
+        raise login_refusal(answer, connection.address)
+    data = data_of(answer, connection.address)
+    if not isinstance(data, dict) or not isinstance(data.get("token"), str):
+        raise UnhandledException("the server gave no token; is it an EGS server?", status=answer.status)
+    life_s = lifetime_s(data.get("expiresAt"), answer, clock.now())
+    until_s = clock.monotonic_s() + life_s - min(MARGIN_S, life_s / 10)
+    connection.token = Token(data["token"], until_s)
+    return data
+
+
+def lifetime_s(expires: Any, answer: Answer, now: datetime) -> float:
+    """How long a token is good for by the server's own clock (its Date), so that ours may be wrong."""
+    if not isinstance(expires, str):
+        return math.inf  # the server will say 401 when it is over
+    try:
+        told = parsedate_to_datetime(answer.headers["date"])
+    except (KeyError, ValueError):
+        told = now
+    life_s = (datetime.fromisoformat(expires) - told).total_seconds()
+    # A token that is over as it is given shows that the clocks cannot be compared.
+    return life_s if life_s > 0 else math.inf
+
+
+def tried(connection: Connection, ask: Ask, headers: Mapping[str, str]) -> Script[Answer]:
+    """Send until an answer comes that another try would not better, or patience ends."""
+    outgoing, most = _outgoing(ask, headers), connection.patience.attempts
+    for attempt in range(1, most + 1):
+        try:
+            answer: Answer = yield Send(connection, outgoing)
+        except Unreached as fault:
+            if attempt == most or (fault.sent and ask.retry == "once"):
+                raise ServerUnreachable(
+                    connection.address, f"no answer from {connection.address}: {fault.why}"
+                ) from fault.__cause__
+            yield Pause(backoff_s(attempt, clock.share()))
+            continue
+        wait_s = pause_s(ask, answer, attempt, clock.share())
+        if attempt == most or wait_s is None:
+            return answer
+        yield Pause(wait_s)
+    raise AssertionError("the last attempt returns or raises")
+
+
+def pause_s(ask: Ask, answer: Answer, attempt: int, share: float) -> float | None:
+    """How long to wait before the same call again; None: this answer is the last."""
+    is_busy = answer.status == 429
+    if not is_busy and (answer.status not in GATEWAY or ask.retry == "once"):
+        return None
+    asked = retry_after(answer) or 0.0
+    return None if asked > PATIENT_S else asked + backoff_s(attempt, share)
+
+
+def backoff_s(attempt: int, share: float) -> float:
+    """Between half of and the whole of a pause that doubles with each attempt; `share` in [0, 1) draws it."""
+    whole = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** (attempt - 1))
+    return float(whole * (1 + share) / 2)
+
+
+def _headers(ask: Ask) -> dict[str, str]:
+    headers = {"accept": "application/json"}
+    return headers if ask.method == "GET" else headers | {"idempotency-key": str(uuid.uuid4())}
+
+
+def _bearer(token: Token) -> dict[str, str]:
+    return {"authorization": f"Bearer {token.text}"}
+
+
+def _outgoing(ask: Ask, headers: Mapping[str, str]) -> Outgoing:
+    params = {name: str(value) for name, value in ask.params.items() if value is not None}
+    return Outgoing(ask.method, ask.path, headers, params, ask.body)

@@ -1,0 +1,1 @@
+"""What answers hold, as frozen values."""

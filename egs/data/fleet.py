@@ -1,0 +1,229 @@
+"""Nodes, workspaces, policies and templates, with the documented names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from egs.data.records import Change, Items, each, of, one, record, table, wire
+
+
+@record
+class AllocationTimestamp:
+    """An instant as seconds since 1970, as documented."""
+
+    seconds: int = 0
+    nanos: int = 0
+
+
+@record
+class Allocation:
+    """Who has GPUs of a node."""
+
+    gpr_name: str = ""
+    slice_name: str = ""
+    total_gpus_allocated: int = wire("totalGPUsAllocated", default=0)
+    allocation_timestamp: AllocationTimestamp = wire(
+        default=AllocationTimestamp(), read=one(AllocationTimestamp)
+    )
+
+
+@record
+class GpuSlicingProfile:
+    """A part of a GPU that can be asked for."""
+
+    profile_name: str = ""
+    memory: int = 0
+    total_gpus: int = wire("totalGPUs", default=0)
+    device_name: str = ""
+    available_gpus: int = wire("availableGPUs", default=0)
+    memory_per_gpu: int = wire("memoryPerGPU", default=0)
+    gpus_per_node: int = wire("gpusPerNode", default=0)
+
+
+@record
+class Inventory:
+    """One GPU node."""
+
+    gpu_node_name: str = ""
+    gpu_shape: str = ""
+    gpu_model_name: str = ""
+    instance_type: str = ""
+    cluster_name: str = ""
+    pool: str = ""
+    memory: int = 0
+    """GB of each GPU."""
+    gpu_count: int = 0
+    available_gpus: int = wire("availableGPUs", default=0)
+    gpu_temp_threshold: float | None = None
+    gpu_power_threshold: float | None = None
+    cloud_provider: str = ""
+    region: str = ""
+    node_health: str = ""
+    gpu_node_status: str = ""
+    cloud: str = ""
+    allocation: Items[Allocation] = wire(default=(), read=each(Allocation))
+    gpu_slicing_profile: Items[GpuSlicingProfile] = wire(default=(), read=each(GpuSlicingProfile))
+
+    @property
+    def availableGPUs(self) -> int:  # noqa: N802 - the documented name
+        """The same as `available_gpus`."""
+        return self.available_gpus
+
+
+class ListInventoryResponse(Items[Inventory]):
+    """The nodes that requests can get, by index; `unmanaged_nodes` are shown and never given to anybody."""
+
+    def __init__(self, managed: Items[Inventory], unmanaged: Items[Inventory]) -> None:
+        super().__init__(managed)
+        self.managed_nodes = managed
+        self.unmanaged_nodes = unmanaged
+
+    def _repr_html_(self) -> str:
+        more = f"<h4>unmanaged_nodes</h4>{table(self.unmanaged_nodes)}" if self.unmanaged_nodes else ""
+        return f"<h4>managed_nodes</h4>{table(self.managed_nodes)}{more}"
+
+
+def read_inventory(data: Mapping[str, Any]) -> ListInventoryResponse:
+    """The nodes of an answer."""
+    nodes = each(Inventory)
+    return ListInventoryResponse(nodes(data.get("managedNodes")), nodes(data.get("unmanagedNodes")))
+
+
+@record
+class InventoryUsage:
+    """Equal nodes that a workspace may use."""
+
+    instance_type: str = ""
+    gpu_shape: str = ""
+    memory_per_gpu: int = 0
+    gpu_per_node: int = 0
+    total_gpu_nodes: int = 0
+    cluster_name: str = ""
+
+
+class ListWorkspaceInventoryUsageResponse(Items[InventoryUsage]):
+    """The nodes of a workspace, by index or under `workspace_inventory`."""
+
+    @property
+    def workspace_inventory(self) -> Items[InventoryUsage]:
+        """Itself."""
+        return self
+
+
+@record
+class WorkspaceNamespace:
+    """A namespace of a workspace, and where it is."""
+
+    namespace: str = ""
+    clusters: tuple[str, ...] = wire("clusters", default=(), read=tuple)
+
+
+@record
+class Workspace:
+    """A workspace: a slice of the repository."""
+
+    name: str = ""
+    overlay_network_deployment_mode: str = ""
+    max_clusters: int = 0
+    slice_description: str = ""
+    clusters: tuple[str, ...] = wire("clusters", default=(), read=tuple)
+    namespaces: Items[WorkspaceNamespace] = wire(default=(), read=each(WorkspaceNamespace))
+    members: tuple[Any, ...] = wire("members", default=(), read=tuple)
+    owners: tuple[Any, ...] = wire("owners", default=(), read=tuple)
+    quota: Mapping[str, Any] | None = None
+    limits: Mapping[str, Any] | None = None
+    use: Mapping[str, Any] | None = None
+    cost: Mapping[str, Any] | None = None
+    weight: float = 1.0
+    paused: bool = False
+
+
+class ListWorkspacesResponse(Items[Workspace]):
+    """Workspaces, by index or under `workspaces`."""
+
+    @property
+    def workspaces(self) -> Items[Workspace]:
+        """Itself."""
+        return self
+
+
+@record
+class DeleteWorkspaceResponse:
+    """A workspace that is deleted, or will be once the change is merged."""
+
+    workspace_name: str = ""
+    change: Change = wire(default=Change(), read=one(Change))
+
+
+@record
+class GlobalGPUConstraints:
+    """What requests of a workspace may ask for."""
+
+    gpu_shapes: tuple[str, ...] = wire("gpuShapes", default=(), read=tuple)
+    max_gpu_per_gpr: int | None = wire("maxGPUPerGpr", default=None)
+    max_memory_per_gpr: int | None = wire("maxMemoryPerGpr", default=None)
+
+
+@record
+class WorkspacePolicy:
+    """A workspace's limits, with the documented names."""
+
+    workspace_name: str = ""
+    priority_range: str = wire("PriorityRange", default="")
+    """low, medium or high."""
+    max_priority: int | None = None
+    """The ceiling itself, which may lie within a range."""
+    max_gprs: int | None = wire("maxGPRs", default=None)
+    max_exit_duration_per_gpr: str = wire("maxExitDurationPerGPR", default="")
+    requeue_on_failure: bool | None = wire("requeueOnFailure", default=None)
+    enable_auto_eviction: bool | None = wire("enableAutoEviction", default=None)
+    enforce_idle_time_out: bool | None = wire("enforceIdleTimeOut", default=None)
+    global_gpu_constraints: GlobalGPUConstraints = wire(
+        "globalGPUConstraints", default=GlobalGPUConstraints(), read=one(GlobalGPUConstraints)
+    )
+
+
+@record
+class GetGprTemplateResponse:
+    """What a request without these takes from its template."""
+
+    name: str = ""
+    cluster_name: str = ""
+    number_of_gpus: int = wire("numberOfGPUs", default=0)
+    number_of_gpu_nodes: int = wire("numberOfGPUNodes", default=0)
+    memory_per_gpu: int = wire("memoryPerGPU", default=0)
+    gpu_shape: str = ""
+    instance_type: str = ""
+    exit_duration: str = ""
+    priority: int = 0
+    enforce_idle_timeout: bool = wire("enforceIdleTimeOut", default=False)
+    enable_eviction: bool = False
+    requeue_on_failure: bool = False
+    idle_timeout_duration: str = wire("idleTimeOutDuration", default="")
+
+
+@record
+class BoundCluster:
+    """The templates of a workspace in one cluster."""
+
+    cluster_name: str = ""
+    default_template_name: str = ""
+    templates: tuple[str, ...] = wire("templates", default=(), read=tuple)
+    default_template_status: str = ""
+    template_status: Mapping[str, str] = wire("templateStatus", default=None)
+
+
+@record
+class GprTemplateBinding:
+    """Which templates a workspace is offered."""
+
+    name: str = ""
+    namespace: str = ""
+    clusters: Items[BoundCluster] = wire(default=(), read=each(BoundCluster))
+    enable_auto_gpr: bool = wire("enableAutoGpr", default=False)
+
+
+def read_workspace(data: Any) -> Workspace:
+    """One workspace."""
+    return of(Workspace, data)

@@ -1,0 +1,255 @@
+"""GPU requests: the documented fields in the documented order, then what this server says beyond them.
+
+Times and durations are text, as documented: RFC 3339 in UTC, `0h2m40s`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from egs.data.records import Items, each, one, record, wire
+
+
+@record
+class GpuRequestStatus:
+    """How far a request is."""
+
+    provisioning_status: str = ""
+    """Pending, Queued, Provisioning, Successful, Complete, Cancelled, Rejected or Failed."""
+    failure_reason: str = ""
+    num_gpus_allocated: int = wire("numGPUsAllocated", default=0)
+    start_timestamp: str = ""
+    completion_timestamp: str = ""
+    cost: str = ""
+    """What it cost up to now: `12.34 USD`; empty: the project has no price for its nodes."""
+    nodes: list[str] = wire("nodes", default=())
+    internal_state: str = ""
+    """Empty, Reserved or Released."""
+    retry_count: int = 0
+    delayed_count: int = 0
+
+
+@record
+class GpuRequestData:
+    """One GPU request."""
+
+    request_id: str = wire("gprId", default="")
+    workspace_name: str = wire("sliceName", default="")
+    cluster_name: str = ""
+    """Where it holds nodes, or will, or the one that was asked for."""
+    number_of_gpus: int = wire("numberOfGPUs", default=0)
+    """On each node."""
+    number_of_gpu_nodes: int = wire("numberOfGPUNodes", default=0)
+    instance_type: str = ""
+    memory_per_gpu: int = wire("memoryPerGPU", default=0)
+    """GB."""
+    priority: int = 0
+    gpu_sharing_mode: str = ""
+    estimated_start_time: str = ""
+    estimated_wait_time: str = ""
+    exit_duration: str = ""
+    early_release: bool = False
+    gpr_name: str = ""
+    gpu_shape: str = ""
+    multi_node: bool = False
+    dedicated_nodes: bool = False
+    enable_rdma: bool = wire("enableRDMA", default=False)
+    enable_secondary_network: bool = False
+    status: GpuRequestStatus = wire("status", default=GpuRequestStatus(), read=one(GpuRequestStatus))
+
+    idle_timeout_duration: str = wire("idleTimeOutDuration", default="")
+    enforce_idle_timeout: bool = wire("enforceIdleTimeOut", default=False)
+    requeue_on_failure: bool = False
+    enable_eviction: bool = False
+    name: str = ""
+    """`workspace/file`: what the request is called in the repository."""
+    phase: str = ""
+    """PendingApproval, Queued, Provisioning, Provisioned, Releasing, Completed, Cancelled, Rejected or Failed."""
+    reason: str = ""
+    message: str = ""
+    position: int | None = None
+    """Place in the queue, 1 first; None: it does not wait."""
+    rank: int | None = None
+    slips: tuple[Mapping[str, Any], ...] = wire("slips", default=(), read=tuple)
+    """When its promised start moved later, and why."""
+    forecast: Mapping[str, Any] | None = None
+    end_time: str = ""
+    """Its strict end, decided or promised."""
+    not_before: str = ""
+    start: str = ""
+    prefer: str = ""
+    max_wait: str = ""
+    extend: str = ""
+    stopped: bool = False
+    model: Mapping[str, Any] | None = None
+    gpu_shapes: tuple[str, ...] = wire("gpuShapes", default=(), read=tuple)
+    """All that it asks for, in order; empty: any."""
+    preferred_clusters: tuple[str, ...] = wire("preferredClusters", default=(), read=tuple)
+
+    @property
+    def gpr_id(self) -> str:
+        """The same as `request_id`."""
+        return self.request_id
+
+    @property
+    def slice_name(self) -> str:
+        """The same as `workspace_name`."""
+        return self.workspace_name
+
+    @property
+    def number_of_gp_us(self) -> int:
+        """The same as `number_of_gpus`."""
+        return self.number_of_gpus
+
+    @property
+    def cost(self) -> str:
+        """The same as `status.cost`."""
+        return self.status.cost
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it will never run again."""
+        return self.phase in OVER
+
+
+OVER = frozenset({"Completed", "Cancelled", "Rejected", "Failed"})
+"""Phases of requests that never run again."""
+LIFE = ("PendingApproval", "Queued", "Provisioning", "Provisioned", "Releasing", "Completed")
+"""Phases in the order of a life without mishap."""
+SAME_PHASE = {"Pending": "PendingApproval", "Successful": "Provisioned", "Complete": "Completed"}
+"""Phases by their documented `provisioning_status`, where that is another word."""
+
+
+@record
+class WaitTime:
+    """When a request would start in one pool, if it were filed now."""
+
+    cluster_name: str = ""
+    pool: str = ""
+    gpu_shape: str = ""
+    instance_type: str = ""
+    gpus_per_node: int = 0
+    memory_per_gpu: int = wire("memoryPerGPU", default=0)
+    free_nodes: int = 0
+    estimated_start_time: str = ""
+    """Empty: never, and `reason` says why."""
+    estimated_wait_time: str = ""
+    estimated_wait_seconds: float | None = None
+    needs_approval: bool = False
+    price_per_gpu_hour: float | None = None
+    reason: str = ""
+    message: str = ""
+    forecast: Mapping[str, Any] | None = None
+
+
+@record
+class QueueRow:
+    """One waiting request, in the order of service."""
+
+    gpr_id: str = ""
+    rank: int | None = None
+    """In the whole queue, from 1."""
+    position: int | None = None
+    """Among those who wait for the same pool, from 1."""
+    slice: str = ""
+    name: str = ""
+    phase: str = ""
+    priority: int = 0
+    nodes: int = 0
+    estimated_start_time: str | None = None
+    estimated_wait_seconds: float | None = None
+    cluster: str | None = None
+    pool: str | None = None
+    promised: bool = False
+    """Whether that start is committed; else it is planned."""
+    delayed_count: int = 0
+    reason: str | None = None
+
+
+@record
+class ApprovalRow:
+    """A request that waits for an admin's word."""
+
+    gpr_id: str = ""
+    name: str = ""
+    reasons: tuple[str, ...] = wire("reasons", default=(), read=tuple)
+    message: str = ""
+    asked: Mapping[str, Any] | None = None
+    spec_digest: str = ""
+    since: str = ""
+
+
+@record
+class EventRow:
+    """Something that happened."""
+
+    at: str = ""
+    reason: str = ""
+    type: str = ""
+    request: str = ""
+    cluster: str = ""
+    node: str = ""
+    message: str = ""
+
+
+@record
+class Workload:
+    """A request that has its nodes, and what runs there."""
+
+    gpr_id: str = ""
+    name: str = ""
+    gpr_name: str = ""
+    slice_name: str = ""
+    namespaces: tuple[str, ...] = wire("namespaces", default=(), read=tuple)
+    phase: str = ""
+    model: Mapping[str, Any] | None = None
+    cluster_name: str = ""
+    pool: str = ""
+    gpu_shape: str = ""
+    num_gpus: int = wire("numGPUs", default=0)
+    nodes: tuple[Mapping[str, Any], ...] = wire("nodes", default=(), read=tuple)
+    healthy: bool = False
+    failed_checks: tuple[str, ...] = wire("failedChecks", default=(), read=tuple)
+    idle_since: str = ""
+    idle_seconds: int = 0
+    start_time: str = ""
+    end_time: str = ""
+    elapsed_seconds: int = 0
+    cost: str = ""
+    gpu_hours: float = 0.0
+
+
+@record
+class Usage:
+    """What a workspace used, and what that cost."""
+
+    slice_name: str = ""
+    currency: str = ""
+    gpu_hours: float = 0.0
+    cost: float = 0.0
+    running_gpu_hours: float = 0.0
+    running_cost: float = 0.0
+    months: tuple[Mapping[str, Any], ...] = wire("months", default=(), read=tuple)
+
+
+@record
+class Why:
+    """What a request waits for, in sentences; prints as such."""
+
+    gpr_id: str = ""
+    slice: str = ""
+    name: str = ""
+    phase: str = ""
+    reasons: tuple[str, ...] = wire("reasons", default=(), read=tuple)
+    forecast: Mapping[str, Any] | None = None
+    alternatives: tuple[Any, ...] = wire("alternatives", default=(), read=tuple)
+
+    def __str__(self) -> str:
+        """The sentences."""
+        return " ".join(self.reasons)
+
+
+GpuRequests = Items[GpuRequestData]
+read_gpr = one(GpuRequestData)
+read_gprs = each(GpuRequestData)

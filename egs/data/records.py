@@ -1,0 +1,156 @@
+"""Values out of JSON, lists of them, and how both are shown.
+
+A record is a frozen dataclass whose fields all have defaults: a server that says less, or more, is understood. Fields
+are named as Python does; `wire` gives the name in JSON where that is not the same in camelCase.
+
+Held by tests/egs/test_sdk_data.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from html import escape
+from typing import Any, Generic, TypeVar, cast, dataclass_transform
+
+T = TypeVar("T")
+
+MOST_ROWS = 200
+"""Rows that a notebook shows of a list."""
+
+
+def wire(name: str = "", *, default: Any, read: Callable[[Any], Any] | None = None) -> Any:
+    """A field whose name in JSON is `name`; `read` makes its value from the JSON."""
+    return dataclasses.field(default=default, metadata={"wire": name, "read": read})
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(wire, dataclasses.field), kw_only_default=False)
+def record(kind: type[T]) -> type[T]:
+    """A frozen dataclass that shows itself by what it really holds."""
+    made = dataclasses.dataclass(frozen=True, slots=True, repr=False)(kind)
+    made.__repr__ = _shown  # type: ignore[method-assign]
+    made._repr_html_ = _html  # type: ignore[attr-defined]
+    return made
+
+
+def of(kind: type[T], data: Any) -> T:
+    """The record that some JSON is; what it does not say is left at its default."""
+    given = data if isinstance(data, Mapping) else {}
+    values = {}
+    for field in dataclasses.fields(cast(Any, kind)):
+        value = given.get(field.metadata.get("wire") or camel(field.name))
+        if value is not None:
+            read = field.metadata.get("read")
+            values[field.name] = read(value) if read else value
+    return kind(**values)
+
+
+def each(kind: type[T]) -> Callable[[Any], Items[T]]:
+    """Reads a list of such records."""
+    return lambda data: Items(of(kind, row) for row in data or ())
+
+
+def one(kind: type[T]) -> Callable[[Any], T]:
+    """Reads one such record."""
+    return lambda data: of(kind, data)
+
+
+def camel(name: str) -> str:
+    """`free_nodes` as JSON has it: `freeNodes`."""
+    first, *more = name.split("_")
+    return first + "".join(word.capitalize() for word in more)
+
+
+def _said(value: Any) -> dict[str, Any]:
+    """The fields that are not as they would be if nothing had been said."""
+    return {
+        f.name: getattr(value, f.name)
+        for f in dataclasses.fields(value)
+        if f.repr and not _is_nothing(getattr(value, f.name), f.default)
+    }
+
+
+def _is_nothing(held: Any, default: Any) -> bool:
+    return held == default or (isinstance(held, (list, tuple, dict)) and not held)
+
+
+def _shown(value: Any) -> str:
+    inner = ", ".join(f"{name}={held!r}" for name, held in _said(value).items())
+    return f"{type(value).__name__}({inner})"
+
+
+def _html(value: Any) -> str:
+    rows = "".join(
+        f"<tr><th>{escape(name)}</th><td>{escape(_cell(held))}</td></tr>"
+        for name, held in _said(value).items()
+    )
+    return f"<table><caption>{type(value).__name__}</caption>{rows}</table>"
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
+        return ", ".join(value)
+    return "" if value is None else str(value)
+
+
+class Items(list[T], Generic[T]):
+    """A list that is also found under `.items`, and is a table in a notebook."""
+
+    @property
+    def items(self) -> list[T]:
+        """Itself."""
+        return self
+
+    def __repr__(self) -> str:
+        """One line for each."""
+        if len(self) < 2:
+            return list.__repr__(self)
+        return "[\n" + "".join(f"  {row!r},\n" for row in self) + "]"
+
+    def _repr_html_(self) -> str:
+        return table(self)
+
+
+def table(rows: Iterable[Any]) -> str:
+    """HTML of records of one kind: the columns in which any of them says something."""
+    shown = list(rows)
+    said = [_said(row) if dataclasses.is_dataclass(row) else {"value": row} for row in shown[:MOST_ROWS]]
+    columns = list(dict.fromkeys(name for row in said for name in row))
+    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(_cell(row.get(name)))}</td>" for name in columns) + "</tr>"
+        for row in said
+    )
+    more = f"<p>… and {len(shown) - MOST_ROWS} more</p>" if len(shown) > MOST_ROWS else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+
+class Answered(dict[str, Any]):
+    """JSON as the server gave it, for answers that are reports more than values; a table in a notebook."""
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><th>{escape(k)}</th><td>{escape(_cell(v))}</td></tr>" for k, v in self.items())
+        return f"<table>{rows}</table>"
+
+
+@record
+class Change:
+    """Where a change is now: on main (`pushed`), asking to be merged, or `accepted` and on its way."""
+
+    way: str = ""
+    commit: str = ""
+    branch: str = ""
+    url: str = ""
+    """Where to look at it, or to follow it."""
+
+
+class Named(str):
+    """The name or id of what was made: a plain string that also knows `.change`, where it is now."""
+
+    change: Change
+
+    def __new__(cls, text: str, change: Change) -> Named:
+        """`text`, with its change."""
+        made = super().__new__(cls, text)
+        made.change = change
+        return made

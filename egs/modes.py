@@ -1,0 +1,165 @@
+"""Whether a command line is for a repository or for a server, and for which. Pure but for looking at folders and files.
+
+The first that says so decides:
+  1. `--repo` (or `plan --instance`): a repository; `--server` or `--context`: a server;
+  2. EGS_REPO: a repository; EGS_SERVER: a server;
+  3. the folder one stands in: a repository where it, or one above it, has a project.yaml or is a bare repository;
+  4. the current context of the context file: a server;
+  5. else the folder, as a repository.
+Where only the client is installed there is no repository, and every command is for a server.
+
+Held by tests/egs/test_modes.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from egs import contexts
+from egs.remote.errors import Said, not_allowed, wrong_use
+
+OWN_CONTEXT = frozenset({"diff", "install", "uninstall", "kubeconfig", "kubeconfig-token", "login"})
+"""Commands with a --context of their own; ours stands before them."""
+_REPOSITORY_WORDS = ("--repo", "--instance")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A server, and what opens it."""
+
+    server: str
+    api_key: str = field(default="", repr=False)
+    token: str = field(default="", repr=False)
+    context: str = ""
+    """Its name in the context file; empty: it is named by an option or the environment."""
+    email: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """What decides beside the words: the environment, the folder one stands in, and what is installed."""
+
+    environ: Mapping[str, str] = field(repr=False)
+    folder: Path
+    has_repositories: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A command line without the options that choose a server."""
+
+    words: tuple[str, ...]
+    server: str = ""
+    context: str = ""
+
+    @property
+    def names_repository(self) -> bool:
+        """Whether it can only be meant for a repository, or for a file."""
+        return any(word.partition("=")[0] in _REPOSITORY_WORDS for word in self.words)
+
+
+def line_of(words: Sequence[str]) -> Line:
+    """The words as a line. Raises Said where an option has no value."""
+    rest, found, todo = [], {"--server": "", "--context": ""}, list(words)
+    command = ""
+    while todo:
+        word = todo.pop(0)
+        name, equals, value = word.partition("=")
+        if word == "--":
+            rest += [word, *todo]
+            break
+        if name not in found or command in OWN_CONTEXT:
+            command = command or ("" if word.startswith("-") else word)
+            rest.append(word)
+            continue
+        if not equals and not todo:
+            raise wrong_use(f"{name} needs a value")
+        found[name] = value if equals else todo.pop(0)
+    return Line(tuple(rest), found["--server"], found["--context"])
+
+
+def target_of(line: Line, here: Here) -> Target | None:
+    """The server that the line is for; None: it is for a repository. Raises Said."""
+    if line.names_repository and (line.server or line.context):
+        raise wrong_use("--repo names a repository and --server a server; give one of them")
+    if line.server or line.context:
+        return _chosen(line, here)
+    if here.has_repositories and (line.names_repository or here.environ.get("EGS_REPO")):
+        return None
+    if here.environ.get("EGS_SERVER"):
+        return named(here.environ["EGS_SERVER"], here)
+    if here.has_repositories and is_repository(here.folder):
+        return None
+    return current(here)
+
+
+def server_of(line: Line, here: Here) -> Target | None:
+    """The server that is meant wherever one stands; None: none is known. Raises Said."""
+    if line.server or line.context:
+        return _chosen(line, here)
+    return named(here.environ["EGS_SERVER"], here) if here.environ.get("EGS_SERVER") else current(here)
+
+
+def current(here: Here) -> Target | None:
+    """Of the current context; None: there is none."""
+    book = _book(here)
+    return _of_context(book, book.current) if book.current else None
+
+
+def named(server: str, here: Here) -> Target:
+    """A server by its address; what opens it comes from the environment, else from a context of that server."""
+    key = _key(here.environ)
+    if key:
+        return Target(server, key)
+    book = _book(here)
+    same = sorted(name for name, c in book.contexts.items() if c.server.rstrip("/") == server.rstrip("/"))
+    if not same:
+        return Target(server)
+    return _of_context(book, book.current if book.current in same else same[0])
+
+
+def is_repository(folder: Path) -> bool:
+    """Whether one stands in a fleet's repository: other people's Git folders are none."""
+    return any((place / "project.yaml").is_file() or _is_bare(place) for place in (folder, *folder.parents))
+
+
+def _is_bare(folder: Path) -> bool:
+    return (folder / "HEAD").is_file() and (folder / "objects").is_dir() and (folder / "refs").is_dir()
+
+
+def _chosen(line: Line, here: Here) -> Target:
+    if line.server and line.context:
+        raise wrong_use("--server names an address and --context a context; give one of them")
+    return named(line.server, here) if line.server else _of_context(_book(here), line.context)
+
+
+def _of_context(book: contexts.Book, name: str) -> Target:
+    found = book.named(name)
+    return Target(found.server, found.api_key, found.token, name, found.email)
+
+
+def _book(here: Here) -> contexts.Book:
+    return contexts.read(contexts.path_of(here.environ))
+
+
+def _key(environ: Mapping[str, str]) -> str:
+    if environ.get("EGS_API_KEY_FILE"):
+        return key_in(Path(environ["EGS_API_KEY_FILE"]).expanduser())
+    return environ.get("EGS_API_KEY", "")
+
+
+def key_in(file: Path) -> str:
+    """The API key that a file holds. Raises Said."""
+    try:
+        text = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unreadable(file, getattr(error, "strerror", None) or "it is not UTF-8") from error
+    if not text:
+        raise _unreadable(file, "it is empty")
+    return text
+
+
+def _unreadable(file: Path, why: str) -> Said:
+    return not_allowed(f"{file}: no API key can be read there: {why}", "ApiKeyInvalid")

@@ -1,0 +1,313 @@
+"""`egs gpr …` on a server: file, change and end requests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from egs.remote import asking, options, output
+from egs.remote.errors import Said, not_allowed, wrong_use
+from egs.remote.looking import quote_row, quoted
+from egs.remote.options import DryRun, Request
+from egs.remote.output import Form, Output, Row
+from egs.remote.showing import named
+
+FIELDS: Mapping[str, str] = {
+    "nodes": "numberOfGPUNodes",
+    "gpusPerNode": "numberOfGPUs",
+    "memoryPerGpu": "memoryPerGPU",
+    "gpuShape": "gpuShape",
+    "instanceType": "instanceType",
+    "duration": "exitDuration",
+    "priority": "priority",
+    "displayName": "gprName",
+    "clusters": "preferredClusters",
+    "template": "templateName",
+    "notBefore": "notBefore",
+    "start": "start",
+    "prefer": "prefer",
+    "maxWait": "maxWait",
+    "model": "model",
+    "model.name": "model",
+    "network.rdma": "enableRDMA",
+    "network.secondary": "enableSecondaryNetwork",
+    "idleTimeout": "idleTimeOutDuration",
+    "preemptible": "enableEviction",
+    "requeueOnFailure": "requeueOnFailure",
+    "extend": "extend",
+    "stopped": "stopped",
+    "earlyRelease": "earlyRelease",
+}
+"""What a field of a request's file is called over HTTP."""
+_TEXTS = frozenset({"displayName", "instanceType", "model", "model.name"})
+"""Fields that hold text alone: whatever is typed is meant as it is."""
+
+_NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
+_WORDS = {"true": True, "false": False, "null": None, "~": None}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group to the app."""
+    gpr = typer.Typer(
+        help="File, change and end requests for GPU nodes.\n\n\b\nExample:\n"
+        "  egs gpr create vision/train --nodes 2 --gpus-per-node 8 --duration 6h",
+        short_help="File, change and end requests.",
+        no_args_is_help=True,
+    )
+    gpr.command("create", short_help="File a request.")(create)
+    gpr.command("edit", short_help="Change fields of a request.")(edit)
+    gpr.command("priority", short_help="Change the priority of a waiting request.")(priority)
+    gpr.command("rename", short_help="Change the name people see.")(rename)
+    gpr.command("extend", short_help="Ask for grace beyond the duration.")(extend)
+    gpr.command("stop", short_help="Give the nodes back and keep the time.")(stop)
+    gpr.command("start", short_help="Queue a stopped request again.")(start)
+    gpr.command("release", short_help="End a request now.")(release)
+    gpr.command("cancel", short_help="Take a waiting request back.")(cancel)
+    app.add_typer(gpr, name="gpr")
+
+
+def create(  # noqa: PLR0913 - each is an option of the command
+    request: Request,
+    nodes: options.Nodes = None,
+    gpus_per_node: options.GpusPerNode = None,
+    shape: options.Shapes = None,
+    memory: options.Memory = None,
+    instance_type: options.InstanceType = None,
+    duration: options.Duration = None,
+    priority: options.Priority = None,
+    template: options.Template = None,
+    display_name: options.DisplayName = None,
+    cluster: options.Clusters = None,
+    not_before: options.NotBefore = None,
+    start: options.Start = None,
+    prefer: options.Prefer = None,
+    max_wait: options.MaxWait = None,
+    rdma: options.Rdma = False,
+    model: options.ModelName = None,
+    dry_run: DryRun = False,
+    output: Output = Form.TABLE,
+) -> None:
+    """File a request, and say when it is expected to start.
+
+    \b
+    Examples:
+      egs gpr create vision/train --nodes 2 --gpus-per-node 8 --shape H100-80GB --duration 6h
+      egs gpr create vision/train --template finetune-small --dry-run
+
+    The server commits it in your name, or opens a pull request, as the project says.
+    """
+    slice_, _, name = named(request).partition("/")
+    size = {"numberOfGPUNodes": nodes, "numberOfGPUs": gpus_per_node, "memoryPerGPU": memory}
+    kind = {"gpuShape": shape or None, "instanceType": instance_type, "preferredClusters": cluster or None}
+    term = {"exitDuration": duration, "priority": priority, "notBefore": not_before, "start": start}
+    more = {"prefer": prefer, "maxWait": max_wait, "enableRDMA": rdma or None, "templateName": template}
+    terms = {"sliceName": slice_, **size, **kind, **term, **more, "model": model}
+    estimate = _estimate(terms)
+    done = None if dry_run else asking.send("POST", "gpr", {**terms, "name": name, "gprName": display_name})
+    _answer_created(request, done, estimate, output)
+
+
+def _estimate(terms: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The start that it would get, or the earliest that an admin could give it; None: there is none yet."""
+    starts = [row for row in map(quote_row, quoted(dict(terms))) if row["estimatedStartTime"]]
+    return next((row for row in starts if not row["needsApproval"]), starts[0] if starts else None)
+
+
+def _answer_created(key: str, done: Row | None, estimate: dict[str, Any] | None, form: Form) -> None:
+    slice_, _, name = key.partition("/")
+    change = {} if done is None else done["change"]
+    if done is not None:
+        report(f"Create {key}", change)
+    if form is not Form.TABLE:
+        path = f"slices/{slice_}/gprs/{name}.yaml"
+        facts = {"slice": slice_, "name": name, "path": path, **where_it_is(change)}
+        output.data({**facts, "dryRun": done is None, "estimate": estimate}, form)
+        return
+    if done is None:
+        output.note("not filed; as things are:")
+    if estimate is None:
+        output.text(f"{key}: no start is known yet; `egs why {key}` says why")
+        return
+    needs = [
+        *(["it is merged"] if change.get("branch") else []),
+        *(["an admin has approved it"] if estimate["needsApproval"] else []),
+    ]
+    condition = f", once {' and '.join(needs)}" if needs else ""
+    when = output.shown(output.time(estimate["estimatedStartTime"]))
+    wait = output.shown(output.seconds(estimate["estimatedWaitSeconds"]))
+    output.text(f"{key}: starts at {when} ({wait}) in {estimate['cluster']}/{estimate['pool']}{condition}")
+
+
+def where_it_is(change: Row) -> dict[str, Any]:
+    """Commit, branch and pull request of a change, for data; null where there is none."""
+    url = change.get("url") if change.get("way") == "pull-request" else None
+    number = None if url is None else url.rstrip("/").rpartition("/")[2]
+    pull = None if number is None else {"number": int(number) if number.isdigit() else None, "url": url}
+    return {"commit": change.get("commit"), "branch": change.get("branch"), "pullRequest": pull}
+
+
+def report(subject: str, change: Row) -> None:
+    """Say on stderr where the change is now, and what is left to do."""
+    commit, branch, url = ((change.get(name) or "") for name in ("commit", "branch", "url"))
+    match change["way"]:
+        case "pushed":
+            output.note(f"{subject}: committed to main as {commit[:12]}")
+        case "pull-request":
+            output.note(f"{subject}: asks to be merged, {url or branch}")
+        case "branch":
+            output.note(f"{subject}: on the branch {branch}; somebody merges it into main")
+        case _:
+            output.note(f"{subject}: accepted; {url} says when it is done")
+
+
+def edit(
+    request: Request,
+    fields: Annotated[
+        list[str],
+        typer.Argument(metavar="FIELD=VALUE...", help="Fields of spec; nothing behind = takes one out."),
+    ],
+) -> None:
+    """Change fields of a request's file, and nothing else in it: comments and order stay.
+
+    \b
+    Examples:
+      egs gpr edit vision/train nodes=4 duration=8h
+      egs gpr edit vision/train network.rdma=true "clusters=[east, west]" notBefore=
+
+    Asking for more, or for something else, gives up the place among equals.
+    """
+    edits = assignments(fields)
+    _changed(request, edits, f"Edit {request}: {', '.join(word.partition('=')[0] for word in fields)}")
+
+
+def assignments(words: Sequence[str]) -> dict[str, Any]:
+    """`field=value …` as they go over HTTP. Raises Said."""
+    edits: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals or not name:
+            raise wrong_use(f"{word} is not FIELD=VALUE; write for example nodes=4 or network.rdma=true")
+        if name not in FIELDS:
+            raise not_allowed(
+                f"{name} is not changed on a server; there are {', '.join(sorted(FIELDS))}. "
+                "With --repo every field is",
+                "NotFound",
+            )
+        edits[FIELDS[name]] = (text or None) if name in _TEXTS else _value(word, text)
+    return edits
+
+
+def _value(word: str, text: str) -> Any:
+    import yaml
+
+    try:
+        # Gives text alone, so that nothing is taken for a time or for `on`.
+        return _plain(yaml.load(text, Loader=yaml.BaseLoader)) if text.strip() else None  # noqa: S506
+    except yaml.YAMLError as error:
+        raise wrong_use(f"{word}: the value cannot be read as YAML") from error
+
+
+def _plain(value: Any) -> Any:
+    """The text as a manifest has it: null, true, false and numbers are no text there."""
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    if _NUMBER.fullmatch(value):
+        return float(value) if "." in value else int(value)
+    return _WORDS.get(value, value)
+
+
+def priority(
+    request: Request,
+    value: Annotated[
+        int, typer.Argument(metavar="N", min=1, max=300, help="Low 1-100, medium -200, high -300.")
+    ],
+) -> None:
+    """Change the priority of a waiting request.
+
+    \b
+    Example:
+      egs gpr priority vision/train 180
+    """
+    _changed(request, {"priority": value}, f"Set priority of {request} to {value}")
+
+
+def rename(
+    request: Request,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Any words.")],
+) -> None:
+    """Change the name that people see (displayName); the request keeps its place and its file.
+
+    \b
+    Example:
+      egs gpr rename vision/train "Third try, larger batches"
+    """
+    _changed(request, {"gprName": name or None}, f"Rename {request}")
+
+
+def extend(
+    request: Request,
+    duration: Annotated[str, typer.Argument(metavar="D", help="Total grace beyond the duration.")],
+) -> None:
+    """Ask for grace beyond the duration, in total; granted within the project's bound if it delays nobody.
+
+    \b
+    Example:
+      egs gpr extend vision/train 0d0h30m
+    """
+    _changed(request, {"extend": duration}, f"Extend {request} by {duration}")
+
+
+def stop(request: Request) -> None:
+    """Give a request's nodes back now and keep the time that is left; one that waits gives up its start.
+
+    \b
+    Example:
+      egs gpr stop vision/train
+    """
+    _changed(request, {"stopped": True}, f"Stop {request}")
+
+
+def start(request: Request) -> None:
+    """Queue a stopped request again, as if it were filed now, for the time that is left of it.
+
+    \b
+    Example:
+      egs gpr start vision/train
+    """
+    _changed(request, {"stopped": False}, f"Start {request} again")
+
+
+def release(request: Request) -> None:
+    """End a request now: its nodes leave it, and whoever waits moves up. Cancels one that waits.
+
+    \b
+    Example:
+      egs gpr release vision/train
+    """
+    try:
+        _changed(request, {"earlyRelease": True}, f"Release {request}")
+    except Said as error:
+        if error.reason != "NotProvisioned":
+            raise
+        cancel(request)
+
+
+def cancel(request: Request) -> None:
+    """Take a waiting request out of the queue by deleting its file; one that holds nodes is refused.
+
+    \b
+    Example:
+      egs gpr cancel vision/train
+    """
+    done = asking.send("DELETE", "gpr", {"gprId": named(request)})
+    report(f"Cancel {request}", done["change"])
+
+
+def _changed(request: str, fields: Mapping[str, Any], subject: str) -> None:
+    done = asking.send_as_is("PUT", "gpr", {"gprId": named(request), **fields})
+    report(subject, done["change"])

@@ -1,0 +1,204 @@
+"""Carries out the steps of scripts on the thread that calls; `egs.aio.transport` is its twin.
+
+Nothing is decided here. httpx is loaded with the first session, not with `import egs`.
+
+Held by tests/egs/test_sdk_transport.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, ParamSpec, TypeVar
+
+import httpx
+
+from egs.sessions import Connection
+from egs.steps import Alone, Answer, Feed, Give, NextChunk, Open, Outgoing, Pause, Script, Send, Unreached
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+HEADERS = {"user-agent": "egs-client"}
+NEVER_SENT = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.ProxyError,
+    httpx.UnsupportedProtocol,
+)
+"""The server cannot have got the request."""
+
+
+def blocking(build: Callable[P, Script[T]]) -> Callable[P, T]:
+    """The function that carries out what `build` makes."""
+
+    @functools.wraps(build)
+    def function(*args: P.args, **kwargs: P.kwargs) -> T:
+        return run(build(*args, **kwargs))
+
+    return documented(function, build, "{}")
+
+
+def iterating(build: Callable[P, Feed[T]]) -> Callable[P, Iterator[T]]:
+    """The function that gives, one after the other, what `build` gives."""
+
+    @functools.wraps(build)
+    def function(*args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+        return feed(build(*args, **kwargs))
+
+    return documented(function, build, "Iterator[{}]")
+
+
+def documented(function: Callable[P, T], build: Callable[..., Any], returns: str) -> Callable[P, T]:
+    """With the signature that people see: what comes out, not the script that makes it."""
+    signature = getattr(build, "__signature__", None) or inspect.signature(build)
+    shown = str(signature.return_annotation)
+    inner = shown.partition("[")[2].removesuffix("]") or "Any"
+    function.__signature__ = signature.replace(return_annotation=returns.format(inner))  # type: ignore[attr-defined]
+    function.__annotations__ = dict(function.__annotations__) | {"return": returns.format(inner)}
+    function.__module__ = "egs"
+    return function
+
+
+def run(script: Script[T]) -> T:
+    """The result of a script."""
+    wires = _Wires()
+    try:
+        step = next(script)
+        while True:
+            step = _sent(script, wires, step)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+
+
+def feed(script: Feed[T]) -> Iterator[T]:
+    """What a feed gives; its stream is closed when nobody reads on."""
+    wires = _Wires()
+    try:
+        step = next(script)
+        while True:
+            if isinstance(step, Give):
+                yield step.value
+                step = script.send(None)
+            else:
+                step = _sent(script, wires, step)
+    except StopIteration:
+        return
+    finally:
+        wires.close()
+
+
+def _sent(script: Script[Any], wires: _Wires, step: Any) -> Any:
+    """Carry out a step and give the script what came of it; its next step comes back."""
+    try:
+        result = wires.carry(step)
+    except Unreached as fault:
+        return script.throw(fault)
+    return script.send(result)
+
+
+class _Wires:
+    """The one stream that a script may have open."""
+
+    def __init__(self) -> None:
+        self._stream: httpx.Response | None = None
+        self._chunks: Iterator[bytes] = iter(())
+
+    def carry(self, step: Any) -> Any:
+        """Carry out one step."""
+        match step:
+            case Send(connection, outgoing):
+                return _answer(connection, outgoing)
+            case Pause(seconds):
+                return time.sleep(seconds)
+            case Alone(connection, script):
+                with connection.lock:
+                    return run(script)
+            case Open(connection, outgoing):
+                return self._open(connection, outgoing)
+            case NextChunk():
+                return self._next_chunk()
+        raise TypeError(f"no such step: {step!r}")
+
+    def close(self) -> None:
+        """Let go of the stream."""
+        if self._stream is not None:
+            self._stream.close()
+        self._stream = None
+
+    def _open(self, connection: Connection, outgoing: Outgoing) -> Answer:
+        self.close()
+        client = client_of(connection)
+        request = built(client, connection, outgoing, connection.patience.stream_s)
+        try:
+            self._stream = client.send(request, stream=True)
+            if self._stream.is_success:
+                self._chunks = self._stream.iter_bytes()
+                return read(self._stream, "")
+            self._stream.read()
+        except httpx.TransportError as error:
+            raise unreached(error) from error
+        answer = read(self._stream, self._stream.text)
+        self.close()
+        return answer
+
+    def _next_chunk(self) -> bytes | None:
+        try:
+            return next(self._chunks, None)
+        except httpx.TransportError as error:
+            raise unreached(error) from error
+
+
+def _answer(connection: Connection, outgoing: Outgoing) -> Answer:
+    client = client_of(connection)
+    try:
+        response = client.send(built(client, connection, outgoing, connection.patience.read_s))
+    except httpx.TransportError as error:
+        raise unreached(error) from error
+    return read(response, response.text)
+
+
+def client_of(connection: Connection) -> httpx.Client:
+    """The connection's HTTP client in this process; a forked one gets its own."""
+    client: httpx.Client = connection.pool(os.getpid(), lambda: httpx.Client(headers=HEADERS))
+    return client
+
+
+def close(connection: Connection) -> None:
+    """Close the client of this process, if there is one."""
+    client = connection.forget(os.getpid())
+    if client is not None:
+        client.close()
+
+
+def built(
+    client: httpx.Client | httpx.AsyncClient, connection: Connection, outgoing: Outgoing, read_s: float
+) -> httpx.Request:
+    """The request as httpx has it; every wait has an end."""
+    return client.build_request(
+        outgoing.method,
+        connection.url + outgoing.path,
+        headers=dict(outgoing.headers),
+        params=dict(outgoing.params),
+        json=outgoing.body,
+        timeout=httpx.Timeout(read_s, connect=connection.patience.connect_s),
+    )
+
+
+def read(response: httpx.Response, text: str) -> Answer:
+    """A response as scripts have it."""
+    return Answer(
+        response.status_code, {name.lower(): value for name, value in response.headers.items()}, text
+    )
+
+
+def unreached(error: httpx.TransportError) -> Unreached:
+    """The same as scripts have it."""
+    words = " ".join(str(error).split())
+    why = f"{type(error).__name__}: {words}" if words else type(error).__name__
+    return Unreached(why, sent=not isinstance(error, NEVER_SENT))

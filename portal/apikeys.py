@@ -1,0 +1,322 @@
+"""API keys over the wire: made, listed and revoked (K2). Pure, but for the random text of a new one.
+
+A key is never deleted but revoked: whoever still uses it is told so, its name is not taken by another key, and one
+changed line says who ended it and when. No key is made by one that does not carry all of its person within the scope
+(role Owner), nor with more than that one carries, nor to outlive it: whoever steals a key cannot keep what it opens.
+
+Held by tests/portal/test_apikeys.py.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from portal.callers import Caller, Grant
+from portal.documents import new_document
+from portal.errors import ApiError, bad_parameters, forbidden
+from portal.naming import checked_name, is_address, listed
+from portal.serving import Changed, Wire
+from portal.view import View
+from schemas.apikey import ApiKeySpec, Role, digest_of
+from schemas.units import format_instant
+
+PREFIX = "egs_"
+"""By which scanners for secrets know one."""
+RANDOM_BYTES = 32
+LONGEST = timedelta(days=3660)
+"""Of a key's life: ten years."""
+
+
+class KeyWish(Wire):
+    """A key that is to be."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "name": "vision-pipeline",
+                    "role": "Editor",
+                    "validity": "2026-12-31",
+                    "username": "bo@example.com",
+                    "description": "nightly training",
+                    "workspaceName": "vision",
+                }
+            ]
+        }
+    )
+
+    name: str = Field(min_length=1, max_length=253, description="Its name.", examples=["vision-pipeline"])
+    role: Role = Field(
+        description="Owner: whatever the person may; Editor: file and end requests; Viewer: read."
+    )
+    validity: Annotated[str, Field(max_length=10)] = Field(
+        default="",
+        description='Last day (UTC) on which it is good; "": tomorrow.',
+        examples=["2026-12-31"],
+    )
+    username: str = Field(
+        default="",
+        max_length=254,
+        description="An address: in whose name it acts, which is yours unless an admin asks; any other text changes "
+        "nothing.",
+    )
+    description: str = Field(default="", max_length=500, description="For people.")
+    workspace_name: str | None = Field(
+        default=None,
+        max_length=253,
+        description="The workspace that it is good for; Editor and Viewer need one. Absent: the whole project.",
+    )
+
+
+class KeyMade(Wire):
+    """A new key; nobody can ever read it again."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "apiKey": "egs_…",
+                    "name": "vision-pipeline",
+                    "expiresAt": "2027-01-01T00:00:00Z",
+                    "change": {"way": "pushed", "commit": "8d5f…"},
+                }
+            ]
+        }
+    )
+
+    api_key: str = Field(description="Its text. It opens the API once the change is on main.", repr=False)
+    name: str = Field(description="Its name.")
+    expires_at: str = Field(description="It opens nothing from then on.")
+    change: Changed = Field(description="Where the change is.")
+
+
+class KeyNamed(Wire):
+    """Which key: by its name, or by its text."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "vision-pipeline"}]})
+
+    name: str | None = Field(default=None, min_length=1, max_length=253, description="Its name.")
+    api_key: str | None = Field(
+        default=None, min_length=1, max_length=256, description="Its text.", repr=False
+    )
+
+
+class KeyRevoked(Wire):
+    """A key that opens nothing any more."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"name": "vision-pipeline", "change": {"way": "pushed", "commit": "8d5f…"}}]
+        }
+    )
+
+    name: str = Field(description="Its name.")
+    change: Changed = Field(description="Where the change is.")
+
+
+class KeyShown(Wire):
+    """A key without its secret."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "name": "vision-pipeline",
+                    "role": "Editor",
+                    "email": "bo@example.com",
+                    "username": "bo@example.com",
+                    "workspaceName": "vision",
+                    "workspaces": ["vision"],
+                    "validity": "2026-12-31",
+                    "expiresAt": "2027-01-01T00:00:00Z",
+                    "state": "Active",
+                    "description": "nightly training",
+                }
+            ]
+        }
+    )
+
+    name: str
+    role: Role
+    email: str = Field(description="In whose name it acts.")
+    username: str = Field(description="The same.")
+    workspace_name: str = Field(description='The first of `workspaces`; "": the whole project.')
+    workspaces: tuple[str, ...] = Field(description="What it is good for; empty: the whole project.")
+    validity: str = Field(
+        description='Last day on which it is good for a time; "": it does not end by itself.'
+    )
+    expires_at: str = Field(description='It opens nothing from then on; "": it does not end by itself.')
+    state: Literal["Active", "Expired", "Revoked"]
+    description: str
+
+
+class KeysShown(Wire):
+    """Keys without their secrets, by name."""
+
+    api_keys: tuple[KeyShown, ...]
+
+
+# -- making ------------------------------------------------------------------------------------------------------------
+
+
+def new_text() -> str:
+    """A key nobody can guess."""
+    return PREFIX + secrets.token_urlsafe(RANDOM_BYTES)
+
+
+def spec_of(asked: KeyWish, caller: Caller, view: View, now: datetime) -> ApiKeySpec:
+    """The key that the caller may make of what is asked for, without its text; ApiError 403 and 422."""
+    checked_name("name", asked.name)
+    scope = _scope(asked, caller, view)
+    email = _in_whose_name(asked, caller)
+    end = end_of(asked.validity, now)
+    _check_own(caller, scope, end)
+    return ApiKeySpec(
+        sha256="0" * 64,
+        email=email,
+        role=asked.role,
+        slices=scope,
+        not_after=end,
+        description=asked.description,
+    )
+
+
+def document(name: str, spec: ApiKeySpec, text: str) -> bytes:
+    """The manifest of that key."""
+    told = spec.model_copy(update={"sha256": digest_of(text)})
+    fields = told.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    return new_document("ApiKey", name, fields)
+
+
+def _scope(asked: KeyWish, caller: Caller, view: View) -> tuple[str, ...]:
+    if not asked.workspace_name:
+        if asked.role != "Owner":
+            raise bad_parameters(
+                f"workspaceName: a key of role {asked.role} needs one; Owner alone does without"
+            )
+        return ()
+    name = asked.workspace_name
+    if name not in view.wanted.slices or not caller.may_see(name):
+        seen = [each for each in view.wanted.slices if caller.may_see(each)]
+        raise bad_parameters(
+            f"workspaceName: there is no such workspace, or you may not see it; there are {listed(seen)}"
+        )
+    return (name,)
+
+
+def _in_whose_name(asked: KeyWish, caller: Caller) -> str:
+    if not is_address(asked.username) or asked.username.lower() == caller.email.lower():
+        return caller.email
+    if not caller.is_admin:
+        raise forbidden(f"username: only admins make keys that act for others; yours acts for {caller.email}")
+    return asked.username
+
+
+def end_of(validity: str, now: datetime) -> datetime:
+    """The end of that day in UTC; ApiError 422 for a day that is over, or is none."""
+    try:
+        day = (
+            datetime.strptime(validity, "%Y-%m-%d").replace(tzinfo=UTC)
+            if validity
+            else _day(now) + timedelta(days=1)
+        )
+    except ValueError as error:
+        raise bad_parameters("validity: a day reads like 2026-12-31") from error
+    if day < _day(now):
+        raise bad_parameters(f"validity: {validity} is over; the key would open nothing")
+    if day > now + LONGEST:
+        raise bad_parameters(
+            f"validity: {validity} is more than ten years away; a key is made anew now and then"
+        )
+    return day + timedelta(days=1)
+
+
+def _day(now: datetime) -> datetime:
+    return now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def _check_own(caller: Caller, scope: tuple[str, ...], end: datetime) -> None:
+    """No key carries more than who makes it, and none but an Owner's makes any."""
+    slices = frozenset(scope) or None
+    if not any(_carries(grant, slices) for grant in caller.grants):
+        where = ", ".join(scope) or "the whole project"
+        with_what = f"the key {caller.key}" if caller.key else "your login"
+        raise forbidden(
+            f"keys for {where} are made by who carries the role Owner there, and {with_what} does not; "
+            "log in yourself, or use a key of role Owner"
+        )
+    if caller.key and caller.expires is not None and end > caller.expires:
+        raise forbidden(
+            f"the key {caller.key}, which makes it, ends at {format_instant(caller.expires)}, and no key that it makes "
+            "outlives it; name an earlier day"
+        )
+
+
+def _carries(grant: Grant, slices: frozenset[str] | None) -> bool:
+    """Whether it has everything that a key of any role with that scope could have."""
+    if grant.role != "Owner":
+        return False
+    return grant.slices is None or (slices is not None and slices <= grant.slices)
+
+
+# -- looking and ending ------------------------------------------------------------------------------------------------
+
+
+def keys_shown(view: View, caller: Caller, workspace: str | None, now: datetime) -> Iterator[KeyShown]:
+    """Those that the caller may know of: their own within what they see, an admin all; of one workspace, or all."""
+    for name, spec in sorted(view.wanted.keys.items()):
+        if _may_know(caller, spec) and (workspace is None or workspace in spec.slices):
+            yield _shown(name, spec, now)
+
+
+def _may_know(caller: Caller, spec: ApiKeySpec) -> bool:
+    if caller.is_admin:
+        return True
+    scope = frozenset(spec.slices) or None
+    covered = any(g.slices is None or (scope is not None and scope <= g.slices) for g in caller.grants)
+    return covered and spec.email == caller.email
+
+
+def _shown(name: str, spec: ApiKeySpec, now: datetime) -> KeyShown:
+    end = spec.not_after
+    is_over = end is not None and end <= now
+    return KeyShown(
+        name=name,
+        role=spec.role,
+        email=spec.email,
+        username=spec.email,
+        workspace_name=spec.slices[0] if spec.slices else "",
+        workspaces=spec.slices,
+        validity="" if end is None else f"{end - timedelta(seconds=1):%Y-%m-%d}",
+        expires_at="" if end is None else format_instant(end),
+        state="Revoked" if spec.revoked else "Expired" if is_over else "Active",
+        description=spec.description,
+    )
+
+
+def named(asked: KeyNamed, caller: Caller, view: View) -> str:
+    """The key that is meant, for whoever may end it; ApiError 404, 403 and 422."""
+    if (asked.name is None) == (asked.api_key is None):
+        raise bad_parameters("name: give either the key's name or its text as apiKey")
+    found = view.keys.get(digest_of(asked.api_key)) if asked.api_key is not None else None
+    name = asked.name if found is None else found[0]
+    spec = view.wanted.keys.get(name or "")
+    if name is None or spec is None or not _may_know(caller, spec):
+        # Of a key's text nothing is said again.
+        what = "of that text" if asked.name is None else f"called {asked.name}"
+        raise _missing(what)
+    slices = frozenset(spec.slices) or None
+    is_itself = caller.key == name
+    if not is_itself and not caller.is_admin and not any(_carries(g, slices) for g in caller.grants):
+        raise forbidden(f"the key {caller.key} may end itself alone; log in, or use a key of role Owner")
+    return name
+
+
+def _missing(what: str) -> ApiError:
+    return ApiError(HTTPStatus.NOT_FOUND, "NotFound", f"there is no API key {what}, or you may not see it")

@@ -1,0 +1,140 @@
+"""What `egs get` and `egs describe` answer, made of a view for one caller. Pure but for files of requests.
+
+The rows are the commands' own; of others a caller sees that a node is taken, and not by whom.
+
+Held by tests/portal/test_tables.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any
+
+from portal.callers import Caller
+from portal.errors import not_found
+from portal.hiding import Veil
+from portal.view import View
+from reconciler.commands import describing, spaces, tables
+from reconciler.commands.happenings import EventRow, Filter, slice_of_event
+from reconciler.store.port import Store
+from schemas.status import Phase
+from schemas.view import workspace_path
+
+Row = dict[str, Any]
+
+
+def gprs(view: View, caller: Caller, slice_: str, phase: Phase | None) -> list[Row]:
+    """Requests that the caller sees; an empty `slice_`: of all slices."""
+    rows = tables.gprs(view.state, slice_ or None, None if phase is None else str(phase))
+    return [_veiled(Veil(caller, view), row) for row in rows if caller.may_see(row["slice"])]
+
+
+def slices(view: View, caller: Caller) -> list[Row]:
+    """Slices that the caller sees."""
+    return [row for row in tables.slices(view.state) if caller.may_see(row["name"])]
+
+
+def requests(view: View, caller: Caller, store: Store) -> list[Row]:
+    """Slices that people asked for: an admin sees all, anybody else what they asked for or would be a member of."""
+    rows = spaces.rows_at(store, view.main, view.state)
+    return [row for row in rows if caller.sees is None or caller.email in (row["requester"], *row["members"])]
+
+
+def clusters_seen(view: View, caller: Caller) -> frozenset[str]:
+    """Clusters that the caller's slices may use; all of them for who sees every slice."""
+    if caller.sees is None:
+        return frozenset(view.wanted.clusters)
+    spans = (spec.clusters for name, spec in view.wanted.slices.items() if caller.may_see(name))
+    return frozenset(name for span in spans for name in span) & frozenset(view.wanted.clusters)
+
+
+def clusters(view: View, caller: Caller) -> list[Row]:
+    """Clusters that the caller sees."""
+    seen = clusters_seen(view, caller)
+    return [row for row in tables.clusters(view.state) if row["name"] in seen]
+
+
+def nodes(view: View, caller: Caller, cluster: str, pool: str) -> list[Row]:
+    """Nodes that the caller sees, those of no pool at the end; empty `cluster` and `pool`: of all."""
+    rows = view.once(_all_nodes)
+    seen, veil = clusters_seen(view, caller), Veil(caller, view)
+    return [
+        _veiled(veil, row)
+        for row in rows
+        if row["cluster"] in seen and cluster in ("", row["cluster"]) and pool in ("", row["pool"])
+    ]
+
+
+def _all_nodes(view: View) -> list[Row]:
+    """Worked out once for each view: who has which node when costs a plan."""
+    return tables.nodes(view.state) + tables.unmanaged_nodes(view.state)
+
+
+def described_gpr(view: View, caller: Caller, key: str) -> Row:
+    """The data of `egs describe gpr`."""
+    slice_ = key.partition("/")[0]
+    if not caller.may_see(slice_) or not _is_known(view, key):
+        raise not_found("request", key)
+    veil = Veil(caller, view)
+    return _veiled(veil, describing.gpr_data(view.state, key, _told(view, caller, Filter(gpr=key))))
+
+
+def described_slice(view: View, caller: Caller, name: str) -> Row:
+    """The data of `egs describe slice`."""
+    told = _told(view, caller, Filter(slice=name))
+    return _veiled(Veil(caller, view), describing.slice_data(view.state, name, told))
+
+
+def described_request(view: View, caller: Caller, store: Store, name: str) -> Row:
+    """The data of `egs describe request`."""
+    found = next((row for row in requests(view, caller, store) if row["name"] == name), None)
+    if found is None:
+        raise not_found("request for a slice called", name)
+    # Whoever asked for a slice hears of it before they are anybody in it.
+    told = [row for _, row in islice(view.events.found(Filter(slice=name)), describing.EVENTS)]
+    return {**found, "file": workspace_path(name), "events": told}
+
+
+def described_cluster(view: View, caller: Caller, name: str) -> Row:
+    """The data of `egs describe cluster`."""
+    veil, told = Veil(caller, view), _told(view, caller, Filter(cluster=name))
+    return _veiled(veil, describing.cluster_data(view.state, name, told))
+
+
+def described_node(view: View, caller: Caller, name: str) -> Row:
+    """The data of `egs describe node`."""
+    cluster, node = describing.parts_of_node(name)
+    if cluster not in clusters_seen(view, caller):
+        raise not_found("node", name)
+    told = _told(view, caller, Filter(cluster=cluster, node=node))
+    return _veiled(Veil(caller, view), describing.node_data(view.state, name, told))
+
+
+def _is_known(view: View, key: str) -> bool:
+    return key in view.facts.requests or key in view.wanted.filed
+
+
+def _told(view: View, caller: Caller, wanted: Filter) -> list[EventRow]:
+    """The latest events that are not of a slice of others."""
+    found = (row for _, row in view.events.found(wanted))
+    return list(islice(_seen(caller, found), describing.EVENTS))
+
+
+def _seen(caller: Caller, rows: Iterable[EventRow]) -> Iterable[EventRow]:
+    return (row for row in rows if (slice_ := slice_of_event(row)) is None or caller.may_see(slice_))
+
+
+def _veiled(veil: Veil, row: Row) -> Row:
+    """The same without the names of others' requests, however deep they stand."""
+    return row if veil.caller.sees is None else {name: _veiled_value(veil, one) for name, one in row.items()}
+
+
+def _veiled_value(veil: Veil, value: Any) -> Any:
+    if isinstance(value, str):
+        return veil.text(value)
+    if isinstance(value, dict):
+        return {name: _veiled_value(veil, one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_veiled_value(veil, one) for one in value]
+    return value

@@ -1,0 +1,201 @@
+"""What stands around every answer: its request id, bounded bodies, entity tags, and headers that keep browsers careful.
+
+Answers to GET say which commits they were made of (`EGS-Commit`, `EGS-Status-Commit`) and how many seconds ago the
+remote was asked (`Age`); whoever has the same already (`If-None-Match`) gets 304 and no body. A fault of ours is told
+in the log, and to the caller as 500 with nothing but the request id.
+
+Held by tests/portal/test_app.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from contextvars import ContextVar
+from dataclasses import dataclass
+from http import HTTPStatus
+from uuid import uuid4
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from portal.errors import ApiError
+from portal.serving import ErrorBody, ErrorEnvelope, Parts
+from portal.view import View
+
+log = logging.getLogger(__name__)
+
+MOST_BODY = 1 << 20
+"""Bytes of a body. The largest document has 256 KiB."""
+BODY_S = 15.0
+"""How long a body may take to arrive."""
+SECURITY = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the writer has to know of the HTTP request that a change comes from."""
+
+    id: str
+    """Request id: in `X-Request-Id` of the answer, and in the trailer of the commit."""
+    print: str = ""
+    """Digest of method, path and body: the same idempotency key with another one is a mistake."""
+
+
+ASKED: ContextVar[Asked | None] = ContextVar("asked", default=None)
+"""The HTTP request that this is done for."""
+
+
+def error_answer(error: ApiError) -> Response:
+    """The envelope of a refusal."""
+    body = ErrorEnvelope(
+        status_code=error.status.value,
+        status=error.status.phrase,
+        message=str(error),
+        error=ErrorBody(
+            error_key=error.reason, message=str(error), data=None if error.data is None else dict(error.data)
+        ),
+    )
+    text = body.model_dump_json(by_alias=True)
+    return Response(text, error.status.value, dict(error.headers or {}), "application/json")
+
+
+class Around:
+    """ASGI middleware around the whole application."""
+
+    def __init__(self, app: ASGIApp, parts: Parts) -> None:
+        self._app, self._parts = app, parts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        answer = _Answer(scope, self._parts, send, uuid4().hex)
+        try:
+            body = await _body(scope, receive)
+            ASKED.set(Asked(answer.id, _print(scope, body)))
+            await self._app(scope, _again(body, receive), answer.send)
+        except ApiError as error:
+            await error_answer(error)(scope, receive, answer.send)
+        except Exception:
+            log.exception("request failed id=%s path=%s; please report it", answer.id, scope["path"])
+            if answer.is_begun:
+                raise
+            text = f"a fault of the server; its log has more under the request id {answer.id}"
+            broken = ApiError(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", text)
+            await error_answer(broken)(scope, receive, answer.send)
+
+
+async def _body(scope: Scope, receive: Receive) -> bytes:
+    """All of it. ApiError 413 for one that is too large, 408 for one that does not come."""
+    if scope["method"] in ("GET", "HEAD", "OPTIONS"):
+        return b""
+    length = Headers(scope=scope).get("content-length", "")
+    if length.isdigit() and int(length) > MOST_BODY:
+        raise _too_large()
+    parts: list[bytes] = []
+    try:
+        async with asyncio.timeout(BODY_S):
+            while True:
+                message = await receive()
+                parts.append(message.get("body", b""))
+                if sum(map(len, parts)) > MOST_BODY:
+                    raise _too_large()
+                if message["type"] == "http.disconnect" or not message.get("more_body", False):
+                    return b"".join(parts)
+    except TimeoutError as error:
+        text = f"the body did not arrive within {BODY_S:g} s"
+        raise ApiError(HTTPStatus.REQUEST_TIMEOUT, "BodyTooSlow", text) from error
+
+
+def _too_large() -> ApiError:
+    text = f"a body has at most {MOST_BODY} bytes"
+    return ApiError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "TooLarge", text)
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """The body that was read already, then what comes after it."""
+    left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def next_message() -> Message:
+        return left.pop() if left else await receive()
+
+    return next_message
+
+
+def _print(scope: Scope, body: bytes) -> str:
+    about = f"{scope['method']} {scope['path']}?".encode() + scope.get("query_string", b"")
+    return hashlib.sha256(about + b"\n" + body).hexdigest()[:16]
+
+
+class _Answer:
+    """One answer on its way out."""
+
+    def __init__(self, scope: Scope, parts: Parts, send: Send, id_: str) -> None:
+        self._scope, self._parts, self._send = scope, parts, send
+        self.id = id_
+        self.is_begun = False
+        self._held: Message | None = None  # the start of one whose body is looked at as a whole
+        self._body: list[bytes] = []
+
+    async def send(self, message: Message) -> None:
+        """Pass it on; what gets an entity tag as soon as it is whole."""
+        if message["type"] == "http.response.start":
+            self._dress(message)
+            if self._is_tagged(message):
+                self._held = message
+                return
+        elif self._held is not None:
+            self._body.append(message.get("body", b""))
+            if not message.get("more_body", False):
+                await self._send_tagged(self._held, b"".join(self._body))
+            return
+        self.is_begun = True
+        await self._send(message)
+
+    def _dress(self, start: Message) -> None:
+        headers = MutableHeaders(scope=start)
+        for name, value in SECURITY.items():
+            headers.setdefault(name, value)
+        headers["X-Request-Id"] = self.id
+        headers.setdefault("Cache-Control", "private, no-cache" if self._is_reading else "no-store")
+        headers.add_vary_header("Authorization, Cookie")
+        view = self._scope.get("state", {}).get("view")
+        if isinstance(view, View) and self._is_reading:
+            age = self._parts.now() - self._parts.reads.fetched
+            headers["EGS-Commit"], headers["EGS-Status-Commit"] = view.main, view.status
+            headers["Age"] = str(max(0, int(age.total_seconds())))
+
+    @property
+    def _is_reading(self) -> bool:
+        return self._scope["method"] in ("GET", "HEAD")
+
+    def _is_tagged(self, start: Message) -> bool:
+        kind = Headers(raw=start["headers"]).get("content-type", "")
+        return self._is_reading and start["status"] == HTTPStatus.OK and kind.startswith("application/json")
+
+    async def _send_tagged(self, start: Message, body: bytes) -> None:
+        tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+        headers = MutableHeaders(scope=start)
+        headers["ETag"] = tag
+        if has_tag(Headers(scope=self._scope).get("if-none-match", ""), tag):
+            start["status"], body = HTTPStatus.NOT_MODIFIED.value, b""
+            del headers["content-length"]
+            del headers["content-type"]
+        self.is_begun = True
+        await self._send(start)
+        await self._send({"type": "http.response.body", "body": body})
+
+
+def has_tag(header: str, tag: str) -> bool:
+    """Whether `If-None-Match` names that tag, weak or strong, or `*`."""
+    named = [one.strip().removeprefix("W/") for one in header.split(",")]
+    return tag in named or named == ["*"]

@@ -1,0 +1,268 @@
+"""`egs-portal`: settings are read once, the parts are put together, and answers are given until SIGTERM."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import typer
+import uvicorn
+
+from portal.composing import Portal, portal
+from portal.settings import PortalSettings, ProviderSettings
+from reconciler.clock import SystemClock
+from reconciler.clusters.kubernetes.names import SYSTEM_NAMESPACE
+from reconciler.credentials import from_environment
+from reconciler.hooks import secrets_of
+from reconciler.options import HookSecrets, Kubeconfigs, Namespace, Project, Repo, State, grouped
+from reconciler.serving import address
+from reconciler.settings import Settings
+from reconciler.trust.options import ForgeOptions, TrustOptions, forge_of, known_forge
+from schemas.errors import EgsError, UserError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="The HTTP API of a repository.",
+)
+
+DEFAULT_STATE = Path("~/.local/state/egs-portal")
+HOSTED_BUDGET = 6
+"""Pushes a minute that a hosted forge is asked for, as forges advise; one's own server needs no such care."""
+KEEP_ALIVE_S = 75
+"""How long a connection may be idle: longer than proxies keep theirs, which else meet one that was just closed."""
+SWITCH_S = 0.0005
+"""How long a thread computes while another wants to: whoever answers waits for the reader and the writer no longer."""
+GRACE_S = 30
+"""How long requests that run may take to end after SIGTERM."""
+LOG = "%(asctime)s %(levelname)s %(name)s %(message)s"
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderOptions:
+    """What was said about logging in through an OpenID provider; docs/api.md explains each."""
+
+    oidc_issuer: Annotated[
+        str,
+        typer.Option(
+            "--oidc-issuer",
+            envvar="EGS_OIDC_ISSUER",
+            help="Issuer of the OpenID provider through which people log in. Default: API keys alone.",
+            show_default=False,
+        ),
+    ] = ""
+    oidc_client: Annotated[
+        str,
+        typer.Option("--oidc-client", envvar="EGS_OIDC_CLIENT", help="What the provider calls this portal."),
+    ] = "egs"
+    oidc_secret: Annotated[
+        Path | None,
+        typer.Option(
+            "--oidc-secret",
+            envvar="EGS_OIDC_SECRET_FILE",
+            help="File with the client's secret; without it the client is public, and PKCE protects it.",
+            show_default=False,
+        ),
+    ] = None
+    oidc_cli_client: Annotated[
+        str,
+        typer.Option(
+            "--oidc-cli-client",
+            envvar="EGS_OIDC_CLI_CLIENT",
+            help="What the provider calls `egs login`. Default: as the portal.",
+            show_default=False,
+        ),
+    ] = ""
+    oidc_scopes: Annotated[
+        str,
+        typer.Option("--oidc-scopes", envvar="EGS_OIDC_SCOPES", help="What is asked of the provider."),
+    ] = "openid profile email groups"
+    oidc_groups: Annotated[
+        str,
+        typer.Option(
+            "--oidc-groups", envvar="EGS_OIDC_GROUPS", help="Claim with the groups; dots lead into objects."
+        ),
+    ] = "groups"
+    oidc_ca: Annotated[
+        Path | None,
+        typer.Option(
+            "--oidc-ca",
+            envvar="EGS_OIDC_CA_FILE",
+            help="Certificates of who vouches for the provider. Default: the system's.",
+            show_default=False,
+        ),
+    ] = None
+
+    def settings(self) -> ProviderSettings | None:
+        """The same; None: nobody logs in."""
+        if not self.oidc_issuer:
+            return None
+        return ProviderSettings(
+            issuer=self.oidc_issuer,
+            client_id=self.oidc_client,
+            client_secret=self.oidc_secret,
+            cli_client_id=self.oidc_cli_client,
+            scopes=self.oidc_scopes,
+            groups_claim=self.oidc_groups,
+            ca=self.oidc_ca,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What was said about answering; docs/api.md explains each."""
+
+    listen: Annotated[
+        str, typer.Option("--listen", envvar="EGS_LISTEN", help="HOST:PORT, or :PORT for every address.")
+    ] = "127.0.0.1:8080"
+    public_url: Annotated[
+        str,
+        typer.Option(
+            "--public-url",
+            envvar="EGS_PUBLIC_URL",
+            help="How people reach it: https://egs.example.com. Needed for logging in with a browser.",
+            show_default=False,
+        ),
+    ] = ""
+    session_secret: Annotated[
+        Path | None,
+        typer.Option(
+            "--session-secret",
+            envvar="EGS_SESSION_SECRET_FILE",
+            help="File with 32 bytes or more that sign sessions, the same for all replicas. Default: new at every start.",
+            show_default=False,
+        ),
+    ] = None
+    trusts_proxy: Annotated[
+        str,
+        typer.Option(
+            "--trusts-proxy",
+            envvar="EGS_TRUSTS_PROXY",
+            help="Addresses of proxies whose X-Forwarded headers count, with commas between. Default: nobody's do.",
+            show_default=False,
+        ),
+    ] = ""
+
+
+@app.command(epilog="Example: egs-portal --repo https://forge.example.com/fleet.git --listen :8080")
+@grouped
+def run(  # noqa: PLR0913 - one for each option
+    repo: Repo,
+    serving: Serving,
+    provider: ProviderOptions,
+    trust: TrustOptions,
+    forge: ForgeOptions,
+    state: State = DEFAULT_STATE,
+    poll: Annotated[
+        int, typer.Option("--poll", min=1, max=300, help="Seconds between two looks at the repository.")
+    ] = 5,
+    pushes_per_minute: Annotated[
+        int | None,
+        typer.Option(
+            "--pushes-per-minute",
+            min=0,
+            max=600,
+            help="Pushes; 0: no bound. Default: 6 on a hosted forge, else no bound.",
+        ),
+    ] = None,
+    hook_secrets: HookSecrets = None,
+    project: Project = "",
+    kubeconfigs: Kubeconfigs = None,
+    namespace: Namespace = SYSTEM_NAMESPACE,
+) -> None:
+    """Answer for one repository until SIGTERM or Ctrl-C; changes that wait are pushed before it ends."""
+    if hook_secrets is not None:
+        secrets_of(_text(hook_secrets))
+    settled = trust.settings()
+    base = Settings(
+        repo=repo,
+        state=state.expanduser(),
+        credentials=from_environment(os.environ),
+        poll=timedelta(seconds=poll),
+        project=project or "default",
+        kubeconfigs=kubeconfigs,
+        namespace=namespace,
+        trust=settled,
+        forge=forge_of(forge, repo, settled.level) or known_forge(forge, repo),
+    )
+    hosted = HOSTED_BUDGET if pushes_per_minute is None and base.forge is not None else pushes_per_minute
+    settings = PortalSettings(
+        base=base,
+        listen=serving.listen,
+        public_url=serving.public_url,
+        session_secret=serving.session_secret,
+        hook_secrets=hook_secrets,
+        pushes_per_minute=hosted or None,
+        trusts_proxy=serving.trusts_proxy,
+        provider=provider.settings(),
+    )
+    host, port = address(settings.listen)
+    sys.setswitchinterval(SWITCH_S)
+    served = portal(settings, SystemClock())
+    served.start()
+    try:
+        _Server(_config(settings, served, host, port), served).run()
+    finally:
+        served.stop()
+
+
+def _config(settings: PortalSettings, served: Portal, host: str, port: int) -> uvicorn.Config:
+    return uvicorn.Config(
+        served.app,
+        host=host,
+        port=port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        proxy_headers=bool(settings.trusts_proxy),
+        forwarded_allow_ips=settings.trusts_proxy or None,
+        timeout_graceful_shutdown=GRACE_S,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        limit_concurrency=MOST_CONNECTIONS,
+    )
+
+
+MOST_CONNECTIONS = 4000
+"""Connections at a time; one more is answered 503."""
+
+
+class _Server(uvicorn.Server):
+    """As it is, but streams are told to end when a signal comes: they would be waited for."""
+
+    def __init__(self, config: uvicorn.Config, served: Portal) -> None:
+        super().__init__(config)
+        self._served = served
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A signal came."""
+        self._served.reader.end()
+        super().handle_exit(sig, frame)
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        text = f"{file} cannot be read ({type(error).__name__}); write one secret a line into it"
+        raise UserError(text, "HookSecretMissing") from error
+
+
+def main() -> None:
+    """The console script `egs-portal`: exit 1 when the answer is no, 2 for wrong use, 3 for what broke."""
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format=LOG)
+    for talkative in ("httpx", "uvicorn.access"):
+        logging.getLogger(talkative).setLevel(logging.WARNING)
+    try:
+        app()
+    except EgsError as error:
+        typer.echo(f"egs-portal: {error} ({error.reason})", err=True)
+        sys.exit(2 if error.reason == "WrongUse" else 1 if isinstance(error, UserError) else 3)

@@ -1,0 +1,94 @@
+"""Whether a caller may make a change alone, may ask for it, or may not; and how it goes to main. Pure.
+
+`reconciler.trust.policy` decides, the same that judges commits of people: the API lets nobody do more.
+
+Held by tests/portal/test_permitting.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Literal
+
+from portal.errors import bad_parameters, forbidden
+from portal.parsing import read_document
+from portal.view import View
+from portal.writing import Changes, Wish
+from reconciler.trust.model import Actor, Denial
+from reconciler.trust.policy import Change, What, denial
+from schemas.base import Document
+from schemas.edits import edit_problems
+from schemas.problems import Problem
+from schemas.project import ProjectSpec
+from schemas.reading import rule_of
+from schemas.repository import Repository
+from schemas.status import HOLDING
+
+Read = Callable[[str], bytes | None]
+MOST_PROBLEMS = 20
+"""Problems of one change that are told."""
+
+
+def goes(wish: Wish, changes: Changes, read: Read, project: ProjectSpec | None) -> Literal["push", "propose"]:
+    """Straight to main, or for somebody to merge. Raises ApiError 403."""
+    denials = list(_denials(wish.caller.actor, changes, read))
+    for found in denials:
+        if not _is_an_admins_to_merge(wish.caller.actor, found):
+            raise forbidden(found.message)
+    # What the caller may by a group alone, the judge of a verified main would hold: an admin merges it.
+    if wish.asks or denials or any(_denials(wish.caller.judged, changes, read)):
+        return "propose"
+    asks = project is not None and project.changes == "pull-request"
+    return "propose" if asks and not wish.must_push else "push"
+
+
+def _denials(actor: Actor, changes: Changes, read: Read) -> Iterator[Denial]:
+    for path, data in sorted(changes.items()):
+        if rule_of(path) is None:
+            raise bad_parameters(f"nothing is changed, because {path} is no document's path")
+        found = denial(actor, _change(path, read(path), data))
+        if found is not None:
+            yield found
+
+
+def _change(path: str, old: bytes | None, new: bytes | None) -> Change:
+    what: What = "delete" if new is None else "create" if old is None else "change"
+    return Change(path, what, _document(path, old), _document(path, new))
+
+
+def _document(path: str, data: bytes | None) -> Document | None:
+    found = None if data is None else read_document(path, data)
+    return found if isinstance(found, Document) else None
+
+
+def _is_an_admins_to_merge(actor: Actor, found: Denial) -> bool:
+    """A request for a slice is anybody's to ask, and a slice's other fields its owners'."""
+    rule = rule_of(found.path)
+    kind, names = (rule[0].kind, rule[1]) if rule is not None else ("", {})
+    if kind == "WorkspaceRequest":
+        return found.rule == "NeedsAdmin"
+    return kind == "Slice" and names["name"] in actor.owns
+
+
+def forbidden_edits(view: View, repository: Repository, changes: Changes) -> Iterator[Problem]:
+    """Changed terms of requests that hold nodes; `repository` has the changes already."""
+    for path, data in changes.items():
+        found = rule_of(path)
+        if found is None or found[0].kind != "GPR" or data is None:
+            continue
+        names: Mapping[str, str] = found[1]
+        status = view.facts.requests.get(f"{names['slice']}/{names['name']}")
+        new = repository.resolved(names["slice"], names["name"])
+        if status is not None and status.phase in HOLDING and new is not None:
+            for each in edit_problems(path, status.accepted_spec, new, status.phase):
+                yield each.problem(None)
+
+
+def refuse(found: list[Problem]) -> None:
+    """ApiError 422 with every problem, if there is one."""
+    if not found:
+        return
+    shown = found[:MOST_PROBLEMS]
+    text = "; ".join(f"{p.file}: {p.message} ({p.rule}; {p.fix})" for p in shown)
+    data = {"problems": [{"file": p.file, "rule": p.rule, "message": p.message, "fix": p.fix} for p in shown]}
+    raise bad_parameters(f"nothing is changed, because it would be invalid: {text}", data)

@@ -1,0 +1,77 @@
+"""`/api-key`: keys that open this API (K2, B7)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from portal import apikeys
+from portal.allowing import seen_slice
+from portal.apikeys import KeyMade, KeyNamed, KeyRevoked, KeysShown, KeyWish
+from portal.documenting import refusals
+from portal.documents import standing
+from portal.errors import conflict, not_found
+from portal.serving import Asking, Envelope, Looking, Of, changed, ok
+from portal.view import View
+from portal.writing import Changes, Tree, Wish
+from reconciler.commands.editing import with_field
+from schemas.apikey import ApiKey
+from schemas.units import format_instant
+from schemas.view import key_path
+
+router = APIRouter(prefix="/api-key", tags=["keys"])
+
+Workspace = Annotated[
+    str | None,
+    Query(alias="workspaceName", min_length=1, max_length=253, description="Only keys that name it."),
+]
+
+
+@router.post("", summary="Make an API key", responses=refusals(403, 409, 422))
+async def create(body: KeyWish, view: Looking, caller: Asking, of: Of) -> Envelope[KeyMade]:
+    """Its text is in the answer and nowhere else: the repository has its SHA-256.
+
+    There is no Idempotency-Key here, because a text that nobody kept cannot be given again; a name is taken once.
+    """
+    spec = apikeys.spec_of(body, caller, view, of.now())
+    text, path = apikeys.new_text(), key_path(body.name)
+
+    def make(_: View, tree: Tree) -> Changes:
+        if tree.read(path) is not None:
+            raise conflict(
+                f"there was an API key {body.name} already; choose another name", "ApiKeyAlreadyExists"
+            )
+        return {path: apikeys.document(body.name, spec, text)}
+
+    landed = await of.writer.submit(Wish(caller, f"Create API key {body.name} for {spec.email}", make))
+    assert spec.not_after is not None
+    end = format_instant(spec.not_after)
+    return ok(KeyMade(api_key=text, name=body.name, expires_at=end, change=changed(landed)))
+
+
+@router.delete("", summary="Revoke an API key", responses=refusals(403, 404, 409, 422))
+async def delete(body: KeyNamed, view: Looking, caller: Asking, of: Of) -> Envelope[KeyRevoked]:
+    """It opens nothing any more as soon as the change is read; its manifest stays, and says so."""
+    name = apikeys.named(body, caller, view)
+
+    def make(_: View, tree: Tree) -> Changes:
+        found = standing(tree, key_path(name), ApiKey)
+        if found is None:
+            raise not_found("API key", name)
+        data, document = found
+        return {} if document.spec.revoked else {key_path(name): with_field(data, ("spec", "revoked"), True)}
+
+    wish = Wish(caller, f"Revoke API key {name}", make, must_push=True)
+    return ok(KeyRevoked(name=name, change=changed(await of.writer.submit(wish))))
+
+
+@router.get("/list", summary="API keys without their secrets", responses=refusals(404, 422))
+async def list_all(
+    view: Looking, caller: Asking, of: Of, workspace_name: Workspace = None
+) -> Envelope[KeysShown]:
+    """Yours within what you see; an admin all. By name."""
+    if workspace_name is not None:
+        seen_slice(view, caller, workspace_name)
+    found = apikeys.keys_shown(view, caller, workspace_name, of.now())
+    return ok(KeysShown(api_keys=tuple(found)))

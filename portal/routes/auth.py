@@ -1,0 +1,267 @@
+"""Logging in: with an API key, with an ID token (`egs login`), or in a browser through the identity provider."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from http import HTTPStatus
+from typing import Annotated, Literal, Self
+from urllib.parse import quote
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import RedirectResponse
+from pydantic import Field, model_validator
+
+from portal import oidc
+from portal.callers import Grant, rights_of
+from portal.documenting import refusals
+from portal.errors import ApiError
+from portal.logins import Logins, address_of, caller_in, session_by_key, session_by_login
+from portal.oidc import LOGIN, Returned
+from portal.provider import Provider
+from portal.serving import Asking, Envelope, Looking, Of, Parts, Wire, ok
+from portal.sessions import LIFE, Session, issue
+
+router = APIRouter(prefix="/auth", tags=["auth"])
+
+LOGIN_PATH = "/api/v1/auth"
+"""Where the cookie of a login under way goes, and nowhere else."""
+_MOST_COOKIE = 4000
+"""Bytes of a cookie; browsers drop larger ones without a word."""
+
+
+class Presented(Wire):
+    """What is shown: exactly one of the two."""
+
+    api_key: str | None = Field(
+        default=None,
+        max_length=1000,
+        description="Text of an API key.",
+        examples=["5067bd55-1aef-4c84-8987-3e966e917f07"],
+    )
+    id_token: str | None = Field(
+        default=None,
+        max_length=20_000,
+        description="ID token of the identity provider, for the client that `auth/config` names.",
+    )
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if (self.api_key is None) == (self.id_token is None):
+            raise ValueError("give exactly one of apiKey and idToken")
+        return self
+
+
+class Right(Wire):
+    """A role, and where it holds."""
+
+    role: Literal["Owner", "Editor", "Viewer"]
+    workspaces: Sequence[str] | None = Field(description="Absent: everywhere.")
+
+
+class Opened(Wire):
+    """A session."""
+
+    token: str = Field(description="Give it as `Authorization: Bearer …`; any replica knows it.")
+    expires_at: datetime
+    email: str
+    name: str
+    role: Literal["Owner", "Editor", "Viewer"] | None = Field(description="The most that it may somewhere.")
+    workspaces: Sequence[str] | None = Field(description="Which it may look into; absent: all.")
+
+
+class Myself(Wire):
+    """Who asks."""
+
+    email: str
+    name: str
+    is_admin: bool
+    grants: Sequence[Right] = Field(description="What they may; no workspace stands in two.")
+    workspaces: Sequence[str] | None = Field(description="Which they may look into; absent: all.")
+    via: str = Field(description="`key NAME`, or `login`.")
+    expires_at: datetime | None = Field(default=None, description="When this ends; absent: it does not.")
+
+
+class LoginConfig(Wire):
+    """How a program logs somebody in; without an issuer there are API keys alone."""
+
+    issuer: str | None = None
+    client_id: str | None = None
+    scopes: str | None = None
+
+
+class LoggedOut(Wire):
+    """What is left to do."""
+
+    end_session_url: str | None = Field(
+        default=None, description="Where the browser ends its session with the identity provider as well."
+    )
+
+
+@router.post("", response_model=Envelope[Opened], responses=refusals(400, 422), summary="Open a session")
+def open_session(presented: Presented, request: Request, view: Looking, parts: Of) -> Envelope[Opened]:
+    """With an API key or an ID token. A session lasts an hour, or less where its key ends sooner."""
+    logins, now = parts.logins, parts.now()
+    where = address_of(request)
+    try:
+        if presented.api_key is not None:
+            session = session_by_key(view, presented.api_key, now)
+        else:
+            provider = provider_of(logins)
+            logins.failures.check(where, now)  # before the provider is asked anything
+            shown = oidc.verified(provider, presented.id_token or "", now)
+            session = session_by_login(view, shown, now)
+    except ApiError as error:
+        if error.status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED):
+            logins.failures.take(where, now)
+        raise
+    caller = caller_in(session, view, now)
+    rights = rights_of(caller)
+    return ok(
+        Opened(
+            token=issue(logins.signer, session),
+            expires_at=session.expires,
+            email=caller.email,
+            name=caller.name,
+            role=rights[0].role if rights else None,
+            workspaces=_sorted(caller.sees),
+        )
+    )
+
+
+@router.get("", response_model=Envelope[Myself], responses=refusals(), summary="Who am I")
+async def who_am_i(caller: Asking) -> Envelope[Myself]:
+    """The caller, as the manifests, the key and the groups have it now."""
+    return ok(
+        Myself(
+            email=caller.email,
+            name=caller.name,
+            is_admin=caller.is_admin,
+            grants=[_right(grant) for grant in rights_of(caller)],
+            workspaces=_sorted(caller.sees),
+            via=f"key {caller.key}" if caller.key else "login",
+            expires_at=caller.expires,
+        )
+    )
+
+
+def _right(grant: Grant) -> Right:
+    return Right(role=grant.role, workspaces=_sorted(grant.slices))
+
+
+def _sorted(slices: frozenset[str] | None) -> list[str] | None:
+    return None if slices is None else sorted(slices)
+
+
+@router.get("/config", response_model=Envelope[LoginConfig], summary="How programs log somebody in")
+async def config(parts: Of) -> Envelope[LoginConfig]:
+    """The identity provider, as `egs login` needs it; without one the fields are absent."""
+    provider = parts.logins.provider
+    if provider is None:
+        return ok(LoginConfig())
+    told = provider.settings
+    return ok(
+        LoginConfig(issuer=told.issuer, client_id=told.cli_client_id or told.client_id, scopes=told.scopes)
+    )
+
+
+Next = Annotated[
+    str, Query(alias="next", max_length=1000, description="Path of the portal to go to afterwards.")
+]
+
+
+@router.get("/login", status_code=302, response_class=RedirectResponse, responses=refusals(404))
+def login(request: Request, parts: Of, next_: Next = "/") -> Response:
+    """Send a browser to the identity provider."""
+    logins = parts.logins
+    begun = oidc.begin(
+        provider_of(logins), logins.signer, _redirect(request, logins), own_path(next_), parts.now()
+    )
+    answer = RedirectResponse(begun.url, HTTPStatus.FOUND)
+    _set_login(answer, logins, begun.cookie)
+    return answer
+
+
+Brought = Annotated[str, Query(max_length=5000)]
+
+
+@router.get("/callback", status_code=303, response_class=RedirectResponse, responses=refusals(404, 422))
+def callback(
+    request: Request, view: Looking, parts: Of, state: Brought = "", code: Brought = "", error: Brought = ""
+) -> Response:
+    """Where the identity provider sends the browser back to."""
+    logins, now = parts.logins, parts.now()
+    returned = Returned(request.cookies.get(LOGIN, ""), state, code, error)
+    try:
+        shown, next_ = oidc.finish(
+            provider_of(logins), logins.signer, _redirect(request, logins), returned, now
+        )
+    except ApiError as refusal:
+        if refusal.status is HTTPStatus.UNAUTHORIZED:
+            logins.failures.take(address_of(request), now)
+        raise
+    answer = RedirectResponse(next_, HTTPStatus.SEE_OTHER)
+    _set_session(answer, logins, session_by_login(view, shown, now))
+    _set_login(answer, logins, "")
+    return answer
+
+
+@router.post("/logout", response_model=Envelope[LoggedOut], responses=refusals(403))
+def logout(request: Request, response: Response, parts: Of) -> Envelope[LoggedOut]:
+    """The browser forgets its session. The token in it would still be good until its hour is over."""
+    logins = parts.logins
+    if logins.cookie in request.cookies:
+        logins.check_origin(request)
+    response.delete_cookie(logins.cookie, path="/", secure=logins.is_https, httponly=True, samesite="lax")
+    return ok(LoggedOut(end_session_url=_end_of(logins.provider, parts)))
+
+
+def _end_of(provider: Provider | None, parts: Parts) -> str | None:
+    if provider is None:
+        return None
+    try:
+        address = provider.metadata(parts.now()).end_session
+    except ApiError:  # it does not answer: the browser has forgotten its session here all the same
+        return None
+    return f"{address}?client_id={quote(provider.settings.client_id)}" if address else None
+
+
+def provider_of(logins: Logins) -> Provider:
+    """Through which people log in; ApiError 404 where there is none."""
+    if logins.provider is None:
+        text = "no identity provider is configured here; log in with an API key"
+        raise ApiError(HTTPStatus.NOT_FOUND, "NoIdentityProvider", text)
+    return logins.provider
+
+
+def own_path(path: str) -> str:
+    """That path if it stays on this portal, else `/`: nobody is sent elsewhere by a link to the login."""
+    stays = path.startswith("/") and not path.startswith("//") and "\\" not in path and path.isprintable()
+    return path if stays else "/"
+
+
+def _redirect(request: Request, logins: Logins) -> str:
+    own = logins.origin or str(request.base_url).rstrip("/")
+    return f"{own}{LOGIN_PATH}/callback"
+
+
+def _set_login(answer: Response, logins: Logins, text: str) -> None:
+    age = int(oidc.LOGIN_LIFE.total_seconds()) if text else 0
+    answer.set_cookie(
+        LOGIN, text, max_age=age, path=LOGIN_PATH, secure=logins.is_https, httponly=True, samesite="lax"
+    )
+
+
+def _set_session(answer: Response, logins: Logins, session: Session) -> None:
+    token = issue(logins.signer, session)
+    if len(token) > _MOST_COOKIE:
+        raise oidc.refused(f"{session.email} is in more of the project's groups than a cookie can hold")
+    answer.set_cookie(
+        logins.cookie,
+        token,
+        max_age=int(LIFE.total_seconds()),
+        path="/",
+        secure=logins.is_https,
+        httponly=True,
+        samesite="lax",
+    )

@@ -1,0 +1,127 @@
+"""`/gpr-template-binding`: which templates a workspace is offered (A8)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from portal.allowing import check_admin, seen_slice
+from portal.bindings import Binding, BindingChanged, BindingNamed, BindingWish, binding_of, spec_of
+from portal.callers import Caller
+from portal.documenting import IdempotencyKey, refusals
+from portal.documents import fields_of, new_document, standing, with_changes
+from portal.errors import bad_parameters, conflict, not_found
+from portal.paging import Portioned, portion
+from portal.serving import Asking, Envelope, Looking, Of, Page, changed, ok
+from portal.view import View
+from portal.writing import Changes, Landed, Tree, Wish
+from schemas.binding import GPRTemplateBinding
+from schemas.view import binding_path
+
+router = APIRouter(prefix="/gpr-template-binding", tags=["templates"])
+
+Name = Annotated[
+    str,
+    Query(
+        alias="bindingName", min_length=1, max_length=253, description="The workspace.", examples=["vision"]
+    ),
+]
+AnyName = Annotated[
+    str | None,
+    Query(alias="bindingName", max_length=253, description="The workspace, where no body names it."),
+]
+
+
+@router.post("", summary="Offer templates to a workspace", responses=refusals(403, 404, 409, 422))
+async def create(
+    body: BindingWish, view: Looking, caller: Asking, of: Of, key: IdempotencyKey = ""
+) -> Envelope[BindingChanged]:
+    """From then on its requests name one of these templates, or none. Admins."""
+    name = body.workspace_name
+    seen_slice(view, caller, name)
+    check_admin(caller, "offer templates to workspaces")
+    spec_of(body, view.wanted)
+
+    def make(view: View, tree: Tree) -> Changes:
+        if tree.read(binding_path(name)) is not None:
+            text = f"workspace {name} has a binding already; PUT changes it"
+            raise conflict(text, "GprTemplateBindingAlreadyExists")
+        seen_slice(view, caller, name)
+        return {
+            binding_path(name): new_document(
+                "GPRTemplateBinding", name, fields_of(spec_of(body, view.wanted))
+            )
+        }
+
+    return _done(name, await of.writer.submit(Wish(caller, f"Bind templates to slice {name}", make, key)))
+
+
+@router.put("", summary="Change what a workspace is offered", responses=refusals(403, 404, 409, 422))
+async def update(
+    body: BindingWish, view: Looking, caller: Asking, of: Of, key: IdempotencyKey = ""
+) -> Envelope[BindingChanged]:
+    """`clusters` takes the place of all that the binding says. Admins."""
+    name = body.workspace_name
+    _check_there(view, caller, name)
+    check_admin(caller, "change what workspaces are offered")
+    spec_of(body, view.wanted)
+
+    def make(view: View, tree: Tree) -> Changes:
+        found = standing(tree, binding_path(name), GPRTemplateBinding)
+        if found is None:
+            raise not_found("binding", name)
+        seen_slice(view, caller, name)
+        data, document = found
+        return {binding_path(name): with_changes(data, ("spec",), document.spec, spec_of(body, view.wanted))}
+
+    return _done(name, await of.writer.submit(Wish(caller, f"Edit the binding of slice {name}", make, key)))
+
+
+@router.delete("", summary="Offer all templates again", responses=refusals(403, 404, 409, 422))
+async def delete(
+    view: Looking,
+    caller: Asking,
+    of: Of,
+    body: BindingNamed | None = None,
+    binding_name: AnyName = None,
+    key: IdempotencyKey = "",
+) -> Envelope[BindingChanged]:
+    """A workspace without a binding may use every template. Admins."""
+    name = body.binding_name if body is not None else binding_name
+    if not name:
+        raise bad_parameters("bindingName: say which, in the body or behind ?bindingName=")
+    _check_there(view, caller, name)
+    check_admin(caller, "change what workspaces are offered")
+
+    def make(_: View, tree: Tree) -> Changes:
+        if tree.read(binding_path(name)) is None:
+            raise not_found("binding", name)
+        return {binding_path(name): None}
+
+    return _done(name, await of.writer.submit(Wish(caller, f"Delete the binding of slice {name}", make, key)))
+
+
+@router.get("", summary="What a workspace is offered", responses=refusals(404, 422))
+async def get(binding_name: Name, view: Looking, caller: Asking) -> Envelope[Binding]:
+    """By cluster, and whether each template is there."""
+    _check_there(view, caller, binding_name)
+    return ok(binding_of(binding_name, view.wanted.bindings[binding_name], view.wanted))
+
+
+@router.get("/list", summary="What all workspaces are offered", responses=refusals(422))
+async def list_all(view: Looking, caller: Asking, wanted: Portioned) -> Envelope[Page[Binding]]:
+    """Of the workspaces that you see, by name."""
+    seen = [name for name in sorted(view.wanted.bindings) if caller.may_see(name)]
+    names, more = portion(seen, wanted, str)
+    found = [binding_of(name, view.wanted.bindings[name], view.wanted) for name in names]
+    return ok(Page[Binding](items=found, next=more))
+
+
+def _check_there(view: View, caller: Caller, name: str) -> None:
+    if name not in view.wanted.bindings or not caller.may_see(name):
+        raise not_found("binding", name)
+
+
+def _done(name: str, landed: Landed) -> Envelope[BindingChanged]:
+    return ok(BindingChanged(name=name, change=changed(landed)))

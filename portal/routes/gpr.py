@@ -1,0 +1,190 @@
+"""`/gpr`: requests are filed, looked at, changed and taken back."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from typing import Annotated
+
+from fastapi import APIRouter, Body, Query
+
+from portal import changing
+from portal.allowing import check_member, seen_slice
+from portal.callers import Caller
+from portal.documenting import IdempotencyKey, refusals
+from portal.errors import bad_parameters
+from portal.filing import asked, file_name, nonce_of
+from portal.gprs import Found, data_of, id_of
+from portal.gprwire import GprAsk, GprChanged, GprData, GprEdit, GprFiled, GprNamed
+from portal.hiding import Veil
+from portal.naming import checked_name, listed
+from portal.paging import Portioned, portion
+from portal.serving import Asking, Envelope, Looking, Of, Page, changed, ok
+from portal.view import View
+from portal.whys import Why, why
+from portal.writing import Changes, Tree, Wish
+from schemas.identity import uid_of
+from schemas.status import Phase
+
+router = APIRouter(prefix="/gpr", tags=["Requests"])
+
+_ID = "The request's id, or slice/name."
+GprId = Annotated[str, Query(alias="gprId", max_length=200, description=_ID, examples=["gpr-7c29e338-ebda"])]
+_EXAMPLE = {
+    "gprName": "gpt-4o-workload",
+    "sliceName": "vision",
+    "clusterName": "east",
+    "numberOfGPUs": 8,
+    "numberOfGPUNodes": 2,
+    "memoryPerGPU": 80,
+    "gpuShape": "H100-80GB",
+    "exitDuration": "0d6h0m",
+    "priority": 101,
+}
+
+
+@router.post("", responses=refusals(403, 404, 409, 422), summary="File a request.")
+async def file_gpr(
+    ask: Annotated[GprAsk, Body(examples=[_EXAMPLE])],
+    view: Looking,
+    caller: Asking,
+    parts: Of,
+    idempotency: IdempotencyKey = "",
+) -> Envelope[GprFiled]:
+    """Writes the file of a request and answers with its id, which is good at once.
+
+    What is absent comes from the template that is named, or from the one that the workspace is bound to.
+    """
+    seen_slice(view, caller, ask.slice_name)
+    check_member(caller, ask.slice_name, "file requests there")
+    wanted = asked(ask)
+    nonce = nonce_of(_who(caller), idempotency) if idempotency else secrets.token_hex(16)
+    key = f"{ask.slice_name}/{checked_name('name', file_name(ask, nonce))}"
+
+    def make(view: View, tree: Tree) -> Changes:
+        return changing.filed(view, tree, key, nonce, wanted)
+
+    landed = await parts.writer.submit(Wish(caller, f"Create {key}", make, idempotency))
+    filed = GprFiled(gpr_id=uid_of(key, nonce), name=key, change=changed(landed))
+    return ok(filed, "; ".join(wanted.notes) or "Success")
+
+
+@router.put("", responses=refusals(403, 404, 409, 422), summary="Change a request, or give its nodes back.")
+async def edit_gpr(
+    edit: Annotated[GprEdit, Body(examples=[{"gprId": "gpr-7c29e338-ebda", "priority": 180}])],
+    view: Looking,
+    caller: Asking,
+    parts: Of,
+    idempotency: IdempotencyKey = "",
+) -> Envelope[GprChanged]:
+    """Changes the fields that are named, and nothing else in the file.
+
+    409 GpuAlreadyProvisioned: it has its nodes and keeps its terms. 409 NotProvisioned: `earlyRelease` of one that
+    waits. 409 GpuAlreadyReleased: it is over.
+    """
+    found = _to_change(view, caller, edit.gpr_id)
+    wanted = asked(edit)
+    changing.check_edit(found, wanted.fields)
+
+    def make(view: View, tree: Tree) -> Changes:
+        return changing.edited(view, tree, found.key, wanted.fields)
+
+    subject = _subject(found.key, edit)
+    # Idle GPUs cost: giving them back waits for nobody's review.
+    hurries = bool(edit.early_release or edit.stopped)
+    landed = await parts.writer.submit(Wish(caller, subject, make, idempotency, must_push=hurries))
+    data = GprChanged(gpr_id=id_of(view, found) or found.key, change=changed(landed))
+    return ok(data, "; ".join(wanted.notes) or "Success")
+
+
+@router.delete("", responses=refusals(403, 404, 409, 422), summary="Take a waiting request back.")
+async def cancel_gpr(
+    view: Looking,
+    caller: Asking,
+    parts: Of,
+    gpr_id: Annotated[str, Query(alias="gprId", max_length=200, description=_ID)] = "",
+    named: Annotated[GprNamed | None, Body()] = None,
+    idempotency: IdempotencyKey = "",
+) -> Envelope[GprChanged]:
+    """Deletes its file. 409 GpuAlreadyProvisioned: it has its nodes, release it. 409 GpuAlreadyReleased: it is over."""
+    id_ = gpr_id or ("" if named is None else named.gpr_id)
+    if not id_:
+        raise bad_parameters("gprId: which request; as a parameter, or in the body")
+    found = _to_change(view, caller, id_)
+
+    def make(view: View, tree: Tree) -> Changes:
+        return changing.cancelled(view, tree, found.key)
+
+    landed = await parts.writer.submit(Wish(caller, f"Cancel {found.key}", make, idempotency))
+    return ok(GprChanged(gpr_id=id_of(view, found) or found.key, change=changed(landed)))
+
+
+@router.get("", responses=refusals(404), summary="How a request stands.")
+async def get_gpr(gpr_id: GprId, view: Looking, caller: Asking, parts: Of) -> Envelope[GprData]:
+    """What it asks for, its phase and why, its promise and how it moved, its nodes and its cost."""
+    found = changing.seen(view, caller, gpr_id)
+    return ok(data_of(view, found, parts.now(), Veil(caller, view)))
+
+
+@router.get("/list", responses=refusals(404, 422), summary="Requests of a workspace, or of all.")
+async def list_gprs(
+    view: Looking,
+    caller: Asking,
+    parts: Of,
+    portioned: Portioned,
+    slice_name: Annotated[
+        str, Query(alias="sliceName", max_length=63, description="Only of this workspace; empty: of all.")
+    ] = "",
+    phase: Annotated[str, Query(max_length=40, description="Only in this phase, such as Queued.")] = "",
+) -> Envelope[Page[GprData]]:
+    """By workspace and name, whatever their phase; those that the controller has not answered yet, too."""
+    if slice_name:
+        seen_slice(view, caller, slice_name)
+    if phase and phase not in set(Phase):
+        raise bad_parameters(f"phase: there is no phase {phase}; phases are {listed(Phase)}")
+    keys = [key for key in view.once(keys_of) if _is_wanted(view, caller, key, (slice_name, phase))]
+    chosen, more = portion(keys, portioned, lambda key: key)
+    veil, now = Veil(caller, view), parts.now()
+    return ok(
+        Page(items=[data_of(view, changing.seen(view, caller, key), now, veil) for key in chosen], next=more)
+    )
+
+
+@router.get("/why", responses=refusals(404), summary="Why a request stands where it does.")
+async def why_gpr(gpr_id: GprId, view: Looking, caller: Asking) -> Envelope[Why]:
+    """What it waits for, why its start moved, what would start it earlier: as `egs why -o json`."""
+    found = changing.seen(view, caller, gpr_id)
+    # Alternatives are tried one by one, each with a plan of its own: others are answered meanwhile.
+    return ok(await asyncio.to_thread(why, view, found, Veil(caller, view)))
+
+
+def keys_of(view: View) -> tuple[str, ...]:
+    """Every request, as slice/name in order; ask by `view.once`."""
+    filed = (key for key, file in view.wanted.filed.items() if file.spec is not None)
+    return tuple(sorted({*view.facts.requests, *filed}))
+
+
+def _is_wanted(view: View, caller: Caller, key: str, wanted: tuple[str, str]) -> bool:
+    slice_, phase = key.partition("/")[0], wanted[1]
+    if wanted[0] not in ("", slice_) or not caller.may_see(slice_):
+        return False
+    status = view.facts.requests.get(key) if phase else None
+    return not phase or (Phase.PENDING_APPROVAL if status is None else status.phase) == phase
+
+
+def _to_change(view: View, caller: Caller, id_: str) -> Found:
+    found = changing.seen(view, caller, id_)
+    check_member(caller, found.slice, "change requests there")
+    return found
+
+
+def _subject(key: str, edit: GprEdit) -> str:
+    if edit.early_release:
+        return f"Release {key}"
+    names = sorted(GprEdit.model_fields[field].alias or field for field in edit.model_fields_set - {"gpr_id"})
+    return f"Edit {key}: {', '.join(names)}"
+
+
+def _who(caller: Caller) -> str:
+    """Whose name for a change it is: two people, or two keys of one, may use the same."""
+    return f"{caller.email} {caller.key}"

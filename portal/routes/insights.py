@@ -1,0 +1,39 @@
+"""`/insights`: what requests that are over have shown."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+
+from portal.documenting import refusals
+from portal.serving import Asking, Envelope, Looking, Wire, ok
+from reconciler.commands.rollups import insights_json
+from reconciler.insights import EMPTY
+
+router = APIRouter(tags=["Insights"])
+Figures = dict[str, Any]
+
+
+class Insights(Wire):
+    """The answer of `egs insights -o json`; docs/estimates.md explains the figures."""
+
+    total: Figures
+    by_shape: dict[str, Figures]
+    by_slice: dict[str, Figures] = Field(description="The caller's workspaces; an admin's all.")
+    by_hour: dict[str, Figures]
+    by_day: dict[str, Figures]
+    slips: dict[str, int] = Field(description="Moves of promises to later, by cause.")
+
+
+@router.get("/insights", responses=refusals(422), summary="Demand, waits, use, and how good estimates were.")
+async def get_insights(
+    view: Looking,
+    caller: Asking,
+    days: Annotated[int, Query(ge=1, le=92, description="Days that are given one by one.")] = 14,
+) -> Envelope[Insights]:
+    """Of the whole fleet, and of the caller's workspaces."""
+    found = insights_json(view.facts.insights or EMPTY, days)
+    found["bySlice"] = {name: one for name, one in found["bySlice"].items() if caller.may_see(name)}
+    return ok(Insights.model_validate(found))

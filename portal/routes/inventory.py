@@ -1,0 +1,33 @@
+"""`/inventory`: GPU nodes that the caller's workspaces may use."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from portal.allowing import seen_slice
+from portal.documenting import refusals
+from portal.inventories import Nodes, WorkspaceInventory, inventory, workspace_inventory
+from portal.serving import Asking, Envelope, Looking, ok
+
+router = APIRouter(prefix="/inventory", tags=["Inventory"])
+
+
+@router.get("/list", responses=refusals(), summary="GPU nodes, one by one.")
+async def list_nodes(view: Looking, caller: Asking) -> Envelope[Nodes]:
+    """Nodes that some workspace of the caller may use, an admin all; of what others have only that it is taken."""
+    return ok(inventory(view, caller))
+
+
+@router.get("", responses=refusals(404, 422), summary="GPU nodes of a workspace, counted.")
+async def count_nodes(
+    view: Looking,
+    caller: Asking,
+    slice_name: Annotated[
+        str, Query(alias="sliceName", max_length=63, description="The workspace.", examples=["vision"])
+    ],
+) -> Envelope[WorkspaceInventory]:
+    """What the workspace may use, equal nodes of a cluster counted together."""
+    seen_slice(view, caller, slice_name)
+    return ok(workspace_inventory(view, slice_name))

@@ -1,0 +1,59 @@
+"""`/workspace-policies`: a slice's limits in the vendor's words (A9)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+
+from portal.allowing import check_admin, seen_slice
+from portal.documenting import IdempotencyKey, refusals
+from portal.documents import with_changes
+from portal.paging import Portioned, portion
+from portal.policies import Policy, PolicyChanged, PolicyWish, limits_of, policy_of
+from portal.serving import Asking, Envelope, Looking, Of, Page, changed, ok
+from portal.view import View
+from portal.workspacefiles import file_of
+from portal.writing import Changes, Tree, Wish
+
+router = APIRouter(prefix="/workspace-policies", tags=["workspaces"])
+
+Name = Annotated[str, Path(max_length=253, description="The workspace, which is also the policy's name.")]
+
+
+@router.get("", summary="The policies of all workspaces", responses=refusals(422))
+async def list_all(view: Looking, caller: Asking, wanted: Portioned) -> Envelope[Page[Policy]]:
+    """Of the workspaces that you see, by name; as in force, the project's bounds included."""
+    seen = [name for name in sorted(view.wanted.slices) if caller.may_see(name)]
+    names, more = portion(seen, wanted, str)
+    return ok(Page[Policy](items=[_policy(view, name) for name in names], next=more))
+
+
+@router.get("/{name}", summary="The policy of a workspace", responses=refusals(404, 422))
+async def get(name: Name, view: Looking, caller: Asking) -> Envelope[Policy]:
+    """As in force, the project's bounds included."""
+    seen_slice(view, caller, name)
+    return ok(_policy(view, name))
+
+
+@router.put("/{name}", summary="Change the policy of a workspace", responses=refusals(403, 404, 409, 422))
+async def update(
+    name: Name, body: PolicyWish, view: Looking, caller: Asking, of: Of, key: IdempotencyKey = ""
+) -> Envelope[PolicyChanged]:
+    """Changes the limits in the workspace's file, and nothing else in it. Admins."""
+    seen_slice(view, caller, name)
+    check_admin(caller, "change the policies of workspaces")
+    limits_of(body, view.wanted.slices[name].limits, view.wanted.project)
+
+    def make(view: View, tree: Tree) -> Changes:
+        path, data, document = file_of(tree, name)
+        before = document.spec.limits
+        after = limits_of(body, before, view.wanted.project)
+        return {path: with_changes(data, ("spec", "limits"), before, after)}
+
+    landed = await of.writer.submit(Wish(caller, f"Edit the limits of slice {name}", make, key))
+    return ok(PolicyChanged(policy_name=name, change=changed(landed)))
+
+
+def _policy(view: View, name: str) -> Policy:
+    return policy_of(name, view.wanted.slices[name].limits, view.wanted.project)

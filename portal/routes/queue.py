@@ -1,0 +1,73 @@
+"""`/queue` and `/plan`: who waits, in which order, and who starts when and where."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from pydantic import ConfigDict, Field
+
+from portal.allowing import seen_slice
+from portal.documenting import refusals
+from portal.paging import Portioned, portion
+from portal.queues import plan_json, queue, queue_row
+from portal.serving import Asking, Envelope, Looking, Of, Page, Wire, ok
+
+router = APIRouter(tags=["Queue"])
+
+
+class QueueRow(Wire):
+    """Somebody who waits; the row of `egs get queue -o json`."""
+
+    gpr_id: str
+    rank: int | None = Field(description="In the whole queue, from 1; null: it is not planned.")
+    position: int | None = Field(description="Among those who wait for the same pool, from 1.")
+    slice: str
+    name: str
+    phase: str
+    priority: int
+    nodes: int
+    estimated_start_time: str | None
+    estimated_wait_seconds: int | None
+    cluster: str | None
+    pool: str | None
+    promised: bool = Field(description="Whether that start is committed; else it is planned.")
+    delayed_count: int
+    reason: str | None
+
+
+class PlanData(Wire):
+    """The answer of `egs plan -o json`, each row with its request's id."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    now: str
+    commit: str
+    requests: list[dict[str, Any]] = Field(description="Who holds nodes, then who waits, in rank order.")
+    refused: list[dict[str, Any]] = Field(description="Who has no start, and what would be allowed.")
+
+
+@router.get("/queue", responses=refusals(404, 422), summary="Who waits, in order.")
+async def get_queue(
+    view: Looking,
+    caller: Asking,
+    parts: Of,
+    portioned: Portioned,
+    slice_name: Annotated[
+        str, Query(alias="sliceName", max_length=63, description="Only of this workspace.")
+    ] = "",
+    cluster: Annotated[str, Query(max_length=63, description="Only who is planned in this cluster.")] = "",
+) -> Envelope[Page[QueueRow]]:
+    """The caller's workspaces' requests, an admin everybody's; rank and position count those of others, too."""
+    if slice_name:
+        seen_slice(view, caller, slice_name)
+    keys, more = portion(queue(view, caller, slice_name, cluster), portioned, lambda key: key)
+    rows = (queue_row(view, key, parts.now()) for key in keys)
+    return ok(Page(items=[QueueRow.model_validate(row) for row in rows], next=more))
+
+
+@router.get("/plan", responses=refusals(), summary="Who starts when and where.")
+async def get_plan(view: Looking, caller: Asking, parts: Of) -> Envelope[PlanData]:
+    """As `egs plan -o json`; others' requests are left out."""
+    return ok(PlanData(**await asyncio.to_thread(plan_json, view, caller, parts.now())))

@@ -1,0 +1,140 @@
+"""Rows and pages exactly as `egs get … -o json` and `egs describe … -o json` give them, for `egs` on a server.
+
+Other paths speak with the vendor's names; these speak with the command line's, whose data is a stable contract
+(docs/commands.md). Of others a caller sees that a node is taken, and not by whom.
+
+Held by tests/portal/test_tables.py and tests/egs/test_remote_same.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from portal import commandrows
+from portal.documenting import refusals
+from portal.errors import not_found
+from portal.paging import Portioned, portion
+from portal.serving import Asking, Envelope, Looking, Of, Page, ok
+from schemas.status import Phase
+
+router = APIRouter(prefix="/tables", tags=["tables"])
+Row = dict[str, Any]
+Rows = Envelope[Page[Row]]
+
+SliceName = Annotated[str, Query(alias="sliceName", max_length=63, description="Only this workspace.")]
+Cluster = Annotated[str, Query(max_length=63, description="Only this cluster.")]
+Pool = Annotated[str, Query(max_length=63, description="Only this pool.")]
+Name = Annotated[str, Query(max_length=200, description="Its name, as the list has it.")]
+
+
+def _shown(example: Row) -> dict[int | str, dict[str, Any]]:
+    """`responses` of a path, with a success by example."""
+    envelope = {"statusCode": 200, "status": "OK", "message": "Success", "data": example}
+    return {**refusals(404, 422), 200: {"content": {"application/json": {"example": envelope}}}}
+
+
+def _page(rows: Sequence[Row], wanted: Portioned, key: Callable[[Row], str]) -> Rows:
+    items, more = portion(rows, wanted, key)
+    return ok(Page[Row](items=items, next=more))
+
+
+def _full(row: Row) -> str:
+    return f"{row['slice']}/{row['name']}"
+
+
+def _node(row: Row) -> str:
+    return f"{row['cluster']}/{row['name']}"
+
+
+def _name(row: Row) -> str:
+    return str(row["name"])
+
+
+_EXAMPLES: dict[str, Row] = {
+    "gpr": {"slice": "vision", "name": "train", "phase": "Queued", "priority": 101, "nodes": 2},
+    "slice": {"name": "vision", "clusters": ["east"], "waiting": 1, "holding": 0, "gpusHeld": 0},
+    "request": {"name": "nlp", "phase": "PendingApproval", "requester": "cy@example.com"},
+    "cluster": {"name": "east", "driver": "kubernetes", "mode": "manage", "reachable": True},
+    "node": {"cluster": "east", "pool": "h100", "name": "h100-1", "state": "Ready", "lease": None},
+}
+
+
+def _list_of(kind: str) -> dict[int | str, dict[str, Any]]:
+    return _shown({"items": [_EXAMPLES[kind]], "next": None})
+
+
+@router.get("/gprs", summary="egs get gprs", responses=_list_of("gpr"))
+def gprs(
+    view: Looking, caller: Asking, wanted: Portioned, slice_name: SliceName = "", phase: Phase | None = None
+) -> Rows:
+    """Requests in every phase."""
+    if slice_name:
+        _slice_seen(view, caller, slice_name)
+    return _page(commandrows.gprs(view, caller, slice_name, phase), wanted, _full)
+
+
+@router.get("/slices", summary="egs get slices", responses=_list_of("slice"))
+def slices(view: Looking, caller: Asking, wanted: Portioned) -> Rows:
+    """Slices, with what they wait for, hold and used."""
+    return _page(commandrows.slices(view, caller), wanted, _name)
+
+
+@router.get("/requests", summary="egs get requests", responses=_list_of("request"))
+def requests(view: Looking, caller: Asking, of: Of, wanted: Portioned) -> Rows:
+    """Slices that people asked for; others than admins see what they asked for themselves."""
+    return _page(commandrows.requests(view, caller, of.store), wanted, _name)
+
+
+@router.get("/clusters", summary="egs get clusters", responses=_list_of("cluster"))
+def clusters(view: Looking, caller: Asking, wanted: Portioned) -> Rows:
+    """Clusters and their pools."""
+    return _page(commandrows.clusters(view, caller), wanted, _name)
+
+
+@router.get("/nodes", summary="egs get nodes", responses=_list_of("node"))
+def nodes(view: Looking, caller: Asking, wanted: Portioned, cluster: Cluster = "", pool: Pool = "") -> Rows:
+    """Nodes, with state, lease and schedule."""
+    if cluster and cluster not in commandrows.clusters_seen(view, caller):
+        raise not_found("cluster", cluster)
+    return _page(commandrows.nodes(view, caller, cluster, pool), wanted, _node)
+
+
+@router.get("/gpr", summary="egs describe gpr", responses=_shown(_EXAMPLES["gpr"]))
+def gpr(view: Looking, caller: Asking, name: Name) -> Envelope[Row]:
+    """Everything about one request, named slice/name."""
+    return ok(commandrows.described_gpr(view, caller, name))
+
+
+@router.get("/slice", summary="egs describe slice", responses=_shown(_EXAMPLES["slice"]))
+def slice_(view: Looking, caller: Asking, name: Name) -> Envelope[Row]:
+    """Everything about one slice."""
+    _slice_seen(view, caller, name)
+    return ok(commandrows.described_slice(view, caller, name))
+
+
+@router.get("/request", summary="egs describe request", responses=_shown(_EXAMPLES["request"]))
+def request(view: Looking, caller: Asking, of: Of, name: Name) -> Envelope[Row]:
+    """Everything about one slice that somebody asked for."""
+    return ok(commandrows.described_request(view, caller, of.store, name))
+
+
+@router.get("/cluster", summary="egs describe cluster", responses=_shown(_EXAMPLES["cluster"]))
+def cluster_(view: Looking, caller: Asking, name: Name) -> Envelope[Row]:
+    """Everything about one cluster."""
+    if name not in commandrows.clusters_seen(view, caller):
+        raise not_found("cluster", name)
+    return ok(commandrows.described_cluster(view, caller, name))
+
+
+@router.get("/node", summary="egs describe node", responses=_shown(_EXAMPLES["node"]))
+def node(view: Looking, caller: Asking, name: Name) -> Envelope[Row]:
+    """Everything about one node, named cluster/node."""
+    return ok(commandrows.described_node(view, caller, name))
+
+
+def _slice_seen(view: Looking, caller: Asking, name: str) -> None:
+    if name not in view.wanted.slices or not caller.may_see(name):
+        raise not_found("slice", name)

@@ -1,0 +1,142 @@
+"""`/gpr-template`: what requests get that name a template (A8)."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from portal.allowing import check_admin
+from portal.documenting import IdempotencyKey, refusals
+from portal.documents import fields_of, new_document, standing, with_changes
+from portal.errors import ApiError, bad_parameters, conflict, not_found
+from portal.naming import checked_name
+from portal.paging import Portioned, portion
+from portal.serving import Asking, Envelope, Looking, Of, Page, changed, ok
+from portal.templates import (
+    Template,
+    TemplateChanged,
+    TemplateNamed,
+    TemplateWish,
+    check_clusters,
+    template_of,
+    wish_of,
+)
+from portal.view import View
+from portal.writing import Changes, Landed, Tree, Wish
+from schemas.gpr import GPRTemplate
+from schemas.gpr import Wish as Fields
+from schemas.view import template_path
+
+router = APIRouter(prefix="/gpr-template", tags=["templates"])
+
+Name = Annotated[
+    str,
+    Query(
+        alias="gprTemplateName", min_length=1, max_length=253, description="The template.", examples=["small"]
+    ),
+]
+AnyName = Annotated[
+    str | None,
+    Query(alias="gprTemplateName", max_length=253, description="The template, where no body names it."),
+]
+
+
+@router.post("", summary="Make a template", responses=refusals(403, 409, 422))
+async def create(
+    body: TemplateWish, view: Looking, caller: Asking, of: Of, key: IdempotencyKey = ""
+) -> Envelope[TemplateChanged]:
+    """What it does not say is left to the requests that name it. Admins."""
+    check_admin(caller, "make templates")
+    name = checked_name("name", body.name)
+    spec = wish_of(body, Fields())
+    check_clusters(spec, view.wanted.clusters)
+
+    def make(_: View, tree: Tree) -> Changes:
+        if tree.read(template_path(name)) is not None:
+            raise conflict(f"template {name} exists already; PUT changes it", "GprTemplateAlreadyExists")
+        return {template_path(name): new_document("GPRTemplate", name, fields_of(spec))}
+
+    return _done(name, await of.writer.submit(Wish(caller, f"Create template {name}", make, key)))
+
+
+@router.put("", summary="Change a template", responses=refusals(403, 404, 409, 422))
+async def update(
+    body: TemplateWish, view: Looking, caller: Asking, of: Of, key: IdempotencyKey = ""
+) -> Envelope[TemplateChanged]:
+    """What is absent stays; "" and 0 take a field out. Requests that were accepted keep what they got. Admins."""
+    _check_there(view, body.name)
+    check_admin(caller, "change templates")
+    check_clusters(
+        wish_of(body, Fields(idle_timeout=view.wanted.templates[body.name].idle_timeout)),
+        view.wanted.clusters,
+    )
+
+    def make(_: View, tree: Tree) -> Changes:
+        path = template_path(body.name)
+        found = standing(tree, path, GPRTemplate)
+        if found is None:
+            raise not_found("template", body.name)
+        data, document = found
+        return {path: with_changes(data, ("spec",), document.spec, wish_of(body, document.spec))}
+
+    return _done(body.name, await of.writer.submit(Wish(caller, f"Edit template {body.name}", make, key)))
+
+
+@router.delete("", summary="Take a template away", responses=refusals(403, 404, 409, 422))
+async def delete(
+    view: Looking,
+    caller: Asking,
+    of: Of,
+    body: TemplateNamed | None = None,
+    gpr_template_name: AnyName = None,
+    key: IdempotencyKey = "",
+) -> Envelope[TemplateChanged]:
+    """Requests that were accepted keep what they got. Refused while a binding names it. Admins."""
+    name = body.gpr_template_name if body is not None else gpr_template_name
+    if not name:
+        raise bad_parameters("gprTemplateName: say which, in the body or behind ?gprTemplateName=")
+    _check_there(view, name)
+    check_admin(caller, "take templates away")
+
+    def make(view: View, tree: Tree) -> Changes:
+        if tree.read(template_path(name)) is None:
+            raise not_found("template", name)
+        _check_unbound(view, name)
+        return {template_path(name): None}
+
+    return _done(name, await of.writer.submit(Wish(caller, f"Delete template {name}", make, key)))
+
+
+@router.get("", summary="One template", responses=refusals(404, 422))
+async def get(gpr_template_name: Name, view: Looking, _: Asking) -> Envelope[Template]:
+    """As its file says; what is absent is left to requests."""
+    _check_there(view, gpr_template_name)
+    return ok(template_of(gpr_template_name, view.wanted.templates[gpr_template_name]))
+
+
+@router.get("/list", summary="All templates", responses=refusals(422))
+async def list_all(view: Looking, _: Asking, wanted: Portioned) -> Envelope[Page[Template]]:
+    """By name."""
+    names, more = portion(sorted(view.wanted.templates), wanted, str)
+    found = [template_of(name, view.wanted.templates[name]) for name in names]
+    return ok(Page[Template](items=found, next=more))
+
+
+def _check_there(view: View, name: str) -> None:
+    if name not in view.wanted.templates:
+        raise not_found("template", name)
+
+
+def _check_unbound(view: View, name: str) -> None:
+    bound = [
+        s for s, spec in view.wanted.bindings.items() if any(name in each.templates for each in spec.clusters)
+    ]
+    if bound:
+        text = f"template {name} is offered to {', '.join(sorted(bound)[:8])}; change the binding first"
+        raise ApiError(HTTPStatus.CONFLICT, "GprTemplateInUse", text)
+
+
+def _done(name: str, landed: Landed) -> Envelope[TemplateChanged]:
+    return ok(TemplateChanged(name=name, change=changed(landed)))

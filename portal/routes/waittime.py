@@ -1,0 +1,26 @@
+"""`/gpr/waittime`: when would it start, if it were filed now."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Body
+
+from portal.allowing import seen_slice
+from portal.documenting import refusals
+from portal.quoting import WaitAsk, WaitTime, quoted
+from portal.serving import Asking, Envelope, Looking, Of, Page, ok
+
+router = APIRouter(prefix="/gpr", tags=["Requests"])
+
+_EXAMPLE = {"sliceName": "vision", "numberOfGPUs": 8, "numberOfGPUNodes": 2, "exitDuration": "0d6h0m"}
+
+
+@router.post("/waittime", responses=refusals(404, 422), summary="Ask when a request would start.")
+async def wait_time(
+    ask: Annotated[WaitAsk, Body(examples=[_EXAMPLE])], view: Looking, caller: Asking, parts: Of
+) -> Envelope[Page[WaitTime]]:
+    """One answer for each pool that it could use, of every shape and cluster where none is named; files nothing."""
+    seen_slice(view, caller, ask.slice_name)
+    found = quoted(view, ask, parts.now())
+    return ok(Page(items=found.items), "; ".join(found.notes) or "Success")

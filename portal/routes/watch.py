@@ -1,0 +1,73 @@
+"""`/gpr/watch` and `/watch`: requests as they stand, and again whenever that is another, as server-sent events."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import StreamingResponse
+
+from portal.allowing import seen_slice
+from portal.changing import seen
+from portal.documenting import refusals
+from portal.live import STREAM, Told, streaming
+from portal.serving import Asking, Looking, Of
+from portal.view import View
+from portal.watching import Watch
+
+router = APIRouter(tags=["Requests"])
+
+
+@router.get(
+    "/gpr/watch",
+    responses={**refusals(404), **STREAM},
+    response_class=StreamingResponse,
+    summary="Follow a request.",
+)
+async def watch_gpr(
+    gpr_id: Annotated[
+        str,
+        Query(alias="gprId", max_length=200, description="Its id, or slice/name.", examples=["vision/train"]),
+    ],
+    request: Request,
+    view: Looking,
+    caller: Asking,
+    parts: Of,
+) -> StreamingResponse:
+    """`event: gpr` with the request's data at once, and each time that something of it is another."""
+    key = seen(view, caller, gpr_id).key
+    watch = Watch(keys=frozenset({key}))
+
+    def tell(view: View) -> list[Told]:
+        who = parts.logins.recognise(request, view)
+        seen(view, who, key)  # who may not see it any more hears nothing further
+        return watch.tell(view, who, parts.now())
+
+    return streaming(request, parts, tell)
+
+
+@router.get(
+    "/watch",
+    responses={**refusals(404), **STREAM},
+    response_class=StreamingResponse,
+    summary="Follow the requests of a workspace.",
+)
+async def watch_slice(
+    slice_name: Annotated[
+        str, Query(alias="sliceName", max_length=63, description="The workspace.", examples=["vision"])
+    ],
+    request: Request,
+    view: Looking,
+    caller: Asking,
+    parts: Of,
+) -> StreamingResponse:
+    """The same for every request of a workspace that waits or has nodes, and for those that end meanwhile."""
+    seen_slice(view, caller, slice_name)
+    watch = Watch(slice=slice_name)
+
+    def tell(view: View) -> list[Told]:
+        who = parts.logins.recognise(request, view)
+        seen_slice(view, who, slice_name)
+        return watch.tell(view, who, parts.now())
+
+    return streaming(request, parts, tell)

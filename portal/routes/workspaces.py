@@ -1,0 +1,136 @@
+"""`/slice-workspace`: workspaces, which are slices (B1, A5)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from portal import workspacefiles, workspaces
+from portal.allowing import check_admin, check_owner, seen_slice
+from portal.callers import Caller
+from portal.documenting import IdempotencyKey, refusals
+from portal.errors import bad_parameters, forbidden
+from portal.serving import Asking, Envelope, Looking, Of, changed, ok
+from portal.view import View
+from portal.workspaces import (
+    ClusterNamed,
+    Workspace,
+    WorkspaceChanged,
+    WorkspaceEdit,
+    WorkspaceNamed,
+    Workspaces,
+    WorkspaceWish,
+)
+from portal.writing import Changes, Landed, Tree, Wish
+
+router = APIRouter(prefix="/slice-workspace", tags=["workspaces"])
+
+Name = Annotated[
+    str,
+    Query(
+        alias="workspaceName", min_length=1, max_length=253, description="The workspace.", examples=["vision"]
+    ),
+]
+AnyName = Annotated[
+    str | None,
+    Query(alias="workspaceName", max_length=253, description="The workspace, where no body names it."),
+]
+
+
+@router.post("", summary="Make a workspace, or ask for one", responses=refusals(403, 409, 422))
+async def create(
+    body: WorkspaceWish, view: Looking, caller: Asking, of: Of, key: IdempotencyKey = ""
+) -> Envelope[WorkspaceChanged]:
+    """An admin's is there at once; anybody else's waits for an admin, and the answer says where it is asked for."""
+    name = body.workspace_name
+    workspacefiles.check_wish(body, view.wanted)
+    _check_may_ask(caller, name)
+
+    def make(view: View, tree: Tree) -> Changes:
+        workspacefiles.check_free(tree, view, name)
+        workspacefiles.check_wish(body, view.wanted)
+        return workspacefiles.made(body, caller)
+
+    verb = "Create" if caller.is_admin else "Ask for"
+    wish = Wish(caller, f"{verb} slice {name}", make, key, asks=not caller.is_admin)
+    message = "Success" if caller.is_admin else f"workspace {name} is asked for; an admin's merge makes it"
+    return _done(name, await of.writer.submit(wish), message)
+
+
+def _check_may_ask(caller: Caller, name: str) -> None:
+    if not any(grant.role != "Viewer" and grant.covers(name) for grant in caller.grants):
+        raise forbidden(
+            f"workspace {name} is asked for by who may write in the whole project; {caller.email} may not with what "
+            "they logged in with, or this key may not"
+        )
+
+
+@router.put("", summary="Change a workspace", responses=refusals(403, 404, 409, 422))
+async def update(
+    body: WorkspaceEdit, view: Looking, caller: Asking, of: Of, key: IdempotencyKey = ""
+) -> Envelope[WorkspaceChanged]:
+    """What is absent stays. What owners may not decide alone is asked for, and an admin's merge makes it."""
+    name = body.workspace_name
+    seen_slice(view, caller, name)
+    check_owner(caller, name, "change it")
+
+    def make(view: View, tree: Tree) -> Changes:
+        return workspacefiles.changed(body, view, tree)
+
+    return _done(name, await of.writer.submit(Wish(caller, f"Edit slice {name}", make, key)))
+
+
+@router.post("/detach", summary="Take a cluster out of a workspace", responses=refusals(403, 404, 409, 422))
+async def detach(
+    body: ClusterNamed, view: Looking, caller: Asking, of: Of, key: IdempotencyKey = ""
+) -> Envelope[WorkspaceChanged]:
+    """Its namespaces there go with all that is in them, so nothing may hold nodes there. Never the last cluster."""
+    name = body.workspace_name
+    seen_slice(view, caller, name)
+    check_admin(caller, "take clusters out of workspaces")
+
+    def make(view: View, tree: Tree) -> Changes:
+        return workspacefiles.detached(view, tree, name, body.cluster_name)
+
+    wish = Wish(caller, f"Detach cluster {body.cluster_name} from slice {name}"[:200], make, key)
+    return _done(name, await of.writer.submit(wish))
+
+
+@router.delete("", summary="Take a workspace away", responses=refusals(403, 404, 409, 422))
+async def delete(
+    view: Looking,
+    caller: Asking,
+    of: Of,
+    body: WorkspaceNamed | None = None,
+    workspace_name: AnyName = None,
+    key: IdempotencyKey = "",
+) -> Envelope[WorkspaceChanged]:
+    """With its namespaces and all that is in them. Refused while a request of it is not over."""
+    name = body.workspace_name if body is not None else workspace_name
+    if not name:
+        raise bad_parameters("workspaceName: say which, in the body or behind ?workspaceName=")
+    seen_slice(view, caller, name)
+    check_admin(caller, "take workspaces away")
+
+    def make(view: View, tree: Tree) -> Changes:
+        return workspacefiles.removed(view, tree, name)
+
+    return _done(name, await of.writer.submit(Wish(caller, f"Delete slice {name}", make, key)))
+
+
+@router.get("", summary="One workspace", responses=refusals(404, 422))
+async def get(workspace_name: Name, view: Looking, caller: Asking) -> Envelope[Workspace]:
+    """With its people, bounds, use and cost."""
+    seen_slice(view, caller, workspace_name)
+    return ok(workspaces.workspace_of(view, workspace_name))
+
+
+@router.get("/list", summary="All workspaces that you see", responses=refusals())
+async def list_all(view: Looking, caller: Asking) -> Envelope[Workspaces]:
+    """By name."""
+    return ok(Workspaces(workspaces=workspaces.workspaces(view, caller)))
+
+
+def _done(name: str, landed: Landed, message: str = "Success") -> Envelope[WorkspaceChanged]:
+    return ok(WorkspaceChanged(workspace_name=name, change=changed(landed)), message)

@@ -1,0 +1,40 @@
+"""`/writes/{id}`: what became of a change that was accepted before it was pushed, or whose answer was lost.
+
+Found in main's history, so any replica tells what landed; why one was refused knows only the replica that took it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+
+from portal.documenting import refusals
+from portal.errors import not_found
+from portal.serving import Asking, Changed, Envelope, Of, changed, ok
+
+router = APIRouter(tags=["writes"])
+
+Id = Annotated[
+    str,
+    Path(
+        pattern="^[0-9a-f]{32}$",
+        description="Request id of the change: `X-Request-Id` of its answer.",
+        examples=["5b0c4f6a1d8e4a7f9d3c2b1a0f9e8d7c"],
+    ),
+]
+
+
+@router.get(
+    "/writes/{id}",
+    summary="Follow a change",
+    response_model=Envelope[Changed],
+    responses=refusals(403, 404, 409, 422),
+)
+async def followed(id: Id, caller: Asking, parts: Of) -> Envelope[Changed]:
+    """Where it is now; 404 where nobody of this caller's knows it, and what refused it where something did."""
+    landed = await asyncio.to_thread(parts.writer.follow, id, caller)
+    if landed is None:
+        raise not_found("change", id, "WriteNotFound")
+    return ok(changed(landed))

@@ -1,0 +1,80 @@
+"""What a stream tells of requests: each as it stands, again when something of it is another. One owner.
+
+Time alone is no news: what a request costs by now, and how long it still waits, are told with the next thing that is.
+
+Held by tests/portal/test_watch.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from portal.callers import Caller
+from portal.gprs import Found, data_of, found_in
+from portal.gprwire import GprData
+from portal.hiding import Veil
+from portal.live import Told
+from portal.queues import line_of
+from portal.view import View
+from reconciler.records import live
+from schemas.status import WAITING, GPRStatus
+
+EVENT = "gpr"
+
+
+@dataclass(slots=True)
+class Watch:
+    """Of one caller's stream. `keys`: only these; empty: all that live in `slice`, and those of them that end."""
+
+    slice: str = ""
+    keys: frozenset[str] = frozenset()
+    _told: dict[str, tuple[object, Told]] = field(default_factory=dict)
+    _stood: dict[str, GprData] = field(default_factory=dict)
+
+    def tell(self, view: View, caller: Caller, now: datetime) -> list[Told]:
+        """What to say of this view."""
+        veil = Veil(caller, view)
+        told = (self._of(view, key, now, veil) for key in self._wanted(view))
+        return [one for one in told if one is not None]
+
+    def _wanted(self, view: View) -> list[str]:
+        if self.keys:
+            return sorted(self.keys)
+        alive = (key for key, s in live(view.facts.requests).items() if s.accepted_spec.slice == self.slice)
+        fresh = (
+            key
+            for key in view.wanted.filed
+            if key not in view.facts.requests and key.startswith(f"{self.slice}/")
+        )
+        return sorted({*alive, *fresh, *self._told})
+
+    def _of(self, view: View, key: str, now: datetime, veil: Veil) -> Told | None:
+        found = found_in(view, key)
+        if found is None:
+            return None
+        made_from = _made_from(view, found)
+        known = self._told.get(key)
+        if known is not None and known[0] == made_from:
+            return known[1]
+        data = data_of(view, found, now, veil)
+        stands = _without_clock(data)
+        told = known[1] if known is not None and self._stood.get(key) == stands else _as_told(key, data)
+        self._told[key], self._stood[key] = (made_from, told), stands
+        return told
+
+
+def _made_from(view: View, found: Found) -> tuple[GPRStatus | None, object, object]:
+    """What the data follow from, the clock aside: most requests are as they were in the view before."""
+    status = found.status
+    waits = status is not None and status.phase in WAITING
+    return (status, view.once_planned(line_of).turns.get(found.key) if waits else None, found.spec)
+
+
+def _without_clock(data: GprData) -> GprData:
+    status = data.status.model_copy(update={"cost": ""})
+    return data.model_copy(update={"estimated_wait_time": "", "status": status})
+
+
+def _as_told(key: str, data: GprData) -> Told:
+    return Told(key, EVENT, data.model_dump_json(by_alias=True))

@@ -1,0 +1,47 @@
+"""`egs demo --port`: the HTTP API over the demo's repository (A7)."""
+
+from __future__ import annotations
+
+import socket
+from datetime import timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+
+from demo.api import served
+from demo.system import System
+from reconciler.clock import ManualClock
+from reconciler.settings import Settings
+from schemas.errors import UserError
+from tests.support.kube import eventually
+from tests.support.world import START
+
+
+@pytest.fixture
+def system(tmp_path: Path) -> System:
+    """The example, not yet taken over by a controller."""
+    settings = Settings(repo=str(tmp_path / "fleet.git"), state=tmp_path, poll=timedelta(seconds=2))
+    found = System(tmp_path, settings)
+    found.create(START)
+    return found
+
+
+def test_the_key_that_it_prints_opens_the_api(system: System) -> None:
+    with served(system, ManualClock(START), 0) as door:
+        opens = {"Authorization": f"Bearer {door.key}"}
+        asked = lambda: httpx.get(f"{door.url}/api/v1/slice-workspace/list", headers=opens)  # noqa: E731
+        eventually(lambda: asked().status_code == 200, "the API reads the repository")
+        names = {each["name"] for each in asked().json()["data"]["workspaces"]}
+        assert {"vision", "nlp", "robotics"} <= names
+        assert httpx.get(f"{door.url}/api/v1/slice-workspace/list").status_code == 401
+        assert door.key not in repr(door)
+
+
+def test_a_port_that_is_taken_is_one_sentence(system: System) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(UserError, match=f"--port {port}: "), served(system, ManualClock(START), port):
+            pass

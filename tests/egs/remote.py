@@ -1,0 +1,63 @@
+"""Runs one `egs` command line against a real server, or on the repository behind it, as a person would type it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from egs import cli
+from egs.modes import Here
+from reconciler.commands import register
+from tests.support.portal import KEYS, Site
+
+INSTALLED = [register]
+CLIENT_ALONE: list[cli.Register] = []
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def data(self) -> Any:
+        """The answer as data."""
+        assert self.code in (0, 1), self.err
+        return json.loads(self.out)
+
+
+@dataclass
+class Shell:
+    """Somebody at a terminal, in an empty folder, with a context file of their own."""
+
+    site: Site
+    url: str
+    folder: Path
+    capsys: pytest.CaptureFixture[str]
+    installed: list[cli.Register] = field(default_factory=lambda: list(INSTALLED))
+
+    def __call__(self, *words: str, env: Mapping[str, str] | None = None) -> Done:
+        """Run a line as it is typed."""
+        self.capsys.readouterr()
+        environ = {"EGS_CONFIG": str(self.folder / "config.yaml"), **(env or {})}
+        code = cli.run(words, self.installed, Here(environ, self.folder, bool(self.installed)))
+        out, err = self.capsys.readouterr()
+        return Done(code, out, err)
+
+    def on_server(self, *words: str, who: str = "ada-owner") -> Done:
+        """Run it for the server, with the API key of that name."""
+        return self(*words, env={"EGS_SERVER": self.url, "EGS_API_KEY": KEYS[who]})
+
+    def on_repository(self, *words: str) -> Done:
+        """Run it on the repository, at the instant of its newest status."""
+        at = self.site.view.facts.at.strftime("%Y-%m-%dT%H:%M:%SZ")
+        now = () if words[:2] in {("get", "events"), ("get", "problems")} else ("--now", at)
+        return self(*words, "--repo", str(self.site.repo), *now)

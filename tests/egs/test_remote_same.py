@@ -1,0 +1,101 @@
+"""The same command gives the same JSON on a repository and on the server in front of it (D2, D14, H10, H11)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.egs.remote import CLIENT_ALONE, Shell
+from tests.support.portal import Site
+
+READS = [
+    "get gprs",
+    "get gprs --slice vision",
+    "get gprs --phase Queued",
+    "get slices",
+    "get clusters",
+    "get nodes",
+    "get nodes --cluster east --pool h100",
+    "get requests",
+    "get queue",
+    "get queue --slice nlp",
+    "get events",
+    "get events --gpr vision/runs --limit 2",
+    "get problems",
+    "plan",
+    "insights",
+    "why vision/waits",
+    "why vision/asks",
+    "describe gpr vision/runs",
+    "describe gpr vision/waits",
+    "describe slice vision",
+    "describe cluster east",
+    "describe node east/h100-1",
+    "wait --slice vision --nodes 1 --duration 2h",
+    "wait --slice nlp --nodes 4 --gpus-per-node 8 --duration 0d6h0m --cluster east --priority 200",
+]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Two requests hold all of east, one waits behind them, one waits for an admin, one is over."""
+    made = Site(tmp_path_factory.mktemp("site"))
+    made.settle()
+    made.file("vision/short", nodes=1, duration="30m")
+    made.settle()
+    made.pass_time(50)
+    made.file("vision/runs", nodes=3, duration="2h", clusters=["east"])
+    made.file("nlp/more", nodes=1, duration="1h")
+    made.settle()
+    made.file("vision/waits", nodes=3, duration="1h", clusters=["east"], displayName="Later: much")
+    made.file("vision/asks", nodes=4, duration="1h", clusters=["east"], gpusPerNode=8)
+    made.settle()
+    made.commit({"slices/vision/gprs/bad.yaml": "kind: GPR\n", "clusters/east.yml": "x: 1\n"})
+    made.settle()
+    made.clock.set(made.view.facts.at)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def url(site: Site) -> Iterator[str]:
+    with site.server() as found:
+        yield found
+
+
+@pytest.fixture
+def shell(site: Site, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(site, url, tmp_path, capsys)
+
+
+@pytest.mark.parametrize("line", READS)
+def test_an_admin_reads_the_same_in_both_modes(shell: Shell, line: str) -> None:
+    words = line.split()
+    here = shell.on_repository(*words, "-o", "json")
+    there = shell.on_server(*words, "-o", "json")
+    assert there.data == here.data
+    assert there.code == here.code
+    assert list(_keys(there.data)) == list(_keys(here.data)), "keys come in the same order"
+
+
+def _keys(content: object) -> Iterator[str]:
+    if isinstance(content, dict):
+        for name, value in content.items():
+            yield name
+            yield from _keys(value)
+    elif isinstance(content, list):
+        for one in content:
+            yield from _keys(one)
+
+
+@pytest.mark.parametrize("line", READS)
+def test_the_client_alone_answers_in_every_form(shell: Shell, line: str) -> None:
+    """K1: without the rest of the project installed."""
+    shell.installed = list(CLIENT_ALONE)
+    as_json = shell.on_server(*line.split(), "-o", "json").data
+    assert yaml.safe_load(shell.on_server(*line.split(), "-o", "yaml").out) == as_json
+    table = shell.on_server(*line.split())
+    assert table.out or table.err, "people are told something, if only that there is nothing"

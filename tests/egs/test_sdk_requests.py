@@ -1,0 +1,242 @@
+"""GPU requests through the SDK, against a real server on loopback over a real repository and controller.
+
+D1, D3, D8, D9, D10, D11, D14, D15, D16, E5, H10, H17, K2; every test for `egs` and for `egs.aio`.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from egs import exceptions
+from egs.exceptions import PriorityClamped
+from tests.support.portal import KEYS, Site
+from tests.support.sdk import FACES, first_values
+
+TEN = ("train", "vision", "east", 1, 8, 80, "", "H100-80GB", "0d6h0m", 150)
+
+
+@pytest.fixture
+def site(tmp_path):
+    made = Site(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def url(site):
+    with site.server() as address:
+        yield address
+
+
+@pytest.fixture(params=FACES)
+def do(request, url):
+    """Calls a function of one of the two faces as somebody: `do("name", …)` as bo, an editor of vision."""
+    call = FACES[request.param]
+    sessions = {}
+
+    def done(name, *args, who="bo-editor", **kwargs):
+        if who not in sessions:
+            sessions[who] = call("authenticate", url, KEYS[who])
+        return call(name, *args, authenticated_session=sessions[who], **kwargs)
+
+    return done
+
+
+def test_a_request_from_its_quote_to_its_cost(do, site):
+    quote = do("wait_time", "vision", 1, 8, "6h", gpu_shape="H100-80GB")[0]
+    assert (quote.cluster_name, quote.free_nodes, quote.needs_approval) == ("east", 4, False)
+
+    request_id = do("request_gpu", *TEN)
+    assert request_id.change.way == "pushed"
+    assert do("gpu_request_status", request_id).status.provisioning_status == "Pending"
+
+    site.settle()
+    request = do("gpu_request_status", request_id)
+    assert request.phase == "Provisioning"
+    assert request.status.internal_state == "Reserved"
+    assert request.estimated_start_time == quote.estimated_start_time
+    assert "its checks run" in str(do("why", request_id))
+
+    site.pass_time(3)
+    request = do("wait_for", request_id, "Successful", timeout=0)
+    assert request.status.provisioning_status == "Successful"
+    assert do("workloads", "vision")[0].nodes[0]["name"] == request.status.nodes[0]
+
+    site.pass_time(400)
+    request = do("wait_for", request_id, "Complete", timeout=0)
+    assert request.is_over
+    assert request.cost == request.status.cost == "120.00 USD"
+    assert [row.cost for row in do("usage")] == [120.0]
+    reasons = [event.reason for event in do("events", request_id=request_id)]
+    assert reasons[0] == "GPRCompleted"
+    assert {"GPRDuration25", "GPRDuration50", "GPRDuration75"} <= set(reasons)
+
+
+def test_what_was_filed_is_what_stands(do, site):
+    request_id = do("request_gpu", *TEN, "0d0h30m", True, False, True)
+    site.settle()
+    request = do("gpu_request_status", request_id)
+    assert (request.gpr_name, request.workspace_name, request.number_of_gpus) == ("train", "vision", 8)
+    assert (request.idle_timeout_duration, request.enforce_idle_timeout) == ("0h30m0s", True)
+    assert (request.enable_eviction, request.requeue_on_failure) == (False, True)
+    assert do("gpu_request_status_for_workspace", "vision").items == [request]
+    assert do("gpu_request_status", request.name) == request
+
+
+def test_a_priority_of_301_is_300(do):
+    with pytest.warns(PriorityClamped):
+        request_id = do("request_gpu", *TEN[:9], 301)
+    assert do("gpu_request_status", request_id).priority == 300
+    with pytest.warns(PriorityClamped):
+        do("update_gpu_request_priority", request_id, new_priority=999)
+
+
+def test_a_waiting_request_is_changed_and_cancelled(do, site):
+    request_id = do("request_gpu", *TEN)
+    do("update_gpu_request_priority", request_id, 120)
+    do("update_gpu_request_name", request_id, "second try")
+    assert do("update_gpu_request", request_id, exit_duration=timedelta(hours=2)).way == "pushed"
+    request = do("gpu_request_status", request_id)
+    assert (request.priority, request.gpr_name, request.exit_duration) == (120, "second try", "2h0m0s")
+    do("cancel_gpu_request", request_id)
+    site.settle()
+    with pytest.raises(exceptions.GpuAlreadyReleased):
+        do("cancel_gpu_request", request_id)
+    with pytest.raises(exceptions.PhaseNotReached) as caught:
+        do("wait_for", request_id, "Provisioned")
+    assert caught.value.request.phase == "Cancelled"
+
+
+def test_releasing_one_that_waits_cancels_it(do, site):
+    request_id = do("request_gpu", *TEN)
+    do("release_gpu", request_id)
+    site.settle()
+    assert do("gpu_request_status", request_id).phase == "Cancelled"
+
+
+def test_one_that_holds_nodes_is_released_and_not_cancelled(do, site):
+    request_id = do("request_gpu", *TEN)
+    site.pass_time(5)
+    for name, *more in [
+        ("cancel_gpu_request",),
+        ("update_gpu_request_priority", 9),
+        ("update_gpu_request_name", "x"),
+    ]:
+        with pytest.raises(exceptions.GpuAlreadyProvisioned):
+            do(name, request_id, *more)
+    do("release_gpu", request_id)
+    site.pass_time(10)
+    assert do("gpu_request_status", request_id).early_release
+    with pytest.raises(exceptions.GpuAlreadyReleased):
+        do("release_gpu", request_id)
+
+
+def test_grace_is_asked_for(do, site):
+    site.commit({"project.yaml": None})
+    request_id = do("request_gpu", *TEN)
+    site.pass_time(5)
+    assert do("extend", request_id, timedelta(minutes=10)).way == "pushed"
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("gpu_request_status", ("gpr-00000000-0000",)),
+        ("cancel_gpu_request", ("gpr-00000000-0000",)),
+        ("update_gpu_request_priority", ("gpr-00000000-0000", 3)),
+        ("update_gpu_request_name", ("gpr-00000000-0000", "x")),
+        ("release_gpu", ("gpr-00000000-0000",)),
+        ("wait_for", ("gpr-00000000-0000",)),
+        ("gpu_request_status_for_workspace", ("nlp",)),
+        ("request_gpu", ("train", "nlp", *TEN[2:])),
+    ],
+)
+def test_what_is_not_there_or_hidden_is_not_found(do, name, args):
+    with pytest.raises(exceptions.ResourceNotFound) as caught:
+        do(name, *args)
+    assert caught.value.status == 404
+    assert caught.value.request_id
+
+
+def test_no_right_and_no_sense_are_told_apart(do):
+    with pytest.raises(exceptions.Unauthorized) as caught:
+        do("request_gpu", *TEN, who="bo-viewer")
+    assert caught.value.status == 403
+    with pytest.raises(exceptions.BadParameters, match="exitDuration"):
+        do("request_gpu", *TEN[:8], "three hours", 150)
+    with pytest.raises(exceptions.Unauthorized):
+        do("approve", "vision/train")
+
+
+def test_it_waits_no_longer_than_it_is_told(do):
+    request_id = do("request_gpu", *TEN)
+    with pytest.raises(exceptions.WaitTimedOut) as caught:
+        do("wait_for", request_id, timeout=0)
+    assert isinstance(caught.value, TimeoutError)
+    assert caught.value.request.request_id == request_id
+    with pytest.raises(exceptions.BadParameters, match="no phase Running"):
+        do("wait_for", request_id, "Running")
+
+
+def test_an_admin_decides(do, site):
+    request_id = do("request_gpu", "big", "vision", "", 12, 8, 0, "", "", "1h", 100)
+    site.settle()
+    waiting = do("approvals", who="ada-owner")
+    assert [row.gpr_id for row in waiting] == [request_id]
+    assert waiting[0].reasons
+    do("reject", request_id, "too much", who="ada-owner")
+    site.settle()
+    assert do("gpu_request_status", request_id).phase == "Rejected"
+
+
+def test_the_queue_in_its_order(do, site):
+    ids = [do("request_gpu", *TEN[:9], priority) for priority in (100, 250, 150)]
+    site.settle()
+    rows = do("queue", "vision")
+    assert [row.gpr_id for row in rows] == [ids[2], ids[0]]
+    assert rows[0].rank == 1
+    assert do("schedule")["requests"]
+    assert "total" in do("insights", 7)
+
+
+@pytest.mark.parametrize("how", [{"request_id": True}, {"workspace_name": "vision"}])
+def test_a_stream_tells_how_it_is_and_each_change(url, site, how):
+    import egs
+
+    auth = egs.authenticate(url, KEYS["bo-editor"])
+    request_id = egs.request_gpu(*TEN, auth)
+    site.settle()
+    how = {"request_id": request_id} if "request_id" in how else how
+    stream = egs.watch(**how, authenticated_session=auth)
+    assert next(stream).phase == "Provisioning"
+    site.pass_time(3)
+    assert next(stream).phase == "Provisioned"
+    stream.close()
+    assert first_values("watch", 1, **how, authenticated_session=auth)[0].phase == "Provisioned"
+
+
+def test_a_stream_of_one_request_ends_with_it(url, site):
+    import egs
+
+    auth = egs.authenticate(url, KEYS["bo-editor"])
+    request_id = egs.request_gpu(*TEN, auth)
+    site.pass_time(500)
+    assert [request.phase for request in egs.watch(request_id, authenticated_session=auth)] == ["Completed"]
+    assert [
+        request.phase for request in first_values("watch", 5, request_id, authenticated_session=auth)
+    ] == ["Completed"]
+    with pytest.raises(exceptions.BadParameters):
+        egs.watch(authenticated_session=auth)
+
+
+def test_events_as_they_happen(url, site):
+    import egs
+
+    auth = egs.authenticate(url, KEYS["bo-editor"])
+    request_id = egs.request_gpu(*TEN, auth)
+    site.settle()
+    stream = egs.watch_events(request_id=request_id, authenticated_session=auth)
+    assert next(stream).reason == "GPRCreated"
+    stream.close()
