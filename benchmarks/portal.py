@@ -1,13 +1,13 @@
 """What the HTTP API bears on one's own Git server: reads and writes at once, at the rates that are its goals.
 
     python -m benchmarks.portal [--requests 1000 10000] [--seconds 20] [--reads 1000] [--writes 50] [--replicas 1]
-                                [--quotes FOLDER] [--wrk]
+                                [--quotes FOLDER]
 
 A bare repository with that many requests, most of which wait, is decided once by the real controller and served by real
 processes of `egs-portal`. A hundred people ask, each with a key of their own: for one request and for the first
 page of their slice's, by turns; others file requests. Both go by the clock and not by the answers (an answer that is
-late counts from when it was due), so nothing is hidden by a server that is slow; `wrk`, where it is installed, then
-asks as fast as it can. At the end it is looked whether every answered write is on main, once.
+late counts from when it was due); where `wrk` is installed it does the reading, with a pause before each question that
+makes about that rate. At the end it is looked whether every answered write is on main.
 
 `--quotes FOLDER` asks for wait times in the repository that `python -m benchmarks.cycle --keep FOLDER` left.
 Goals: reads p99 <= 100 ms at 1,000 a second, writes p99 <= 1 s at 50 a second, quotes p99 <= 10 ms.
@@ -34,7 +34,15 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.repositories import ENVIRONMENT, data, git
+from portal.quoting import WaitAsk, quoted
+from portal.reading import Reader
+from reconciler.clock import SystemClock
+from reconciler.compose import controller
+from reconciler.settings import Settings
+from reconciler.store.cache import DocumentCache
+from reconciler.store.git import GitStore
 from schemas.apikey import digest_of
+from schemas.reading import READER_VERSION
 from schemas.yamltext import dump
 
 PEOPLE = 100
@@ -43,6 +51,7 @@ PER_SLICE = 100
 HEAD = {"apiVersion": "egs.dev/v1alpha1"}
 _COMMITTER = b"committer Ada <ada@example.com> 1767225600 +0000\n"
 START_S = 300.0
+QUOTES = 1000
 
 
 # -- the repository --------------------------------------------------------------------------------------------------
@@ -105,10 +114,6 @@ def make(folder: Path, requests: int) -> Path:
 
 def decide(folder: Path) -> None:
     """The controller's cycles until it rests; in a process of its own, which then gives its memory back."""
-    from reconciler.clock import SystemClock
-    from reconciler.compose import controller
-    from reconciler.settings import Settings
-
     settings = Settings(repo=str(folder / "fleet.git"), state=folder / "controller", pushes_per_minute=None)
     one, clock = controller(settings, adopt=True), SystemClock()
     for _ in range(10):
@@ -288,7 +293,7 @@ class Load:
     replicas: int
 
 
-def load(requests: int, wanted: Load, *, with_wrk: bool) -> None:
+def load(requests: int, wanted: Load) -> None:
     """Make a repository of that size, serve it, and ask."""
     with tempfile.TemporaryDirectory(prefix="egs-bench-") as name:
         folder = Path(name)
@@ -298,53 +303,99 @@ def load(requests: int, wanted: Load, *, with_wrk: bool) -> None:
         begun = time.perf_counter()
         with served(repo, folder / "portals", wanted.replicas) as ports:
             print(f"ready after {time.perf_counter() - begun:.1f} s", flush=True)
-            _measure(requests, wanted, ports, repo)
-            if with_wrk and shutil.which("wrk"):
-                _wrk(requests, ports[0], wanted.seconds, folder)
+            _measure(requests, wanted, ports, repo, folder)
 
 
-def _measure(requests: int, wanted: Load, ports: list[int], repo: Path) -> None:
+def _measure(requests: int, wanted: Load, ports: list[int], repo: Path, folder: Path) -> None:
     lines = [Line(port) for port in ports]
+    asyncio.run(by_the_clock(lines, writing(requests + 1), 5, 2))  # the first write reads all of main
+    lines = [Line(port) for port in ports]
+    readers = [_wrk(requests, port, wanted, folder / f"{port}.lua") for port in ports]
 
     async def both() -> tuple[Asked, Asked]:
-        await by_the_clock(lines, writing(requests + 1), 5, 2)  # the first write reads all of main
+        rate = 0 if readers[0] is not None else wanted.reads
         async with asyncio.TaskGroup() as group:
-            reads = group.create_task(by_the_clock(lines, reading(requests), wanted.reads, wanted.seconds))
+            reads = group.create_task(by_the_clock(lines, reading(requests), rate, wanted.seconds))
             writes = group.create_task(by_the_clock(lines, writing(requests), wanted.writes, wanted.seconds))
         return reads.result(), writes.result()
 
-    tips = git(repo, "rev-list", "--count", "main").strip()
     reads, writes = asyncio.run(both())
-    print(reads.told("reads ", len(reads.took) / wanted.seconds))
+    if reads.took:
+        print(reads.told("reads ", len(reads.took) / wanted.seconds))
+    for reader in readers:
+        if reader is not None:
+            print(reader.communicate()[0].strip())
     print(writes.told("writes", len(writes.took) / wanted.seconds))
     for bad in dict.fromkeys([*reads.bad, *writes.bad]):
         print(f"  refused: {bad}")
     there = set(git(repo, "ls-tree", "-r", "--name-only", "main").decode().splitlines())
     missing = [name for name in writes.names if name not in there]
-    print(
-        f"answered writes that are not on main: {len(missing)}; commits before: {tips.decode()}", flush=True
-    )
+    print(f"answered writes that are not on main: {len(missing)}", flush=True)
 
 
 _LUA = """
 local n = 0
 request = function()
   n = n + 1
-  local which = (n * 7919) %% %d
-  local path = string.format("/api/v1/gpr?gprId=s%%04d/r%%06d", which %% %d, which)
-  local key = string.format("egs_bench_%%03d_", n %% %d)
+  local which = (n * 7919) %% %(requests)d
+  local path = string.format("/api/v1/gpr?gprId=s%%04d/r%%06d", which %% %(slices)d, which)
+  if n %% 10 == 0 then
+    path = string.format("/api/v1/gpr/list?sliceName=s%%04d&limit=20", which %% %(slices)d)
+  end
+  local key = string.format("egs_bench_%%03d_", n %% %(people)d)
   key = key .. string.rep("x", 43 - #key)
   return wrk.format("GET", path, {["Authorization"] = "Bearer " .. key})
 end
+delay = function() return %(delay)d end
 """
+LINES = 50
+"""Connections of `wrk`; each asks again some time after its answer."""
+USUAL_MS = 12
+"""What an answer takes in the mean: with the pause it makes the rate."""
 
 
-def _wrk(requests: int, port: int, seconds: float, folder: Path) -> None:
-    script = folder / "ask.lua"
-    script.write_text(_LUA % (requests, slices_for(requests), PEOPLE))
-    command = ["wrk", "-t1", "-c16", f"-d{int(seconds)}s", "--latency", "-s", str(script)]
-    done = subprocess.run([*command, f"http://127.0.0.1:{port}"], capture_output=True, text=True, check=True)
-    print(done.stdout.strip(), flush=True)
+def _wrk(requests: int, port: int, wanted: Load, script: Path) -> subprocess.Popen[str] | None:
+    """Asks at about the rate for so long; None: it is not installed."""
+    program = shutil.which("wrk")
+    if program is None:
+        return None
+    delay = int(1000 * LINES * wanted.replicas / wanted.reads) - USUAL_MS if wanted.reads else 0
+    values = {"requests": requests, "slices": slices_for(requests), "people": PEOPLE, "delay": delay}
+    script.write_text(_LUA % values)
+    command = [program, "-t1", f"-c{LINES}", f"-d{int(wanted.seconds)}s", "--latency", "-s", str(script)]
+    return subprocess.Popen([*command, f"http://127.0.0.1:{port}"], stdout=subprocess.PIPE, text=True)
+
+
+# -- quotes ----------------------------------------------------------------------------------------------------------
+
+
+def quotes(folder: Path, count: int) -> None:
+    """Wait times in a repository that is there, one after the other."""
+    settings = Settings(repo=str(folder / "fleet.git"), state=folder / "portal-state")
+    settings.state.mkdir(exist_ok=True)
+    store = GitStore(settings.repo, settings.state / "mirror.git")
+    reader = Reader(
+        store, DocumentCache(settings.state / "d.sqlite", READER_VERSION), settings, SystemClock()
+    )
+    begun = time.perf_counter()
+    reader.refresh()
+    view = reader.view()
+    size = len(view.facts.requests)
+    print(f"\nquotes with {size} requests; read in {time.perf_counter() - begun:.0f} s", flush=True)
+    names, took = sorted(view.wanted.slices), list[float]()
+    for number in range(count + 5):
+        ask = WaitAsk(
+            slice_name=names[number * 7919 % len(names)],
+            number_of_gpus=8,
+            number_of_gpu_nodes=1 + number % 4,
+            exit_duration=f"0d{1 + number % 12}h0m",
+        )
+        begun = time.perf_counter()
+        quoted(view, ask, view.facts.at)
+        took.append(time.perf_counter() - begun)
+    print(f"first {1000 * took[0]:.0f} ms (it works out what all later ones have alike)")
+    print(Asked(took=took[5:]).told("quotes", count / sum(took[5:])), flush=True)
+    store.close()
 
 
 def main() -> None:
@@ -355,7 +406,7 @@ def main() -> None:
     parser.add_argument("--reads", type=float, default=1000)
     parser.add_argument("--writes", type=float, default=50)
     parser.add_argument("--replicas", type=int, default=1)
-    parser.add_argument("--wrk", action="store_true", help="then as fast as wrk can ask")
+    parser.add_argument("--quotes", type=Path, help="folder of a repository that benchmarks.cycle kept")
     parser.add_argument("--decide", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.decide is not None:
@@ -364,7 +415,9 @@ def main() -> None:
     print(f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}")
     wanted = Load(given.reads, given.writes, given.seconds, given.replicas)
     for requests in given.requests:
-        load(requests, wanted, with_wrk=given.wrk)
+        load(requests, wanted)
+    if given.quotes is not None:
+        quotes(given.quotes, QUOTES)
 
 
 if __name__ == "__main__":

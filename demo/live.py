@@ -58,20 +58,19 @@ def watch(root: Path, console: Console, speed: float, port: int | None = None) -
         system.create(clock.now())
     board, stop = Board(), Signal()
     waking = Waking(system.start_controller(), clock, speed, board.note)
-    waking.start()
     agents = Thread(target=_watch_nodes, args=(system, clock, stop), daemon=True)
-    agents.start()
     api = nullcontext() if port is None else served(system, clock, port)
-    with (
-        _until_signal(stop),
-        api as door,
-        Live(console=console, refresh_per_second=4, screen=console.is_terminal) as page,
-    ):
-        while not stop.wait(FRAME_S) and not waking.ended.is_set():
-            page.update(_page(system, board, clock.now(), (speed, door)))
-    stop.set()
-    waking.stop()
-    agents.join()
+    with _until_signal(stop), api as door:
+        if door is not None:
+            console.print(f"HTTP API: {door.url}/docs   API key: {door.key}")
+        waking.start()
+        agents.start()
+        with Live(console=console, refresh_per_second=4, screen=console.is_terminal) as page:
+            while not stop.wait(FRAME_S) and not waking.ended.is_set():
+                page.update(_page(system, board, clock.now(), (speed, door)))
+        stop.set()
+        waking.stop()
+        agents.join()
     system.close()
     console.print(f"stopped; everything is in {root}, which may be deleted")
     if waking.failed is not None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from agent import settings as agent_settings
+from portal import settings as portal_settings
 from reconciler import door as reconciler_door
 from reconciler import settings as reconciler_settings
 from reconciler.trust.policy import TABLE
@@ -28,6 +29,7 @@ from schemas import (
     gpr,
     inventory,
     judged,
+    notices,
     notifications,
     project,
     slice,
@@ -60,6 +62,7 @@ MODELS: dict[str, type[Model]] = {
     "GPRTemplateBinding": binding.GPRTemplateBindingSpec,
     "Profile": notifications.ProfileSpec,
     "Route": notifications.Route,
+    "Outbox": notices.OutboxRecord,
     "WorkspaceRecord": status.WorkspaceRecord,
     "AgentReport": status.AgentReport,
 }
@@ -69,6 +72,7 @@ SETTINGS: dict[str, type[object]] = {
     "forge": reconciler_settings.ForgeAddress,
     "door": reconciler_door.DoorSettings,
     "agent": agent_settings.Settings,
+    "portal": portal_settings.PortalSettings,
 }
 _MARKED = re.compile(
     r"(<!-- (fields: \w+|settings: \w+|policy|rules|phases) -->\n).*?(<!-- end -->)", re.DOTALL

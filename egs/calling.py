@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
@@ -51,6 +51,8 @@ class Ask:
 def call(session: AuthenticatedSession, ask: Ask) -> Script[Any]:
     """`data` of the answer. Raises what `egs.refusals` makes of a refusal, ServerUnreachable when none came."""
     answer = yield from exchange(session.connection, ask)
+    if ask.method == "DELETE" and answer.status == 404 and answer.follows_lost:
+        return {}  # the try whose answer was lost took it away
     return data_of(answer, session.connection.address)
 
 
@@ -140,7 +142,7 @@ def lifetime_s(expires: Any, answer: Answer, now: datetime) -> float:
 
 def tried(connection: Connection, ask: Ask, headers: Mapping[str, str]) -> Script[Answer]:
     """Send until an answer comes that another try would not better, or patience ends."""
-    outgoing, most = _outgoing(ask, headers), connection.patience.attempts
+    outgoing, most, was_lost = _outgoing(ask, headers), connection.patience.attempts, False
     for attempt in range(1, most + 1):
         try:
             answer: Answer = yield Send(connection, outgoing)
@@ -149,11 +151,12 @@ def tried(connection: Connection, ask: Ask, headers: Mapping[str, str]) -> Scrip
                 raise ServerUnreachable(
                     connection.address, f"no answer from {connection.address}: {fault.why}"
                 ) from fault.__cause__
+            was_lost |= fault.sent
             yield Pause(backoff_s(attempt, clock.share()))
             continue
         wait_s = pause_s(ask, answer, attempt, clock.share())
         if attempt == most or wait_s is None:
-            return answer
+            return replace(answer, follows_lost=was_lost)
         yield Pause(wait_s)
     raise AssertionError("the last attempt returns or raises")
 

@@ -11,6 +11,7 @@ stderr; stdout holds answers only.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import sys
@@ -24,7 +25,8 @@ import typer
 
 from egs.modes import Here, Target
 
-DISTRIBUTION = "egs-gitops"
+DISTRIBUTIONS = ("egs-gitops", "egs-client")
+"""The whole, and the client alone; the first that is installed counts."""
 GROUP = "egs.commands"
 DONE, NO, MISUSED, BROKE, INTERRUPTED = 0, 1, 2, 3, 130
 SELDOM = 5_000_000
@@ -135,10 +137,10 @@ def _print_version(wanted: bool) -> None:
 
 def version() -> str:
     """The version of the installed distribution; `unknown` in a tree that is not installed."""
-    try:
-        return metadata.version(DISTRIBUTION)
-    except metadata.PackageNotFoundError:
-        return "unknown"
+    for name in DISTRIBUTIONS:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            return metadata.version(name)
+    return "unknown"
 
 
 def installed() -> list[Register]:
@@ -179,13 +181,14 @@ def _chosen(words: Sequence[str], registers: Sequence[Register], here: Here | No
     if here is None:
         return commands(registers, None), list(words)
     from egs import modes
-    from egs.remote import accounts
-    from egs.remote.asking import SERVER
 
     line = modes.line_of(words)
-    is_account = next((word for word in line.words if not word.startswith("-")), "") in accounts.COMMANDS
-    SERVER.set(modes.server_of(line, here) if is_account else modes.target_of(line, here))
-    return commands(registers, SERVER.get()), list(line.words)
+    target = None
+    # Help comes also where the context file is broken, and so does what mends it.
+    if not line.needs_nothing:
+        target = modes.server_of(line, here) if line.command == "whoami" else modes.target_of(line, here)
+    modes.SERVER.set(target)
+    return commands(registers, target), list(line.words)
 
 
 def _told(error: Exception) -> int:
@@ -228,9 +231,17 @@ def main() -> None:
     # A command reads, answers and ends: looking through all that it read for cycles takes longer than many answers.
     gc.set_threshold(SELDOM)
     registers = installed()
-    code = run(sys.argv[1:], registers, Here(os.environ, Path.cwd(), has_repositories=bool(registers)))
+    code = run(sys.argv[1:], registers, Here(os.environ, _folder(), has_repositories=bool(registers)))
     gc.freeze()
     sys.exit(code)
+
+
+def _folder() -> Path:
+    """Where one stands; somebody may have removed it meanwhile."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return Path("/")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ Held by tests/egs/test_modes.py.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,7 +23,24 @@ from egs.remote.errors import Said, not_allowed, wrong_use
 
 OWN_CONTEXT = frozenset({"diff", "install", "uninstall", "kubeconfig", "kubeconfig-token", "login"})
 """Commands with a --context of their own; ours stands before them."""
+_OF_ONES_OWN = frozenset(
+    {
+        "check-pr",
+        "context",
+        "demo",
+        "init",
+        "install",
+        "kubeconfig-token",
+        "login",
+        "logout",
+        "simulate",
+        "uninstall",
+        "validate",
+    }
+)
+"""Commands for one's own files, clusters and contexts: no server is asked, wherever one stands."""
 _REPOSITORY_WORDS = ("--repo", "--instance")
+_HELP = frozenset({"-h", "--help", "--version"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +53,10 @@ class Target:
     context: str = ""
     """Its name in the context file; empty: it is named by an option or the environment."""
     email: str = ""
+
+
+SERVER: ContextVar[Target | None] = ContextVar("server", default=None)
+"""Whom the command line under way is for; set by `egs.cli`, read by `egs.remote.asking`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +75,16 @@ class Line:
     words: tuple[str, ...]
     server: str = ""
     context: str = ""
+
+    @property
+    def command(self) -> str:
+        """Its first word that is no option; empty: it has none."""
+        return next((word for word in self.words if not word.startswith("-")), "")
+
+    @property
+    def needs_nothing(self) -> bool:
+        """Whether it is neither for a repository's documents nor for a server."""
+        return not self.command or self.command in _OF_ONES_OWN or bool(_HELP & set(self.words))
 
     @property
     def names_repository(self) -> bool:

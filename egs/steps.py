@@ -39,6 +39,8 @@ class Answer:
     headers: Mapping[str, str]
     """By name in lower case."""
     text: str = field(repr=False)
+    follows_lost: bool = False
+    """An earlier try may have landed: its answer was lost."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,7 +176,7 @@ def spec_of(asked: KeyWish, caller: Caller, view: View, now: datetime) -> ApiKey
     scope = _scope(asked, caller, view)
     email = _in_whose_name(asked, caller)
     end = end_of(asked.validity, now)
-    _check_own(caller, scope, end)
+    _check_own(caller, scope, end, view.wanted.keys.get(caller.key))
     return ApiKeySpec(
         sha256="0" * 64,
         email=email,
@@ -241,21 +241,25 @@ def _day(now: datetime) -> datetime:
     return now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-def _check_own(caller: Caller, scope: tuple[str, ...], end: datetime) -> None:
-    """No key carries more than who makes it, and none but an Owner's makes any."""
+def _check_own(caller: Caller, scope: tuple[str, ...], end: datetime, by: ApiKeySpec | None) -> None:
+    """No key carries more than who makes it, and none but an Owner's makes any; `by`: the key that makes it, if one."""
     slices = frozenset(scope) or None
     if not any(_carries(grant, slices) for grant in caller.grants):
         where = ", ".join(scope) or "the whole project"
-        with_what = f"the key {caller.key}" if caller.key else "your login"
         raise forbidden(
-            f"keys for {where} are made by who carries the role Owner there, and {with_what} does not; "
+            f"keys for {where} are made by who carries the role Owner there, and {_with_what(caller)} does not; "
             "log in yourself, or use a key of role Owner"
         )
-    if caller.key and caller.expires is not None and end > caller.expires:
+    # The key's own end: the session that it opened ends within the hour, and can be opened again.
+    if by is not None and by.not_after is not None and end > by.not_after:
         raise forbidden(
-            f"the key {caller.key}, which makes it, ends at {format_instant(caller.expires)}, and no key that it makes "
+            f"the key {caller.key}, which makes it, ends at {format_instant(by.not_after)}, and no key that it makes "
             "outlives it; name an earlier day"
         )
+
+
+def _with_what(caller: Caller) -> str:
+    return f"the key {caller.key}" if caller.key else "your login"
 
 
 def _carries(grant: Grant, slices: frozenset[str] | None) -> bool:
@@ -312,9 +316,10 @@ def named(asked: KeyNamed, caller: Caller, view: View) -> str:
         what = "of that text" if asked.name is None else f"called {asked.name}"
         raise _missing(what)
     slices = frozenset(spec.slices) or None
-    is_itself = caller.key == name
-    if not is_itself and not caller.is_admin and not any(_carries(g, slices) for g in caller.grants):
-        raise forbidden(f"the key {caller.key} may end itself alone; log in, or use a key of role Owner")
+    if not caller.is_admin and not any(_carries(grant, slices) for grant in caller.grants):
+        raise forbidden(
+            f"{_with_what(caller)} ends no keys, which takes the role Owner; log in, or use a key of that role"
+        )
     return name
 
 

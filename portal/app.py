@@ -21,6 +21,7 @@ from starlette.responses import Response
 from portal import docspage, health, hooks, routes
 from portal.documenting import refusals
 from portal.errors import ApiError, bad_parameters, unavailable
+from portal.exemplifying import with_examples
 from portal.headers import Around, error_answer
 from portal.serving import Parts
 from reconciler.commands.errors import NotFound
@@ -150,6 +151,7 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
         for path, methods in document["paths"].items():
             for method, operation in methods.items():
                 _tell(path, method, operation)
+        with_examples(document)
         app.openapi_schema = document
     return app.openapi_schema
 

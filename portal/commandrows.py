@@ -13,6 +13,7 @@ from typing import Any
 
 from portal.callers import Caller
 from portal.errors import not_found
+from portal.gprs import NOT_SEEN_TEXT
 from portal.hiding import Veil
 from portal.view import View
 from reconciler.commands import describing, spaces, tables
@@ -76,8 +77,10 @@ def described_gpr(view: View, caller: Caller, key: str) -> Row:
     slice_ = key.partition("/")[0]
     if not caller.may_see(slice_) or not _is_known(view, key):
         raise not_found("request", key)
-    veil = Veil(caller, view)
-    return _veiled(veil, describing.gpr_data(view.state, key, _told(view, caller, Filter(gpr=key))))
+    found = describing.gpr_data(view.state, key, _told(view, caller, Filter(gpr=key)))
+    if _is_unanswered(view, key):
+        found["why"] = [NOT_SEEN_TEXT]
+    return _veiled(Veil(caller, view), found)
 
 
 def described_slice(view: View, caller: Caller, name: str) -> Row:
@@ -109,6 +112,12 @@ def described_node(view: View, caller: Caller, name: str) -> Row:
         raise not_found("node", name)
     told = _told(view, caller, Filter(cluster=cluster, node=node))
     return _veiled(Veil(caller, view), describing.node_data(view.state, name, told))
+
+
+def _is_unanswered(view: View, key: str) -> bool:
+    """Whether its file is good, and no controller has said anything of it yet."""
+    filed = view.wanted.filed.get(key)
+    return key not in view.facts.requests and filed is not None and filed.spec is not None
 
 
 def _is_known(view: View, key: str) -> bool:

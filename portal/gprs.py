@@ -107,7 +107,7 @@ def data_of(view: View, found: Found, now: datetime, veil: Veil) -> GprData:
         enable_eviction=spec.preemptible,
         phase="PendingApproval" if status is None else str(status.phase),
         reason=NOT_SEEN if status is None else status.reason or row.get("reason") or "",
-        message=veil.text(NOT_SEEN_TEXT if status is None else status.message or ""),
+        message=veil.text(_message(status, row)),
         position=row.get("position"),
         rank=row.get("rank"),
         slips=[] if status is None else _slips(status, veil),
@@ -171,6 +171,21 @@ def completed(status: GPRStatus) -> datetime | None:
     if status.phase not in TERMINAL or status.start_time is None:
         return None
     return status.released_at or status.end_time
+
+
+def _message(status: GPRStatus | None, row: Row) -> str:
+    """What the controller says of it; of one that is as it should be, what comes next."""
+    if status is None or status.message:
+        return NOT_SEEN_TEXT if status is None else status.message or ""
+    end = status.end_time or status.estimated_end_time
+    if status.phase is Phase.QUEUED and row.get("estimatedStartTime") is not None:
+        where = f"{row['cluster']}/{row['pool']}"
+        return (
+            f"It is number {row['rank']} in the queue and starts at {row['estimatedStartTime']} in {where}."
+        )
+    if status.phase is Phase.PROVISIONED and end is not None:
+        return f"It has its nodes until {format_instant(end)}."
+    return "Its nodes are being checked." if status.phase is Phase.PROVISIONING else ""
 
 
 def _internal(status: GPRStatus) -> Literal["", "Reserved", "Released"]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from portal.serving import Changed, Wire
 from schemas.gpr import Prefer, StartMode
@@ -196,12 +196,77 @@ class GprStanding(Wire):
     delayed_count: int = Field(description="How often its promise moved to later.")
 
 
+GPR: dict[str, Any] = {
+    "gprId": "gpr-7c29e338-ebda",
+    "name": "vision/gpt-4o-workload-4f1c2",
+    "gprName": "gpt-4o-workload",
+    "sliceName": "vision",
+    "clusterName": "east",
+    "numberOfGPUs": 8,
+    "numberOfGPUNodes": 2,
+    "instanceType": "a2-highgpu-8g",
+    "memoryPerGPU": 80,
+    "priority": 201,
+    "gpuSharingMode": "dedicated",
+    "estimatedStartTime": "2026-11-21T08:02:40Z",
+    "estimatedWaitTime": "0h2m40s",
+    "exitDuration": "6h0m0s",
+    "earlyRelease": False,
+    "gpuShape": "H100-80GB",
+    "multiNode": True,
+    "dedicatedNodes": True,
+    "enableRDMA": False,
+    "enableSecondaryNetwork": False,
+    "idleTimeOutDuration": "",
+    "enforceIdleTimeOut": False,
+    "requeueOnFailure": True,
+    "enableEviction": True,
+    "phase": "Queued",
+    "reason": "WaitingForNodes",
+    "message": "2 nodes of east/h100 are free at 08:02",
+    "position": 1,
+    "rank": 1,
+    "slips": [],
+    "forecast": {
+        "p10": "2026-11-21T08:02:40Z",
+        "p50": "2026-11-21T08:02:40Z",
+        "p90": "2026-11-21T09:00:00Z",
+        "learntFrom": 40,
+    },
+    "endTime": "2026-11-21T14:02:40Z",
+    "notBefore": "",
+    "start": "asap",
+    "prefer": "earliest",
+    "maxWait": "",
+    "extend": "0h0m0s",
+    "stopped": False,
+    "model": {"name": "gpt-4o", "framework": "pytorch", "parameters": {}},
+    "gpuShapes": ["H100-80GB"],
+    "preferredClusters": ["east"],
+    "status": {
+        "provisioningStatus": "Queued",
+        "failureReason": "",
+        "numGPUsAllocated": 0,
+        "startTimestamp": "",
+        "completionTimestamp": "",
+        "cost": "0.00 USD",
+        "nodes": [],
+        "internalState": "",
+        "retryCount": 0,
+        "delayedCount": 0,
+    },
+}
+"""A request that waits, for the OpenAPI document."""
+
+
 class GprData(Wire):
     """A request and how it stands; the vendor's `GpuRequestData`, and what we know beside it.
 
     Shape, memory, machine type and cluster are those asked for, and where any would do those that it has or is
     promised. Times are RFC 3339 in UTC, empty where there is none.
     """
+
+    model_config = ConfigDict(json_schema_extra={"examples": [GPR]})
 
     gpr_id: str = Field(examples=["gpr-7c29e338-ebda"])
     name: str = Field(description="slice/file.")

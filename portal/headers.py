@@ -31,12 +31,14 @@ MOST_BODY = 1 << 20
 """Bytes of a body. The largest document has 256 KiB."""
 BODY_S = 15.0
 """How long a body may take to arrive."""
-SECURITY = {
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
-}
+_SECURITY = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"),
+    (b"vary", b"Authorization, Cookie"),
+)
+"""What every answer has, unless its path says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,17 +164,17 @@ class _Answer:
         await self._send(message)
 
     def _dress(self, start: Message) -> None:
-        headers = MutableHeaders(scope=start)
-        for name, value in SECURITY.items():
-            headers.setdefault(name, value)
-        headers["X-Request-Id"] = self.id
-        headers.setdefault("Cache-Control", "private, no-cache" if self._is_reading else "no-store")
-        headers.add_vary_header("Authorization, Cookie")
+        given = {name.lower() for name, _ in start["headers"]}
+        own = [(b"x-request-id", self.id.encode()), *_SECURITY]
+        if b"cache-control" not in given:
+            own.append((b"cache-control", b"private, no-cache" if self._is_reading else b"no-store"))
         view = self._scope.get("state", {}).get("view")
         if isinstance(view, View) and self._is_reading:
             age = self._parts.now() - self._parts.reads.fetched
-            headers["EGS-Commit"], headers["EGS-Status-Commit"] = view.main, view.status
-            headers["Age"] = str(max(0, int(age.total_seconds())))
+            own.append((b"egs-commit", view.main.encode()))
+            own.append((b"egs-status-commit", view.status.encode()))
+            own.append((b"age", b"%d" % max(0, int(age.total_seconds()))))
+        start["headers"] = [*start["headers"], *((name, value) for name, value in own if name not in given)]
 
     @property
     def _is_reading(self) -> bool:

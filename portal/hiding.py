@@ -27,7 +27,10 @@ class Veil:
 
     def text(self, sentence: str) -> str:
         """The sentence, with requests that the caller may not see named as somebody's."""
-        return sentence if self.caller.sees is None else _KEY.sub(self._named, sentence)
+        if self.caller.sees is None:
+            return sentence
+        said = _KEY.sub(self._named, sentence)
+        return said[0].upper() + said[1:] if said.startswith(SOMEBODY) and " " in sentence else said
 
     def key(self, key: str) -> str:
         """A request's `slice/name`, or nothing where the caller may not see it."""

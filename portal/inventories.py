@@ -1,6 +1,6 @@
 """GPU nodes over the wire, in the vendor's words, limited to what the caller's workspaces may use. Pure.
 
-Held by tests/portal/test_inventory.py: nobody sees a node that no workspace of theirs may use, and of a node that
+Held by tests/portal/test_queue.py: nobody sees a node that no workspace of theirs may use, and of a node that
 others have only that it is taken.
 """
 

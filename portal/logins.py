@@ -10,7 +10,7 @@ Held by tests/portal/test_auth.py and tests/portal/test_matrix.py.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from http import HTTPStatus
 from typing import Literal
@@ -22,7 +22,7 @@ from portal.callers import ALL_OF_ONES_OWN, Caller, caller_of, grants_of, with_g
 from portal.errors import ApiError, unauthenticated
 from portal.keys import caller_by_key, digest_of_key, listed
 from portal.limits import Limiter, Rates, neighbourhood
-from portal.oidc import Shown
+from portal.oidc import LOGIN, Shown
 from portal.provider import Provider
 from portal.sessions import Session, Signer, ends, session_of, signer_of
 from portal.settings import PortalSettings
@@ -42,22 +42,8 @@ class Evidence:
     how: Literal["bearer", "cookie"]
 
 
-@dataclass(slots=True)
-class _Known:
-    """Callers that were worked out of one view already: the same evidence shows the same caller until the next."""
-
-    view: View | None = None
-    callers: dict[str, Caller] = field(default_factory=dict)
-
-    def of(self, view: View) -> dict[str, Caller]:
-        """Those of this view."""
-        if self.view is not view or len(self.callers) > _REMEMBERED:
-            self.view, self.callers = view, {}
-        return self.callers
-
-
 class Logins:
-    """All that knows who asks. `identify` is for the event loop's thread alone; it waits for nothing."""
+    """All that knows who asks. Safe to use from any thread; `identify` waits for nothing."""
 
     def __init__(self, settings: PortalSettings, now: Callable[[], datetime]) -> None:
         """Reads the secret of sessions; asks the identity provider nothing yet. Raises UserError."""
@@ -68,7 +54,7 @@ class Logins:
         rates: Rates = settings.rates
         self._reads, self._writes = Limiter(rates.reads), Limiter(rates.writes)
         self.failures = Limiter(rates.failures)
-        self._known = _Known()
+        self._known: tuple[View | None, dict[str, Caller]] = None, {}
 
     @property
     def is_https(self) -> bool:
@@ -77,8 +63,17 @@ class Logins:
 
     @property
     def cookie(self) -> str:
-        """Name of a browser's session. With https the name itself keeps other hosts of the domain from setting it."""
-        return "__Host-egs" if self.is_https else "egs"
+        """Name of a browser's session."""
+        return self._named("egs")
+
+    @property
+    def login_cookie(self) -> str:
+        """Name of a browser's login under way."""
+        return self._named(LOGIN)
+
+    def _named(self, name: str) -> str:
+        """With https the name itself keeps other hosts of the domain from setting it."""
+        return f"__Host-{name}" if self.is_https else name
 
     def identify(self, request: Request, view: View) -> Caller:
         """Who asks, counted as one request of theirs; ApiError 401, 403 (a foreign page asks) or 429."""
@@ -111,11 +106,19 @@ class Logins:
         return None if found is None else Evidence(found, "cookie")
 
     def _caller(self, text: str, view: View) -> Caller:
-        now, known = self._now(), self._known.of(view)
+        now, known = self._now(), self._callers(view)
         caller = known.get(text)
         if caller is None or (caller.expires is not None and now >= caller.expires):
             caller = known[text] = self._worked_out(text, view, now)
         return caller
+
+    def _callers(self, view: View) -> dict[str, Caller]:
+        """Those worked out already: the same evidence shows the same caller until people, keys or judgement change."""
+        of, callers = self._known  # one value, so that no thread takes the callers of another view for these
+        if of is None or not _is_alike(of, view) or len(callers) > _REMEMBERED:
+            callers = {}
+            self._known = view, callers
+        return callers
 
     def _worked_out(self, text: str, view: View, now: datetime) -> Caller:
         if text.count(".") != 2:
@@ -128,6 +131,16 @@ class Logins:
         if _origin(request.headers.get("Origin", "")) != _origin(own):
             text = "a browser's session changes things only from this portal's own pages; use a key elsewhere"
             raise ApiError(HTTPStatus.FORBIDDEN, "CrossSite", text)
+
+
+def _is_alike(one: View, other: View) -> bool:
+    """Whether both give the same rights: what is filed, and what became of it, changes nobody's."""
+    return one is other or (
+        one.authority is other.authority
+        and one.wanted.keys is other.wanted.keys
+        and one.wanted.project is other.wanted.project
+        and one.facts.trust is other.facts.trust
+    )
 
 
 def _digest(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import sys
@@ -15,6 +16,7 @@ import typer
 import uvicorn
 
 from portal.composing import Portal, portal
+from portal.limits import Rate, Rates
 from portal.settings import PortalSettings, ProviderSettings
 from reconciler.clock import SystemClock
 from reconciler.clusters.kubernetes.names import SYSTEM_NAMESPACE
@@ -37,6 +39,8 @@ app = typer.Typer(
 DEFAULT_STATE = Path("~/.local/state/egs-portal")
 HOSTED_BUDGET = 6
 """Pushes a minute that a hosted forge is asked for, as forges advise; one's own server needs no such care."""
+COLLECT = (50_000, 20, 100)
+"""Thresholds of Python's collector: a walk over a large repository's documents stops every answer meanwhile."""
 KEEP_ALIVE_S = 75
 """How long a connection may be idle: longer than proxies keep theirs, which else meet one that was just closed."""
 SWITCH_S = 0.0005
@@ -137,7 +141,7 @@ class Serving:
         typer.Option(
             "--session-secret",
             envvar="EGS_SESSION_SECRET_FILE",
-            help="File with 32 bytes or more that sign sessions, the same for all replicas. Default: new at every start.",
+            help="File with 32 bytes or more that sign sessions, the same for all replicas. Default: a new one.",
             show_default=False,
         ),
     ] = None
@@ -152,12 +156,42 @@ class Serving:
     ] = ""
 
 
+@dataclass(frozen=True, slots=True)
+class RateOptions:
+    """How often one key or person may ask one replica; docs/login.md explains each."""
+
+    reads_per_second: Annotated[
+        float,
+        typer.Option(
+            "--reads-per-second",
+            envvar="EGS_READS_PER_SECOND",
+            min=0.1,
+            help="Reads and quotes of one key or person, for ever; four times as many at once.",
+        ),
+    ] = 50
+    writes_per_second: Annotated[
+        float,
+        typer.Option(
+            "--writes-per-second",
+            envvar="EGS_WRITES_PER_SECOND",
+            min=0.1,
+            help="Changes by one key or person, for ever; five times as many at once.",
+        ),
+    ] = 10
+
+    def settings(self) -> Rates:
+        """The same, with the default for what shows nobody."""
+        reads, writes = self.reads_per_second, self.writes_per_second
+        return Rates(Rate(reads, max(1, round(4 * reads))), Rate(writes, max(1, round(5 * writes))))
+
+
 @app.command(epilog="Example: egs-portal --repo https://forge.example.com/fleet.git --listen :8080")
 @grouped
 def run(  # noqa: PLR0913 - one for each option
     repo: Repo,
     serving: Serving,
     provider: ProviderOptions,
+    rates: RateOptions,
     trust: TrustOptions,
     forge: ForgeOptions,
     state: State = DEFAULT_STATE,
@@ -203,9 +237,11 @@ def run(  # noqa: PLR0913 - one for each option
         pushes_per_minute=hosted or None,
         trusts_proxy=serving.trusts_proxy,
         provider=provider.settings(),
+        rates=rates.settings(),
     )
     host, port = address(settings.listen)
     sys.setswitchinterval(SWITCH_S)
+    gc.set_threshold(*COLLECT)
     served = portal(settings, SystemClock())
     served.start()
     try:

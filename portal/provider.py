@@ -8,12 +8,13 @@ Held by tests/portal/test_oidc.py.
 
 from __future__ import annotations
 
+import contextlib
 import ssl
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 from joserfc.errors import JoseError
@@ -22,6 +23,8 @@ from joserfc.jwk import JWKRegistry, Key, KeySet
 from portal.errors import ApiError, unavailable
 from portal.settings import ProviderSettings
 from schemas.errors import UserError
+
+Read = TypeVar("Read")
 
 KEPT = timedelta(hours=1)
 _PAUSE = timedelta(seconds=10)
@@ -54,6 +57,7 @@ class Provider:
         self._lock = threading.Lock()
         self._metadata: tuple[Metadata, datetime] | None = None
         self._keys: tuple[KeySet, datetime] | None = None
+        self._silence: tuple[str, datetime] | None = None
 
     def close(self) -> None:
         """End the connections."""
@@ -71,7 +75,7 @@ class Provider:
         """Its addresses. ApiError 503 where it does not answer, or calls itself otherwise."""
         with self._lock:
             if self._metadata is None or now - self._metadata[1] >= KEPT:
-                self._metadata = self._discovered(), now
+                self._metadata = self._patiently(self._discovered, now), now
             return self._metadata[0]
 
     def keys(self, now: datetime) -> KeySet:
@@ -79,7 +83,7 @@ class Provider:
         address = self.metadata(now).keys
         with self._lock:
             if self._keys is None or now - self._keys[1] >= KEPT:
-                self._keys = key_set(self._get(address)), now
+                self._keys = key_set(self._patiently(lambda: self._get(address), now)), now
             return self._keys[0]
 
     def asks_again(self, kid: str | None, now: datetime) -> bool:
@@ -93,6 +97,18 @@ class Provider:
     def post(self, address: str, headers: Mapping[str, str], body: str) -> Mapping[str, Any]:
         """What it answers to a form, also when it refuses."""
         return self._talk("POST", address, headers=dict(headers), content=body)
+
+    def _patiently(self, read: Callable[[], Read], now: datetime) -> Read:
+        """What it answers. Where it was silent just now it is not even asked: nobody waits for others' deadlines."""
+        if self._silence is not None and now - self._silence[1] < _PAUSE:
+            raise unavailable(self._silence[0])
+        try:
+            found = read()
+        except ApiError as error:
+            self._silence = str(error), now
+            raise
+        self._silence = None
+        return found
 
     def _discovered(self) -> Metadata:
         issuer = self.settings.issuer
@@ -131,14 +147,11 @@ class Provider:
 
 
 def key_set(found: Mapping[str, Any]) -> KeySet:
-    """Those of the published keys that sign; one that cannot be read takes no other with it."""
+    """The published keys; one that cannot be read takes no other with it. joserfc minds what each is for."""
     listed = found.get("keys")
     keys: list[Key] = []
     for each in listed if isinstance(listed, list) else []:
-        if not isinstance(each, dict) or each.get("use", "sig") != "sig" or each.get("kty") == "oct":
-            continue
-        try:
-            keys.append(JWKRegistry.import_key(each))
-        except (JoseError, ValueError):
-            continue
+        if isinstance(each, dict):
+            with contextlib.suppress(JoseError, ValueError):
+                keys.append(JWKRegistry.import_key(each))
     return KeySet(keys)

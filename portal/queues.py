@@ -15,19 +15,24 @@ from portal.hiding import Veil
 from portal.view import View
 from reconciler.commands import tables
 from reconciler.commands.output import wire
-from reconciler.commands.schedule import refusal_json, schedule, unread_refusal
-from reconciler.commands.state import State
+from reconciler.commands.schedule import Schedule, refusal_json, schedule, unread_refusal
 from reconciler.commands.tables import Line
 from reconciler.filings import read_filings
-from scheduler.snapshot import Refusal
+from scheduler.plan import plan
+from scheduler.snapshot import Plan, Refusal
 from schemas.units import parse_instant
 
 Row = dict[str, Any]
 
 
+def plan_of(view: View) -> Plan:
+    """The standing plan; ask by `view.once_planned`."""
+    return plan(view.state.snapshot)
+
+
 def line_of(view: View) -> Line:
-    """Everybody who waits, in rank order; ask by `view.once_planned`. Costs a plan."""
-    return tables.line(view.state)
+    """Everybody who waits, in rank order; ask by `view.once_planned`."""
+    return tables.line(view.state, view.once_planned(plan_of))
 
 
 def queue(view: View, caller: Caller, slice_: str = "", cluster: str = "") -> list[str]:
@@ -52,11 +57,15 @@ def queue_row(view: View, key: str, now: datetime) -> Row | None:
     return {"gprId": view.facts.requests[key].uid, **row, "estimatedWaitSeconds": wait}
 
 
+def schedule_of(view: View) -> Schedule:
+    """The whole schedule, with who is refused; ask by `view.once`. Costs a plan."""
+    state = view.state
+    return schedule(state.facts.requests, state.snapshot, state.wanted, _unread(view))
+
+
 def plan_json(view: View, caller: Caller, now: datetime) -> dict[str, Any]:
     """The answer of `egs plan -o json`, without the requests of others."""
-    state: State = view.state
-    found = schedule(state.facts.requests, state.snapshot, state.wanted, _unread(view))
-    ids, veil = state.facts.requests, Veil(caller, view)
+    found, ids, veil = view.once(schedule_of), view.facts.requests, Veil(caller, view)
     rows = (row for row in found.rows if caller.may_see(row.key.partition("/")[0]))
     refused = (one for one in found.refused if caller.may_see(one.key.partition("/")[0]))
     return {

@@ -20,6 +20,7 @@ from portal.errors import bad_parameters
 from portal.filing import asked
 from portal.gprs import forecast_of, spoken
 from portal.gprwire import ForecastData, Terms, Text
+from portal.queues import plan_of
 from portal.serving import Wire
 from portal.view import View
 from reconciler.commands.expectations import likely_starts
@@ -78,7 +79,7 @@ class Quoted:
 
 def desk_of(view: View) -> Desk:
     """Of one view; ask by `view.once_planned`."""
-    return Desk(view.state)
+    return Desk(view.state, view.once_planned(plan_of))
 
 
 def quoted(view: View, ask: WaitAsk, now: datetime) -> Quoted:

@@ -18,6 +18,7 @@ from datetime import datetime
 
 from portal.errors import unavailable
 from portal.eventlog import NO_EVENTS, EventReader
+from portal.preparing import prepare
 from portal.serving import Ready
 from portal.view import View
 from reconciler.clock import Clock, monotonic_s
@@ -30,6 +31,7 @@ from reconciler.store.port import Store
 from reconciler.trust.authority import Authority, Team, roll_of
 from reconciler.trust.keyring import Keyring, TrustFolder
 from reconciler.trust.machines import machines_of
+from schemas.collector import heap_settled
 from schemas.errors import EgsError
 
 log = logging.getLogger(__name__)
@@ -143,7 +145,10 @@ class Reader:
         due_s = monotonic_s()
         while not self._stopped:
             asks, self._hurried = self._hurried or monotonic_s() >= due_s, False
+            was_first = self._view is None
             self.refresh(ask=asks)
+            if was_first and self._view is not None:
+                heap_settled()
             if asks:
                 due_s = monotonic_s() + poll_s
             self._woken.wait(max(0.0, due_s - monotonic_s()))
@@ -176,7 +181,7 @@ class Reader:
         if ask:
             self._fetched = now
         if self._view is None or (seen.main, seen.status) != (self._view.main, self._view.status):
-            self._publish(seen.after(self._view))
+            self._publish(prepare(seen.after(self._view)))
 
     def _seen(self, now: datetime) -> View:
         decided = self._committed.read(now)
@@ -186,9 +191,21 @@ class Reader:
         else:
             facts, wanted = Facts(now), self._undecided(now)
             problems, status = self._main.problems, ""
-        people = authority_in(wanted, self._folder.keyring())
+        people = self._people(wanted)
         events = self._events.at(status) if status else NO_EVENTS
         return View(wanted.commit, status, facts, wanted, people, now, problems, events)
+
+    def _people(self, wanted: Wanted) -> Authority:
+        """The same value while they are the same, by which others know it."""
+        keyring, last = self._folder.keyring(), self._view
+        if (
+            last is not None
+            and last.wanted.project is wanted.project
+            and last.wanted.slices is wanted.slices
+            and last.authority.keyring is keyring
+        ):
+            return last.authority
+        return authority_in(wanted, keyring)
 
     def _undecided(self, now: datetime) -> Wanted:
         """The documents of main, where no controller has committed yet; nothing of a main that is judged first."""

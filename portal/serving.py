@@ -65,6 +65,12 @@ class Page(Wire, Generic[Data]):
 class Changed(Wire):
     """Where a change is now."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"way": "pushed", "commit": "8d5f0a1c6b7e4f2d9a3b5c7d9e1f2a3b4c5d6e7f"}]
+        }
+    )
+
     way: Literal["pushed", "pull-request", "branch", "accepted"] = Field(
         description="How it reached the repository."
     )

@@ -136,7 +136,9 @@ class Sorter:
 
     def _changes(self, waiting: Waiting, ground: Ground) -> Changes:
         email = waiting.wish.caller.email
-        changes = new_contents(ground, waiting.wish.make(self.view, ground))
+        made = waiting.wish.make(self.view, ground)
+        changes = new_contents(ground, made)
+        self._way(waiting, ground, changes or made)  # whoever may not do it is told nothing else
         for path, data in changes.items():
             if self._by.get(path, email) != email:
                 raise _Later
@@ -146,6 +148,10 @@ class Sorter:
             if path in ground.held and data is not None and data == ground.main(path):
                 changes = {**changes, path: brought_again(data, Person("", email), self.now)}
         return changes
+
+    def _way(self, waiting: Waiting, ground: Ground, changes: Changes) -> str:
+        project = self.standing.repository.project
+        return goes(waiting.wish, changes, ground.read, None if project is None else project.spec)
 
     def _is_news(self, waiting: Waiting, last: Changed) -> bool:
         """Whether somebody else changed it since the caller looked."""
@@ -157,8 +163,7 @@ class Sorter:
         draft = Draft(changes, message_of(waiting), author_of(waiting), self.now, committer=SERVICE)
         if not changes:
             return Step(waiting, changes, draft, {}), "push"
-        project = self.standing.repository.project
-        way = goes(waiting.wish, changes, ground.read, None if project is None else project.spec)
+        way = self._way(waiting, ground, changes)
         found, undo = self.standing.tried(changes)
         try:
             refuse([*found, *forbidden_edits(self.view, self.standing.repository, changes)])

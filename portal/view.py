@@ -5,7 +5,7 @@ A view is replaced as a whole when a fetch brings something new, so that an answ
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -90,7 +90,7 @@ class View:
             for key, filed in self.wanted.filed.items()
             if key not in self.facts.requests and filed.nonce
         }
-        return found | {status.uid: key for key, status in self.facts.requests.items()}
+        return ChainMap(self.once_planned(_answered_ids), found)
 
     @cached_property
     def state(self) -> State:
@@ -113,6 +113,10 @@ class View:
 
 def _snapshot(view: View) -> Snapshot:
     return build_snapshot(view.wanted, view.facts, None, frozenset())
+
+
+def _answered_ids(view: View) -> dict[str, str]:
+    return {status.uid: key for key, status in view.facts.requests.items()}
 
 
 def _kept(memory: dict[Any, Any], view: View, make: Callable[[View], Made]) -> Made:

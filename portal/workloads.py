@@ -1,6 +1,6 @@
 """What runs, and what it costs: by request and by workspace. Pure.
 
-Held by tests/portal/test_workloads.py.
+Held by tests/portal/test_queue.py.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ from portal.settings import PortalSettings
 from portal.sorting import Round, Sorter, Step, Waiting
 from portal.standing import Standing
 from portal.writing import Landed, Wish
-from reconciler.clock import Clock
+from reconciler.clock import Clock, monotonic_s
 from reconciler.forges.open import open_forge
 from reconciler.store.cache import DocumentCache
 from reconciler.store.git import GitStore
@@ -52,6 +52,12 @@ MOST_WAITING = 5000
 """Wishes that wait; more are sent away."""
 ANSWER_S = 25.0
 """How long a caller waits for an answer; then it is said that nobody knows yet."""
+PACE_S = 0.1
+"""Between the beginnings of two pushes: what comes meanwhile goes in one, and costs as much as one."""
+SHARED_PACE_S = 0.35
+"""The same while others push too: whoever loses the race has to read main before the next try, which takes as long."""
+SHARED_S = 5.0
+"""How long others are expected to go on."""
 PATIENCE = timedelta(seconds=5)
 """What would have to wait longer for the forge's budget is answered `accepted`."""
 SETTLE_S = (0.5, 1.0, 2.0, 4.0, 8.0)
@@ -89,6 +95,7 @@ class GroupWriter:
         self._news = threading.Condition()
         self._ended = False
         self._pushes: deque[datetime] = deque(maxlen=600)
+        self._pushed_s = self._others_s = -SHARED_S
         self._outcomes = _Outcomes()
         self._forging = ThreadPoolExecutor(2, thread_name_prefix="forge")
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
@@ -163,6 +170,7 @@ class GroupWriter:
 
     def _run(self) -> None:
         while (batch := self._taken()) is not None:
+            self._pushed_s = monotonic_s()
             try:
                 self._carry(batch)
             except EgsError as error:
@@ -185,6 +193,10 @@ class GroupWriter:
                 until = postponed_until(self._pushes, now, self._settings.pushes_per_minute)
                 if self._ended and (not self._queue or until is not None):
                     break
+                soon_s = self._pushed_s + self._pace_s() - monotonic_s()
+                if self._queue and until is None and soon_s > 0 and not self._ended:
+                    self._news.wait(soon_s)
+                    continue
                 if self._queue and until is None:
                     return [self._queue.popleft() for _ in range(min(len(self._queue), MOST_AT_ONCE))]
                 if until is not None and until - now > PATIENCE:
@@ -195,6 +207,9 @@ class GroupWriter:
         )
         self._queue.clear()
         return None
+
+    def _pace_s(self) -> float:
+        return SHARED_PACE_S if monotonic_s() - self._others_s < SHARED_S else PACE_S
 
     def _accept(self) -> None:
         for waiting in self._queue:
@@ -239,7 +254,9 @@ class GroupWriter:
             self._standing = Standing.at(self._store, self._cache, tip if old is None else old.tip)
             if old is not None:
                 self._standing.turn, self._standing.last = old.turn, old.last
-        self._standing.follow(tip)
+        if tip != self._standing.tip:
+            self._others_s = monotonic_s()
+            self._standing.follow(tip)
         return self._standing
 
     def _push(self, standing: Standing, steps: list[Step]) -> list[Waiting]:

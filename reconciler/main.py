@@ -24,6 +24,7 @@ from reconciler.hooks import secrets_of
 from reconciler.inside import Inside, Where
 from reconciler.loop import Cycle, Reconciler
 from reconciler.metrics import Metrics
+from reconciler.notifying.trying import app as trials
 from reconciler.options import (
     DEFAULT_STATE,
     Budget,
@@ -60,6 +61,7 @@ app = typer.Typer(
     help="Plan the queue of a repository and carry it out.",
 )
 app.add_typer(residents)
+app.add_typer(trials)
 
 DEFAULT_PROJECT = "default"
 HOSTED_BUDGET = 2

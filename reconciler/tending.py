@@ -59,7 +59,8 @@ def apart(settings: Mapping[str, Settings]) -> dict[str, Settings]:
             own,
             state=own.state / name,
             credentials=_own_credentials(own.credentials, name),
-            routes=None if own.routes is None else own.routes / name,  # another's slice may have the same name
+            # Another's slice may have the same name.
+            routes=None if own.routes is None else own.routes / name,
         )
         for name, own in settings.items()
     }

@@ -8,17 +8,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from schemas.collector import collector_paused
 from schemas.edits import edit_problems
 from schemas.findings import Finding
+from schemas.offers import expired
 from schemas.problems import Problem
 from schemas.reading import read_document, rule_of
 from schemas.repository import Outcome, Repository
 from schemas.status import HOLDING, Phase
 from schemas.strictyaml import Positions, locate
-from schemas.view import gpr_path
+from schemas.view import gpr_path, key_path
 
 File = tuple[str, int, bytes]
 """Path, Git mode and content; the mode of a plain file is `reading.REGULAR`."""
@@ -44,10 +46,12 @@ def check_files(
     files: Iterable[File],
     base: Repository | None = None,
     phases: Mapping[Request, Phase] | None = None,
+    now: datetime | None = None,
 ) -> CheckResult:
     """Every problem of a repository in one run.
 
-    With a `base` (the tree the change is made against) and the requests' phases, also edits that may not be.
+    With a `base` (the tree the change is made against) and the requests' phases, also edits that may not be; with
+    `now` also what is over.
     """
     contents: dict[str, bytes] = {}
     outcomes: dict[str, Outcome] = {}
@@ -65,6 +69,9 @@ def check_files(
     if base is not None:
         edits = forbidden_edits(base, repository, phases or {})
         found += [edit.problem(positions(edit.file)) for edit in edits]
+    if now is not None:
+        over = (each for name, key in repository.keys.items() for each in expired(key_path(name), key, now))
+        found += [each.problem(positions(each.file)) for each in over]
     return CheckResult(sum(rule_of(path) is not None for path in contents), tuple(sorted(found)))
 
 

@@ -6,6 +6,7 @@ Held by tests/schemas/test_offers.py.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from schemas.apikey import ApiKey
 from schemas.binding import BoundCluster, GPRTemplateBinding
@@ -15,6 +16,7 @@ from schemas.project import Project
 from schemas.routes import of_slices
 from schemas.slice import Slice
 from schemas.strictyaml import Path
+from schemas.units import format_instant
 from schemas.view import View, binding_path, cluster_path, key_path, secret_key, template_path
 
 
@@ -25,6 +27,14 @@ def of_key(file: str, key: ApiKey, view: View) -> Iterator[Finding]:
     others = [path for path in view.parts(secret_key(key.spec.sha256)) if path != own]
     if others:
         yield Finding(file, "DuplicateSecret", f"{others[0]} has the same secret", ("spec", "sha256"))
+
+
+def expired(file: str, key: ApiKey, now: datetime) -> Iterator[Finding]:
+    """The one rule that time breaks: asked for by whoever has a clock."""
+    end = key.spec.not_after
+    if end is not None and end <= now:
+        message = f"the key opens nothing since {format_instant(end)}"
+        yield Finding(file, "KeyExpired", message, ("spec", "notAfter"))
 
 
 def of_groups(file: str, project: Project, view: View) -> Iterator[Finding]:

@@ -28,7 +28,7 @@ LONGEST_DIGEST = timedelta(days=7)
 """Whoever hears of an event later than that hears of it too late."""
 MOST = 50
 """Findings of one document's routes; who mends fifty runs the check again."""
-MOST_GUESSES = 10
+MOST_GUESSES = 5
 """Of these the first get the nearest name as advice: looking for it among hundreds takes its time."""
 
 AT: Path = ("spec", "notifications")

@@ -237,6 +237,12 @@ _ACROSS = (
         "delete all but one; where it was copied from another's, `egs key create` makes a new one",
     ),
     Rule(
+        "KeyExpired",
+        "notice",
+        "A key opens nothing any more from its notAfter on.",
+        "delete its file when nobody looks for it any more; `egs key create` makes another",
+    ),
+    Rule(
         "DuplicateProfile",
         "error",
         "A person has one profile: of several none counts.",

@@ -1,4 +1,7 @@
-"""Nodes and workspaces."""
+"""Nodes and workspaces.
+
+Held by tests/egs/test_sdk_admin.py.
+"""
 
 from __future__ import annotations
 
@@ -47,8 +50,8 @@ def workspace_inventory(
     """The nodes that a workspace may use, equal ones counted together.
 
     Example:
-        >>> [(row.cluster_name, row.total_gpu_nodes) for row in egs.workspace_inventory("vision", auth)]
-        [('east', 4), ('west', 2)]
+        >>> egs.workspace_inventory("vision", auth)[0].total_gpu_nodes
+        4
     """
     session = get_authenticated_session(authenticated_session)
     data = yield from call(session, Ask("GET", f"{API}/inventory", {"sliceName": workspace_name}))

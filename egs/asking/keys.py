@@ -1,6 +1,6 @@
 """API keys.
 
-Held by tests/egs/test_sdk_keys.py.
+Held by tests/egs/test_sdk_admin.py.
 """
 
 from __future__ import annotations

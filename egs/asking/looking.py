@@ -1,6 +1,6 @@
 """Wait times, the queue, approvals, events, reasons, reports: what people look at before and after they ask.
 
-Held by tests/egs/test_sdk_looking.py.
+Held by tests/egs/test_sdk_requests.py.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def wait_time(  # noqa: PLR0913 - each says something of the request that is ask
     Example:
         >>> quotes = egs.wait_time("vision", 2, 8, "6h", auth, gpu_shape="H100-80GB")
         >>> quotes[0].cluster_name, quotes[0].estimated_wait_time
-        ('east', '0h...')
+        ('east', '...h...m...s')
     """
     said = dict(locals())
     session = said.pop("authenticated_session")
@@ -98,8 +98,8 @@ def events(  # noqa: PLR0913 - each narrows the search
     `since` and `until` are instants, or texts as `egs get events` takes them; `text` is looked for in the messages.
 
     Example:
-        >>> [event.reason for event in egs.events(request_id=request_id, authenticated_session=auth)]
-        ['GPRQueued', ...]
+        >>> egs.events(request_id=request_id, authenticated_session=auth)[-1].reason
+        'GPRCreated'
     """
     wanted = {"slice": workspace_name, "gpr": request_id, "node": node, "cluster": cluster, "reason": reason}
     wanted |= {"type": type, "q": text, "since": instant_text(since), "until": instant_text(until)}
@@ -151,6 +151,18 @@ def usage(authenticated_session: AuthenticatedSession | None = None) -> Script[I
 def schedule(authenticated_session: AuthenticatedSession | None = None) -> Script[Answered]:
     """Who starts when and where: the report of `egs plan -o json`."""
     return _report(f"{API}/plan", {}, authenticated_session)
+
+
+def problems(authenticated_session: AuthenticatedSession | None = None) -> Script[Items[Answered]]:
+    """What is wrong with the repository's documents: the rows of `egs get problems -o json`. For admins.
+
+    Example:
+        >>> egs.problems(auth)
+        [...]
+    """
+    session = get_authenticated_session(authenticated_session)
+    rows = yield from pages(session, f"{API}/problems", {})
+    return Items(Answered(row) for row in rows)
 
 
 def write_status(write_id: str, authenticated_session: AuthenticatedSession | None = None) -> Script[Change]:

@@ -14,11 +14,13 @@ from egs.asking.wishes import WIRE, Span, gpr_body, priority_in_range, span_text
 from egs.calling import API, Ask, call
 from egs.data.gpr import GpuRequestData, read_gpr
 from egs.data.records import Change, Items, Named, of
-from egs.exceptions import NotProvisioned
+from egs.exceptions import Conflict, NotProvisioned
 from egs.sessions import AuthenticatedSession, get_authenticated_session
 from egs.steps import Script
 
 GPR = f"{API}/gpr"
+UNCHANGED = "Unchanged"
+"""The server's word for a request that says already what it is to say: whoever asks for that has it."""
 
 
 @overload
@@ -301,7 +303,12 @@ def resume_gpu_request(
 
 def _change(request_id: str, new: dict[str, Any], given: AuthenticatedSession | None) -> Script[Change]:
     session = get_authenticated_session(given)
-    data = yield from call(session, Ask("PUT", GPR, body={"gprId": request_id, **new}))
+    try:
+        data = yield from call(session, Ask("PUT", GPR, body={"gprId": request_id, **new}))
+    except Conflict as error:
+        if error.key != UNCHANGED:
+            raise
+        return Change(way="unchanged")
     return of(Change, data.get("change"))
 
 

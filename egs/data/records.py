@@ -135,7 +135,10 @@ class Answered(dict[str, Any]):
 
 @record
 class Change:
-    """Where a change is now: on main (`pushed`), asking to be merged, or `accepted` and on its way."""
+    """Where a change is now: on main (`pushed`), asking to be merged, or `accepted` and on its way.
+
+    `unchanged`: it was so already, and nothing was written.
+    """
 
     way: str = ""
     commit: str = ""

@@ -11,13 +11,11 @@ from urllib.parse import urlsplit
 import typer
 
 from egs.contexts import Context, checked, path_of, read, write
-from egs.modes import Target, key_in
+from egs.modes import SERVER, Target, key_in
 from egs.remote import asking, output
 from egs.remote.errors import not_allowed, wrong_use
 from egs.remote.output import Column, Form, Output, field
 
-COMMANDS = frozenset({"login", "logout", "context", "whoami"})
-"""Commands that mean a server wherever one stands."""
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _Name = Annotated[str, typer.Argument(metavar="NAME", help="The context.", show_default=False)]
 
@@ -82,7 +80,7 @@ def login(
 
 def _by_key(address: str, file: str) -> Context:
     key = sys.stdin.readline().strip() if file == "-" else key_in(Path(file).expanduser())
-    asking.SERVER.set(Target(address, key))
+    SERVER.set(Target(address, key))
     me = asking.get("auth")
     return Context(address.rstrip("/"), me["email"], api_key=key)
 
@@ -91,7 +89,7 @@ def _by_browser(address: str) -> Context:
     from egs.remote.device import id_token
 
     # Nothing opens the server yet, and these two paths ask for nothing.
-    asking.SERVER.set(Target(address, token="-"))  # noqa: S106 - no password
+    SERVER.set(Target(address, token="-"))  # noqa: S106 - no password
     told = asking.get("auth/config")
     if not told.get("issuer"):
         raise not_allowed(

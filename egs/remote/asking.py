@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from egs.exceptions import EgsApplicationException
-from egs.modes import Target
+from egs.modes import SERVER, Target
 from egs.remote.errors import not_allowed, of
 from egs.sessions import AuthenticatedSession, Connection, Patience, Token
 
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 API = "/api/v1"
 _MOST = 1000
 """Items of one page: as many as the server gives."""
-SERVER: ContextVar[Target | None] = ContextVar("server", default=None)
-"""Who is asked; set by `egs.cli` for one command line."""
 
 
 def target() -> Target:

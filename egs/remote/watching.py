@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import queue
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import copy_context
 from enum import StrEnum
 from typing import Annotated, Any
@@ -15,6 +15,7 @@ import typer
 from egs import clock
 from egs.remote import asking, output
 from egs.remote.errors import Said, wrong_use
+from egs.sse import Message
 
 Line = dict[str, Any]
 """One change, as `-o json` prints it."""
@@ -54,9 +55,9 @@ def watch(
     about = {"slice": None if name else slice_, "gpr": name}
     streams: list[Callable[[], Iterator[Line]]] = [lambda: _events(about)]
     if name is not None:
-        streams.append(lambda: requests("gpr/watch", {"gprId": name}))
+        streams.append(lambda: _requests("gpr/watch", {"gprId": name}))
     elif slice_ is not None:
-        streams.append(lambda: requests("watch", {"sliceName": slice_}))
+        streams.append(lambda: _requests("watch", {"sliceName": slice_}))
     for line in merged(streams):
         _tell(line, output)
 
@@ -88,10 +89,14 @@ def _events(about: Mapping[str, Any]) -> Iterator[Line]:
         yield {"kind": "event", **json.loads(message.data)}
 
 
-def requests(path: str, params: Mapping[str, Any]) -> Iterator[Line]:
+def _requests(path: str, params: Mapping[str, Any]) -> Iterator[Line]:
+    return moves(asking.heard(path, params))
+
+
+def moves(messages: Iterable[Message]) -> Iterator[Line]:
     """Where the requests of a stream stand, and where they stood before; what is as before is not told again."""
     before: dict[str, Line] = {}
-    for message in asking.heard(path, params):
+    for message in messages:
         _check(message.event, message.data)
         data = json.loads(message.data)
         times = (data.get("estimatedStartTime") or None, data.get("endTime") or None)

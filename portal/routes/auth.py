@@ -17,15 +17,13 @@ from portal.callers import Grant, rights_of
 from portal.documenting import refusals
 from portal.errors import ApiError
 from portal.logins import Logins, address_of, caller_in, session_by_key, session_by_login
-from portal.oidc import LOGIN, Returned
+from portal.oidc import Returned
 from portal.provider import Provider
 from portal.serving import Asking, Envelope, Looking, Of, Parts, Wire, ok
 from portal.sessions import LIFE, Session, issue
 
 router = APIRouter(prefix="/auth", tags=["auth"])
 
-LOGIN_PATH = "/api/v1/auth"
-"""Where the cookie of a login under way goes, and nowhere else."""
 _MOST_COOKIE = 4000
 """Bytes of a cookie; browsers drop larger ones without a word."""
 
@@ -182,7 +180,7 @@ def login(request: Request, parts: Of, next_: Next = "/") -> Response:
     return answer
 
 
-Brought = Annotated[str, Query(max_length=5000)]
+Brought = Annotated[str, Query(max_length=5000, description="As the identity provider sends it.")]
 
 
 @router.get("/callback", status_code=303, response_class=RedirectResponse, responses=refusals(404, 422))
@@ -191,7 +189,7 @@ def callback(
 ) -> Response:
     """Where the identity provider sends the browser back to."""
     logins, now = parts.logins, parts.now()
-    returned = Returned(request.cookies.get(LOGIN, ""), state, code, error)
+    returned = Returned(request.cookies.get(logins.login_cookie, ""), state, code, error)
     try:
         shown, next_ = oidc.finish(
             provider_of(logins), logins.signer, _redirect(request, logins), returned, now
@@ -212,7 +210,7 @@ def logout(request: Request, response: Response, parts: Of) -> Envelope[LoggedOu
     logins = parts.logins
     if logins.cookie in request.cookies:
         logins.check_origin(request)
-    response.delete_cookie(logins.cookie, path="/", secure=logins.is_https, httponly=True, samesite="lax")
+    _set(response, logins, logins.cookie, "", 0)
     return ok(LoggedOut(end_session_url=_end_of(logins.provider, parts)))
 
 
@@ -242,26 +240,23 @@ def own_path(path: str) -> str:
 
 def _redirect(request: Request, logins: Logins) -> str:
     own = logins.origin or str(request.base_url).rstrip("/")
-    return f"{own}{LOGIN_PATH}/callback"
+    return f"{own}/api/v1/auth/callback"
 
 
 def _set_login(answer: Response, logins: Logins, text: str) -> None:
     age = int(oidc.LOGIN_LIFE.total_seconds()) if text else 0
-    answer.set_cookie(
-        LOGIN, text, max_age=age, path=LOGIN_PATH, secure=logins.is_https, httponly=True, samesite="lax"
-    )
+    _set(answer, logins, logins.login_cookie, text, age)
 
 
 def _set_session(answer: Response, logins: Logins, session: Session) -> None:
     token = issue(logins.signer, session)
     if len(token) > _MOST_COOKIE:
         raise oidc.refused(f"{session.email} is in more of the project's groups than a cookie can hold")
+    _set(answer, logins, logins.cookie, token, int(LIFE.total_seconds()))
+
+
+def _set(answer: Response, logins: Logins, name: str, text: str, age_s: int) -> None:
+    """A cookie that no script reads and no other page sends with a change; an age of 0 takes it away."""
     answer.set_cookie(
-        logins.cookie,
-        token,
-        max_age=int(LIFE.total_seconds()),
-        path="/",
-        secure=logins.is_https,
-        httponly=True,
-        samesite="lax",
+        name, text, max_age=age_s, path="/", secure=logins.is_https, httponly=True, samesite="lax"
     )

@@ -25,6 +25,7 @@ Row = dict[str, Any]
 Rows = Envelope[Page[Row]]
 
 SliceName = Annotated[str, Query(alias="sliceName", max_length=63, description="Only this workspace.")]
+InPhase = Annotated[Phase | None, Query(description="Only these; absent: all.")]
 Cluster = Annotated[str, Query(max_length=63, description="Only this cluster.")]
 Pool = Annotated[str, Query(max_length=63, description="Only this pool.")]
 Name = Annotated[str, Query(max_length=200, description="Its name, as the list has it.")]
@@ -68,7 +69,7 @@ def _list_of(kind: str) -> dict[int | str, dict[str, Any]]:
 
 @router.get("/gprs", summary="egs get gprs", responses=_list_of("gpr"))
 def gprs(
-    view: Looking, caller: Asking, wanted: Portioned, slice_name: SliceName = "", phase: Phase | None = None
+    view: Looking, caller: Asking, wanted: Portioned, slice_name: SliceName = "", phase: InPhase = None
 ) -> Rows:
     """Requests in every phase."""
     if slice_name:

@@ -1,6 +1,6 @@
 """Events from the status branch, newest first, read file by file until enough are found. The filter is pure.
 
-Held by tests/commands/test_events.py and tests/portal/test_events.py: the same filter gives the same rows to
+Held by tests/portal/test_events.py: the same filter gives the same rows to
 `egs get events` and to the API.
 """
 

@@ -23,7 +23,7 @@ from scheduler.fit import candidate_pools, limit_violations, usable_pools, would
 from scheduler.plan import plan
 from scheduler.quote import Quote, Quoter
 from scheduler.reasons import Reason
-from scheduler.snapshot import PoolKey, Request
+from scheduler.snapshot import Plan, PoolKey, Request
 from scheduler.waits import guarded
 from schemas.gpr import GPR, RequestSpec, resolve
 from schemas.limits import LimitViolation
@@ -105,11 +105,12 @@ class Desk:
     An answer then costs the pools that are asked for, and not the requests that wait. One owner.
     """
 
-    def __init__(self, state: State) -> None:
-        self._state = state
-        world = guarded(state.snapshot)
-        self._quoter = Quoter(world, plan(world))
-        self._placed = plan(state.snapshot).placements if has_bounded_hours(state.wanted) else NOBODY
+    def __init__(self, state: State, planned: Plan | None = None) -> None:
+        """`planned` is the state's plan, where the caller has it."""
+        self._state, world = state, guarded(state.snapshot)
+        planned = planned or plan(state.snapshot)
+        self._quoter = Quoter(world, planned if world is state.snapshot else plan(world))
+        self._placed = planned.placements if has_bounded_hours(state.wanted) else NOBODY
         self._slices: dict[str, Facts] = _by_slice(state.facts)
         self._accounts: dict[str, Account] = {}
         self._places: dict[str, Place | None] = {}

@@ -276,9 +276,9 @@ class Line:
     planned: Plan
 
 
-def line(state: State) -> Line:
-    """Costs a plan."""
-    planned, requests = plan(state.snapshot), state.facts.requests
+def line(state: State, planned: Plan | None = None) -> Line:
+    """`planned` is the state's plan, where the caller has it."""
+    planned, requests = planned or plan(state.snapshot), state.facts.requests
     waiting = {key: status for key, status in live(requests).items() if status.phase in WAITING}
     ahead: Counter[PoolKey] = Counter()
     found: dict[str, Turn] = {}

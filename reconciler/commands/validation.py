@@ -21,7 +21,8 @@ def checked(source: Source, ref: str | None, against: str | None) -> CheckResult
     """Every problem at `ref`; with `against` also the edits that a request's phase forbids."""
     files = source.files(ref)
     base = None if against is None else _repository(source.files(against))
-    return check_files(_shown(files), base, None if against is None else phases(source))
+    known = None if against is None else phases(source)
+    return check_files(_shown(files), base, known, clock(None, source))
 
 
 def phases(source: Source) -> dict[tuple[str, str], Phase]:

@@ -156,6 +156,7 @@ def sent(address: Address, message: Message, delivery: str) -> Answer:
         service = apprise.Apprise.instantiate(address.url, asset=asset)
         if service is None:
             return Answer.UNUSABLE
+        _hush()  # a plugin is loaded when it is named first, and what it is built on with it
         for name, key in (("headers", HEADER), ("payload_extras", FIELD)):
             extras = getattr(service, name, None)
             if isinstance(extras, dict):

@@ -27,14 +27,13 @@ from reconciler.notifying.routing import Way, Ways, grouped, is_own, names
 from reconciler.status import event_rows
 from reconciler.writing import without_empty
 from schemas.notices import Delivery, Notice, OutboxMetadata, OutboxRecord
+from schemas.routes import LONGEST_DIGEST
 
 Outbox = Mapping[str, OutboxRecord]
 """By the name of the route."""
 
 GIVEN_UP = timedelta(hours=24)
 """What could not be sent for so long after it was due is given up: it is no news any more."""
-LONGEST_DIGEST = timedelta(days=31)
-"""A longer one is sent after so long: the first events of it are no news any more."""
 MOST_NOTICES = 50
 """Events of one delivery; a message with more is not read. Four deliveries of a route stay well under 1 MB."""
 MOST_OUTBOXES = 1000

@@ -15,7 +15,7 @@ from reconciler.pulls.looking import Sights
 from reconciler.pulls.merging import Merged
 from reconciler.trust.authority import Authority
 from reconciler.trust.model import Actor, Denial, Voucher
-from reconciler.trust.policy import Change, What, denial
+from reconciler.trust.policy import Change, Own, What, denial
 from schemas.reading import rule_of
 
 Vouchers = Mapping[str, Sequence[Voucher]]
@@ -70,8 +70,10 @@ def least(change: Change) -> str:
         return "anybody"
     slice_ = rule[1].get("slice", rule[1].get("name", ""))
     circle = frozenset({slice_})
+    whose = {d.spec.email for d in (change.old, change.new) if isinstance(d, Own)}
     circles = (
         ("anybody", Actor("")),
+        *((f"{email} and admins", Actor(email)) for email in sorted(whose)),
         (f"members of slice {slice_} and admins", Actor("", member_of=circle)),
         (f"owners of slice {slice_} and admins", Actor("", owns=circle, member_of=circle)),
         ("admins", Actor("", is_admin=True)),

@@ -156,15 +156,26 @@ def _person(text: str) -> tuple[Person, datetime]:
 
 def parse_tree(data: bytes) -> Iterator[TreeEntry]:
     """The entries of a tree object. ValueError for what is none."""
-    position = 0
-    for found in _TREE_ENTRY.finditer(data):
-        if found.start() != position:
-            break
-        position = found.end()
-        mode, name, oid = found.groups()
-        yield TreeEntry(int(mode, 8), name.decode("utf-8", "surrogateescape"), oid.hex())
-    if position != len(data):
+    return map(tree_entry, tree_rows(data))
+
+
+Row = tuple[bytes, bytes, bytes]
+"""Mode, name and id as a tree object has them: a thousand of them are compared in the time of ten entries."""
+
+
+def tree_rows(data: bytes) -> list[Row]:
+    """The same, not looked into. ValueError for what is no tree object."""
+    rows: list[Row] = _TREE_ENTRY.findall(data)
+    # What lies between two matches, or behind the last one, is in none of them.
+    if sum([len(mode) + len(name) for mode, name, _ in rows]) + 22 * len(rows) != len(data):
         raise ValueError("not a tree object")
+    return rows
+
+
+def tree_entry(row: Row) -> TreeEntry:
+    """One of them, read."""
+    mode, name, oid = row
+    return TreeEntry(int(mode, 8), name.decode("utf-8", "surrogateescape"), oid.hex())
 
 
 def parse_listing(data: bytes) -> list[Entry]:

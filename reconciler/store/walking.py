@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from reconciler.store.objects import TreeEntry, parse_tree
+from reconciler.store.objects import Row, tree_entry, tree_rows
 from reconciler.store.port import Entry
 from schemas.errors import Fault
 
@@ -24,7 +24,7 @@ MAX_LETTERS = 64 * 2**20
 """Of all paths of one answer together."""
 _FOLDER = 0o040000
 
-_Folder = dict[str, TreeEntry]
+_Folder = dict[bytes, Row]
 _Step = tuple[str, str | None, str | None]
 """A folder's path with a slash at its end, and the ids of its tree before and after."""
 
@@ -61,7 +61,7 @@ def differing(read: Trees, old: str | None, new: str) -> list[Entry]:
 def _folders(read: Trees, steps: Sequence[_Step]) -> dict[str | None, _Folder]:
     oids = dict.fromkeys(oid for step in steps for oid in step[1:] if oid is not None)
     try:
-        parsed = {oid: {e.name: e for e in parse_tree(data)} for oid, data in read(list(oids)).items()}
+        parsed = {oid: {row[1]: row for row in tree_rows(data)} for oid, data in read(list(oids)).items()}
     except ValueError as error:
         raise Fault("a folder's object cannot be read; run git fsck", "CorruptObjects") from error
     folders: dict[str | None, _Folder] = {None: {}}
@@ -71,19 +71,18 @@ def _folders(read: Trees, steps: Sequence[_Step]) -> dict[str | None, _Folder]:
 
 def _in_new_folder(prefix: str, folder: _Folder, below: list[_Step]) -> Iterator[Entry]:
     """As `_in_folder` of one that was not there before."""
-    for name, entry in folder.items():
+    for entry in map(tree_entry, folder.values()):
         if entry.mode == _FOLDER:
-            below.append((f"{prefix}{name}/", None, entry.oid))
+            below.append((f"{prefix}{entry.name}/", None, entry.oid))
         else:
-            yield Entry(prefix + name, entry.oid, entry.mode)
+            yield Entry(prefix + entry.name, entry.oid, entry.mode)
 
 
 def _in_folder(prefix: str, before: _Folder, after: _Folder, below: list[_Step]) -> Iterator[Entry]:
     """What differs among the files of one folder; the folders in it that differ are added to `below`."""
-    for name in before.keys() | after.keys():
-        old, new, path = before.get(name), after.get(name), prefix + name
-        if old is not None and new is not None and old == new:
-            continue
+    for name in {name for name, _ in before.items() ^ after.items()}:
+        old, new = (None if row is None else tree_entry(row) for row in (before.get(name), after.get(name)))
+        path = prefix + (old or new).name  # type: ignore[union-attr]  # one of both is there
         was_folder = old is not None and old.mode == _FOLDER
         is_folder = new is not None and new.mode == _FOLDER
         if was_folder or is_folder:

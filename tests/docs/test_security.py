@@ -42,7 +42,8 @@ def test_every_threat_has_a_defence_and_tests_that_exist(row: list[str]) -> None
 def test_the_page_has_threats_of_every_kind() -> None:
     kinds = re.findall(r"^### (.+)$", THREATS, re.MULTILINE)
     assert kinds == [
-        "Who asks", "Who approves", "Who writes for machines", "What is read", "What is run", "What is told",
+        "Who asks", "Who approves", "Who calls the API", "Who writes for machines",
+        "What is read", "What is run", "What is told",
     ]  # fmt: skip
     assert len(ROWS) >= 40
 

@@ -52,12 +52,13 @@ class Shell:
         out, err = self.capsys.readouterr()
         return Done(code, out, err)
 
-    def on_server(self, *words: str, who: str = "ada-owner") -> Done:
-        """Run it for the server, with the API key of that name."""
-        return self(*words, env={"EGS_SERVER": self.url, "EGS_API_KEY": KEYS[who]})
+    def on_server(self, line: str, *more: str, who: str = "ada-owner") -> Done:
+        """Run it for the server, with the API key of that name; `more` are words with blanks in them."""
+        return self(*line.split(), *more, env={"EGS_SERVER": self.url, "EGS_API_KEY": KEYS[who]})
 
-    def on_repository(self, *words: str) -> Done:
+    def on_repository(self, line: str) -> Done:
         """Run it on the repository, at the instant of its newest status."""
+        words = tuple(line.split())
         at = self.site.view.facts.at.strftime("%Y-%m-%dT%H:%M:%SZ")
         now = () if words[:2] in {("get", "events"), ("get", "problems")} else ("--now", at)
         return self(*words, "--repo", str(self.site.repo), *now)

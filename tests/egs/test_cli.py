@@ -13,6 +13,8 @@ import pytest
 import typer
 
 from egs import cli
+from egs.remote import accounts
+from egs.remote import register as on_server
 from reconciler.commands import register
 from schemas.errors import Fault, UserError
 
@@ -27,7 +29,8 @@ def _commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[
         yield from _commands(inner, (*path, name))
 
 
-APP = dict(_commands(typer.main.get_command(cli.build([register]))))
+APP = dict(_commands(typer.main.get_command(cli.build([register, accounts.register]))))
+SERVED = dict(_commands(typer.main.get_command(cli.build([on_server, accounts.register]))))
 LEAVES = [path for path, command in APP.items() if not hasattr(command, "commands")]
 
 
@@ -75,7 +78,12 @@ def test_every_command_is_documented_with_an_example(path: tuple[str, ...]) -> N
 
 def test_nothing_is_documented_that_is_not_there() -> None:
     text = (HERE / "docs" / "commands.md").read_text()
-    known = {f"egs {' '.join(path)}" for path in LEAVES} | {"egs demo", "egs-reconciler", "egs-agent"}
+    served = [path for path, command in SERVED.items() if not hasattr(command, "commands")]
+    known = {f"egs {' '.join(path)}" for path in (*LEAVES, *served)} | {
+        "egs demo",
+        "egs-reconciler",
+        "egs-agent",
+    }
     assert {line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")} == known
 
 

@@ -25,6 +25,7 @@ READS = [
     "get events",
     "get events --gpr vision/runs --limit 2",
     "get problems",
+    "key list",
     "plan",
     "insights",
     "why vision/waits",
@@ -73,9 +74,8 @@ def shell(site: Site, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 @pytest.mark.parametrize("line", READS)
 def test_an_admin_reads_the_same_in_both_modes(shell: Shell, line: str) -> None:
-    words = line.split()
-    here = shell.on_repository(*words, "-o", "json")
-    there = shell.on_server(*words, "-o", "json")
+    here = shell.on_repository(f"{line} -o json")
+    there = shell.on_server(f"{line} -o json")
     assert there.data == here.data
     assert there.code == here.code
     assert list(_keys(there.data)) == list(_keys(here.data)), "keys come in the same order"
@@ -95,7 +95,7 @@ def _keys(content: object) -> Iterator[str]:
 def test_the_client_alone_answers_in_every_form(shell: Shell, line: str) -> None:
     """K1: without the rest of the project installed."""
     shell.installed = list(CLIENT_ALONE)
-    as_json = shell.on_server(*line.split(), "-o", "json").data
-    assert yaml.safe_load(shell.on_server(*line.split(), "-o", "yaml").out) == as_json
-    table = shell.on_server(*line.split())
+    as_json = shell.on_server(f"{line} -o json").data
+    assert yaml.safe_load(shell.on_server(f"{line} -o yaml").out) == as_json
+    table = shell.on_server(line)
     assert table.out or table.err, "people are told something, if only that there is nothing"

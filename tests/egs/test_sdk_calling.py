@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from egs import calling
 from egs.calling import Ask, backoff_s, call, lifetime_s
-from egs.exceptions import EgsApplicationException, ServerUnreachable, Unauthorized, UnhandledException
+from egs.exceptions import (
+    EgsApplicationException,
+    ResourceNotFound,
+    ServerUnreachable,
+    Unauthorized,
+    UnhandledException,
+)
 from egs.steps import Answer, Unreached
 from tests.support.nightly import law
 from tests.support.sdk import TOKEN, Played, connection, played, refused, said, session
@@ -108,6 +114,19 @@ def test_what_is_not_tried_again(ask, answer):
     with pytest.raises(EgsApplicationException):
         played(call(session(), ask), [TOKEN, answer, said(200)], log)
     assert len(log.sent) == 2
+
+
+@pytest.mark.parametrize(
+    ("first", "is_done"),
+    [
+        pytest.param(LOST, True, id="it may have landed"),
+        pytest.param(REFUSED, False, id="it cannot have landed"),
+    ],
+)
+def test_a_deletion_whose_answer_was_lost_finds_nothing_the_second_time(first, is_done):
+    gone = [TOKEN, first, refused(404)]
+    with nullcontext() if is_done else pytest.raises(ResourceNotFound):
+        played(call(session(), Ask("DELETE", "/api/v1/gpr")), gone)
 
 
 def test_patience_ends_with_the_address_and_the_reason():

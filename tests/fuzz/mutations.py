@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 
 from schemas.yamltext import dump
 from tests.schemas.build import APPROVAL, SPECS, document, kind_of, name_of
+from tests.schemas.test_offers import BOUND
+from tests.schemas.test_offers import SPEC as KEY
+from tests.schemas.test_routes import ROUTE
 from tests.schemas.test_rules import WORD
 
 MORE: dict[str, tuple[str, dict[str, Any]]] = {
@@ -17,6 +20,9 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
         "WorkspaceRequest",
         {"requester": {"email": "di@example.com"}, "clusters": ["east"], "namespaces": ["robots"]},
     ),
+    "keys/ci.yaml": ("ApiKey", KEY),
+    "bindings/nlp.yaml": ("GPRTemplateBinding", BOUND),
+    "people/bo.yaml": ("Profile", {"email": "bo@example.com", "notifications": [ROUTE]}),
 }
 DOCUMENTS = {
     **{path: document(kind_of(path), name_of(path), spec) for path, spec in SPECS.items()},

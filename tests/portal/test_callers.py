@@ -19,11 +19,15 @@ from portal.callers import (
     rights_of,
     with_groups,
 )
+from portal.errors import ApiError
+from portal.permitting import goes
+from portal.writing import Wish
 from reconciler.trust.model import Actor
 from schemas.base import Metadata
 from schemas.judged import TrustRecord
 from schemas.project import GroupGrant
 from tests.support.nightly import law
+from tests.support.world import gpr, gpr_path
 
 SLICES = ("a", "b", "c")
 VERIFIED = TrustRecord(metadata=Metadata(name="trust"), main="0" * 40)
@@ -165,6 +169,31 @@ def test_groups_of_the_project_become_grants():
     )
     assert short(auditor) == ("", "a", "all", False)
     assert [replace(r) for r in rights_of(auditor)] == [Grant("Editor", frozenset({"a"})), Grant("Viewer")]
+
+
+TEAM = [Grant("Editor", frozenset({"a"}))]
+
+
+@pytest.mark.parametrize(
+    ("trust", "slice_", "want"),
+    [
+        pytest.param(None, "a", "push", id="where nothing is verified it goes to main"),
+        pytest.param(VERIFIED, "a", "propose", id="where main is verified somebody merges it"),
+        pytest.param(None, "b", "refused", id="in another slice it is refused"),
+        pytest.param(
+            VERIFIED, "b", "refused", id="in another slice it is refused where main is verified too"
+        ),
+    ],
+)
+def test_a_change_that_a_group_alone_lets_somebody_make(trust: TrustRecord | None, slice_: str, want: str):
+    own = caller_of(Actor("gus@example.com"), "Gus", ALL_OF_ONES_OWN, SLICES)
+    wish = Wish(with_groups(own, TEAM, SLICES, trust), "File it", lambda view, tree: {})
+    changes = {gpr_path(f"{slice_}/new"): gpr(slice_, "new").encode()}
+    try:
+        got: str = goes(wish, changes, lambda path: None, None)
+    except ApiError as error:
+        got = "refused" if error.status == 403 else str(error)
+    assert got == want
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,11 @@ def _makes_keys(role: str, side: Side) -> Want:
     return "senseless" if side == "other" else "refused" if role in ("Viewer", "Editor") else "in"
 
 
+def _takes_away(role: str, side: Side) -> Want:
+    """Admins; nobody sees this slice by a group, for what the project names stays."""
+    return "hidden" if role == "group" else _from()(role, side)
+
+
 OWNS = _from("Owner")
 ADMIN_OF = _from()
 
@@ -166,7 +171,7 @@ TABLE: Mapping[str, Path] = {
         _asks, body={"workspaceName": "new-{n}", "clusters": ["east"], "namespaces": ["new-{n}"]}
     ),
     "PUT /slice-workspace": Path(OWNS, body={**NAMED, "description": "number {n}"}),
-    "DELETE /slice-workspace": Path(ADMIN_OF, NAMED, slices=DOOMED),
+    "DELETE /slice-workspace": Path(_takes_away, NAMED, slices=DOOMED),
     "GET /slice-workspace": Path(_sees, NAMED),
     "GET /slice-workspace/list": Path(_known),
     "POST /slice-workspace/detach": Path(ADMIN_OF, body={**NAMED, "clusterName": "west"}, slices=LOOSE),
@@ -208,7 +213,7 @@ def files() -> dict[str, str]:
     own, theirs = ("vision", "doomed", "loose"), ("nlp", "distant", "far")
     asked = {"requester": {"email": "cy@example.com"}, "clusters": ["east"], "namespaces": ["wish"]}
     found = {
-        "project.yaml": project(groups=[{"group": "team", "role": "Editor", "slices": list(own)}]),
+        "project.yaml": project(groups=[{"group": "team", "role": "Editor", "slices": ["vision", "loose"]}]),
         "requests/wish.yaml": document("WorkspaceRequest", "wish", asked),
     }
     for name in (*own, *theirs):

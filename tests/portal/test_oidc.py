@@ -150,8 +150,9 @@ def test_over_https_a_cookie_goes_nowhere_else(tmp_path: Path, provider: OpenId)
         assert (
             query_of(answer.headers["Location"])["redirect_uri"] == f"https://egs.example.com{AUTH}/callback"
         )
+        assert answer.headers["Set-Cookie"].startswith(f"__Host-{LOGIN}=")
         words = {word.strip().lower() for word in answer.headers["Set-Cookie"].split(";")[1:]}
-        assert {"secure", "httponly", "samesite=lax", f"path={AUTH}"} <= words
+        assert {"secure", "httponly", "samesite=lax", "path=/"} <= words
         gone = browser.post(f"{AUTH}/logout").headers["Set-Cookie"]
         assert gone.startswith("__Host-egs=")
         assert {"secure", "path=/"} <= {word.strip().lower() for word in gone.split(";")}

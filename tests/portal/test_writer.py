@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from portal.errors import ApiError
 from portal.headers import ASKED, Asked
 from portal.view import View
 from portal.writing import Landed, Tree, Wish
 from tests.support import repos
-from tests.support.portal import Replica, Site
+from tests.support.portal import Site
+from tests.support.wishes import broken, filing, landed, refused, submit, wish
 from tests.support.world import gpr, gpr_path
 
 
@@ -23,41 +23,6 @@ def site(tmp_path: Path) -> Iterator[Site]:
     made = Site(tmp_path)
     yield made
     made.close()
-
-
-def files(**changes: str | None) -> Callable[[View, Tree], Mapping[str, bytes | None]]:
-    """Writes just these."""
-    return lambda _view, _tree: {p: None if t is None else t.encode() for p, t in changes.items()}
-
-
-def filing(key: str, **spec: object) -> Callable[[View, Tree], Mapping[str, bytes | None]]:
-    """Files a request."""
-    slice_name, _, name = key.partition("/")
-    return files(**{gpr_path(key): gpr(slice_name, name, **spec)})  # type: ignore[arg-type]
-
-
-def submit(replica: Replica, *wishes: Wish) -> list[Landed | BaseException]:
-    """All at once; what each comes to, in order."""
-
-    async def all_of_them() -> list[Landed | BaseException]:
-        return await asyncio.gather(*(replica.writer.submit(wish) for wish in wishes), return_exceptions=True)
-
-    return asyncio.run(all_of_them())
-
-
-def landed(what: Landed | BaseException) -> Landed:
-    assert isinstance(what, Landed), what
-    return what
-
-
-def refused(what: Landed | BaseException) -> ApiError:
-    assert isinstance(what, ApiError), what
-    return what
-
-
-def wish(site: Site, who: str, key: str, **more: object) -> Wish:
-    """Somebody files a request."""
-    return Wish(site.portal.caller(who), f"Request {key}", filing(key), **more)  # type: ignore[arg-type]
 
 
 def pushes(site: Site) -> int:
@@ -70,9 +35,7 @@ def test_author_committer_and_trailers(site: Site) -> None:
     (found,) = submit(site.portal, wish(site, "bo-editor", "vision/train"))
     assert landed(found).way == "pushed"
     assert repos.tip(site.repo) == landed(found).commit
-    assert site.log()[0] == (
-        "bo <bo@example.com>|EGS portal <portal@egs.dev>|Request vision/train"
-    )
+    assert site.log()[0] == ("bo <bo@example.com>|EGS portal <portal@egs.dev>|Request vision/train")
     trailers = repos.git(site.repo, "log", "-1", "--format=%(trailers)").splitlines()
     assert trailers[0] == f"Request-Id: {landed(found).id}"
     assert trailers[1] == "On-Behalf-Of: bo <bo@example.com>"
@@ -199,10 +162,7 @@ def test_nothing_changed(site: Site) -> None:
 def test_a_wish_that_breaks(site: Site) -> None:
     """A fault in making one change is that caller's alone."""
 
-    def broken(view: View, tree: Tree) -> Mapping[str, bytes | None]:
-        raise RuntimeError("a bug")
-
-    bad = Wish(site.portal.caller("bo-editor"), "Broken", broken)
+    bad = Wish(site.portal.caller("bo-editor"), "Broken", broken(RuntimeError("a bug")))
     found = submit(site.portal, bad, wish(site, "bo-editor", "vision/train"))
     assert isinstance(found[0], RuntimeError)
     landed(found[1])

@@ -13,6 +13,7 @@ from schemas.yamltext import dump
 from tests.pulls.pull import Pulls, request
 from tests.support.keys import ssh_key, ssh_sign
 from tests.support.world import approval, cluster, gpr, gpr_path, project, slice_
+from tests.trust.own_changes import key_of
 
 OWNED = {"slices/a/slice.yaml": slice_("a", owners=[{"email": "olga@example.com"}])}
 
@@ -48,6 +49,9 @@ QUOTA = slice_("a", owners=[{"email": OWNER}], quota={"gpus": 999})
             "the admin ada",
             {ADMIN},
             id="an approval",
+        ),
+        pytest.param(
+            {"keys/k.yaml": key_of("k", "bo")}, "bo@example.com and admins", {MEMBER, ADMIN}, id="a key"
         ),
     ],
 )

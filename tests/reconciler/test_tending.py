@@ -55,6 +55,13 @@ def test_several_have_a_folder_each_and_never_show_a_server_another_s_password(t
     assert found["lab"].credentials == Credentials(tmp_path / "keys" / "lab")
 
 
+def test_several_have_their_own_addresses_for_messages(tmp_path):
+    """H12: slices of two repositories may have one name, and never one secret."""
+    common = Settings("x", tmp_path, routes=tmp_path / "routes")
+    found = apart({"fleet": common, "lab": common})
+    assert [found[name].routes for name in found] == [tmp_path / "routes/fleet", tmp_path / "routes/lab"]
+
+
 def until(claim) -> bool:
     """True as soon as it holds; False when it does not within a while."""
     end_s = monotonic_s() + 30

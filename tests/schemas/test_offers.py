@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -115,6 +116,15 @@ def test_of_a_copied_digest_neither_key_counts() -> None:
     """B7: the digest is public, so nobody may take another's requests for their own by it."""
     problems = check({KEY: SPEC, OTHER: {**SPEC, "email": "cy@example.com"}}).problems
     assert {problem.file for problem in problems} == {KEY, OTHER}
+
+
+def test_a_key_that_is_over_draws_a_notice_from_whoever_has_a_clock() -> None:
+    end = datetime(2026, 11, 21, 8, tzinfo=UTC)
+    changes = {KEY: {**SPEC, "notAfter": "2026-11-21T08:00:00Z"}}
+    assert check(changes).problems == check(changes, now=end - timedelta(seconds=1)).problems == ()
+    (problem,) = check(changes, now=end).problems
+    assert (problem.rule, problem.severity) == ("KeyExpired", "notice")
+    assert (problem.line, problem.column) == locate(files(changes)[KEY]).value(("spec", "notAfter"))
 
 
 def test_a_refused_cluster_is_no_reason_to_blame_a_binding() -> None:

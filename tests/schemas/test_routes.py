@@ -122,7 +122,9 @@ def test_a_secret_written_by_mistake_is_not_told_on(change: dict[str, Any], hidd
 
 @law(200)
 @given(
-    st.lists(st.sampled_from(["$", "{", "}", "1", " ", "é", "\u0131", "_", "node", "noDe", "time"]), max_size=12)
+    st.lists(
+        st.sampled_from(["$", "{", "}", "1", " ", "é", "\u0131", "_", "node", "noDe", "time"]), max_size=12
+    )
 )
 def test_a_word_is_what_python_fills_in(parts: list[str]) -> None:
     """A template passes exactly when every word of it is known."""

@@ -135,16 +135,7 @@ class OpenId:
             begun = browser.post(
                 f"{self.issuer}/device/code", data={"client_id": CLI, "scope": "openid profile email groups"}
             ).json()
-            page = browser.get(begun["verification_uri"])
-            form = re.search(r'<form[^>]*action="([^"]*)"', page.text)
-            assert form is not None
-            picked = browser.post(
-                str(page.url.join(html.unescape(form.group(1)))),
-                data={"user_code": begun["user_code"]},
-                follow_redirects=False,
-            )
-            target = urlsplit(str(page.url.join(picked.headers["Location"])))
-            browser.get(urlunsplit(target._replace(path=f"{target.path}/{who}")))
+            self.confirm(begun["verification_uri"], begun["user_code"], who)
             answer = browser.post(
                 f"{self.issuer}/device/token",
                 data={
@@ -154,6 +145,17 @@ class OpenId:
             ).json()
             token: str = answer["id_token"]
             return token
+
+    def confirm(self, address: str, code: str, who: str) -> None:
+        """Somebody opens that address in a browser, types the code, and is who."""
+        with httpx.Client(follow_redirects=True) as browser:
+            page = browser.get(address)
+            form = re.search(r'<form[^>]*action="([^"]*)"', page.text)
+            assert form is not None
+            action = str(page.url.join(html.unescape(form.group(1))))
+            picked = browser.post(action, data={"user_code": code}, follow_redirects=False)
+            target = urlsplit(str(page.url.join(picked.headers["Location"])))
+            browser.get(urlunsplit(target._replace(path=f"{target.path}/{who}")))
 
 
 @contextlib.contextmanager

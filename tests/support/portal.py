@@ -14,6 +14,7 @@ import contextlib
 import socket
 import threading
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from portal.keys import caller_by_key
 from portal.limits import Rate, Rates
 from portal.settings import PortalSettings
 from portal.view import View
-from reconciler.clock import ManualClock
+from reconciler.clock import Clock, ManualClock
 from reconciler.compose import controller
 from reconciler.loop import Cycle
 from reconciler.settings import Settings
@@ -106,11 +107,13 @@ class Site:
         folder: Path,
         files: Mapping[str, str | None] | None = None,
         portal: Mapping[str, Any] | None = None,
+        clock: Clock | None = None,
         **settings: Any,
     ) -> None:
-        """`portal`: settings of each replica; the others are the controller's."""
+        """`portal`: settings of each replica; the others are the controller's. `clock`: one that runs by itself."""
+        folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
-        self.clock = ManualClock(START)
+        self.clock: Any = clock or ManualClock(START)
         secret = folder / "sessions"
         secret.write_text("0123456789abcdef" * 2)
         self.portal_settings = {"rates": GENEROUS, "session_secret": secret} | dict(portal or {})
@@ -206,9 +209,7 @@ class Replica:
     def __init__(self, site: Site, name: str) -> None:
         state = site.folder / name
         state.mkdir()
-        base = Settings(
-            repo=site.settings.repo, state=state, poll=site.settings.poll, trust=site.settings.trust
-        )
+        base = replace(site.settings, state=state)
         self.settings = PortalSettings(base, **site.portal_settings)
         made = portal(self.settings, site.clock)
         self.store, self.reader, self.writer = made.store, made.reader, made.writer

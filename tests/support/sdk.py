@@ -20,12 +20,12 @@ from egs.steps import Alone, Answer, Give, Open, Pause, Send, Unreached
 URL = "https://egs.example.com"
 
 
-def blocking(name: str, *args: Any, **kwargs: Any) -> Any:
+def blocking(name: str, /, *args: Any, **kwargs: Any) -> Any:
     """A function of `egs`."""
     return getattr(egs, name)(*args, **kwargs)
 
 
-def awaited(name: str, *args: Any, **kwargs: Any) -> Any:
+def awaited(name: str, /, *args: Any, **kwargs: Any) -> Any:
     """The same of `egs.aio`, in an event loop of its own; of a stream, the first value."""
 
     async def run() -> Any:
@@ -112,7 +112,7 @@ def played(script: Any, answers: Iterable[Any], log: Played | None = None) -> Pl
     return log
 
 
-class _Enough(Exception):
+class _Enough(Exception):  # noqa: N818 - it ends a script, and nothing failed
     """No answer is left."""
 
 

@@ -11,6 +11,7 @@ from reconciler.clusters.embedded import EmbeddedCluster
 from reconciler.clusters.port import ClusterDriver
 from reconciler.facts import Facts
 from reconciler.loop import Cycle, Reconciler
+from reconciler.notifying.mailroom import Mailroom
 from reconciler.remembering import RECORDS_VERSION
 from reconciler.settings import Settings
 from reconciler.store.cache import DocumentCache
@@ -93,6 +94,7 @@ class World:
         state: Path | None = None,
         *,
         adopt: bool = True,
+        mailroom: Callable[[], Mailroom] = Mailroom,
         **settings: object,
     ) -> None:
         self.remote = MemoryRemote()
@@ -107,6 +109,7 @@ class World:
         ] = {}  # what a cluster really has, where its manifest only looks for it
         self.state = state
         self.adopt = adopt
+        self.mailroom = mailroom
         given: dict[str, object] = {"pushes_per_minute": None} | settings
         self.settings = Settings(repo="memory", state=Path("unused"), **given)  # type: ignore[arg-type]
         self.watchers: list[Callable[[Cycle], None]] = []
@@ -157,6 +160,7 @@ class World:
             adopt=self.adopt,
             may_lead=may_lead,
             records=self.records,
+            mailroom=self.mailroom(),
         )
 
     def _open(self, specs: Mapping[str, ClusterSpec]) -> Mapping[str, ClusterDriver]:

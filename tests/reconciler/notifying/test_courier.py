@@ -15,7 +15,7 @@ from reconciler.notifying.messages import Message
 from reconciler.notifying.secrets import Address
 from tests.support.kube import eventually
 from tests.support.receivers import mailbox, webhook
-from tests.support.world import at
+from tests.support.world import START, at
 
 MESSAGE = Message("GPRDelayed (and 1 more)", "a/x starts later\n<b>h100-1</b> & others serve again", True)
 
@@ -24,7 +24,7 @@ def parcel(*urls: str, id_: str = "0123456789abcdef0123") -> Parcel:
     return Parcel(id_, MESSAGE, tuple(map(Address, urls)))
 
 
-def answers(carrier: Courier, now: datetime = at(0)) -> Mapping[str, Answer]:
+def answers(carrier: Courier, now: datetime = START) -> Mapping[str, Answer]:
     return eventually(lambda: carrier.returned(now), "an answer", within_s=30)
 
 

@@ -12,7 +12,6 @@ from reconciler.events import Event, Told
 from reconciler.facts import Facts, Wanted
 from reconciler.notifying.outbox import (
     GIVEN_UP,
-    LONGEST_DIGEST,
     MOST_NOTICES,
     MOST_OUTBOXES,
     Heard,
@@ -26,6 +25,7 @@ from reconciler.status import render
 from schemas.base import Person
 from schemas.notices import Delivery
 from schemas.notifications import ProfileSpec, Route
+from schemas.routes import LONGEST_DIGEST
 from tests.reconciler.test_diff import wanted as bare
 from tests.support.readback import facts_from
 from tests.support.routed import ROUTES, routed
@@ -245,7 +245,7 @@ def test_more_routes_than_a_folder_holds_are_told_of_and_left_out() -> None:
     assert again.outbox.keys() == found.outbox.keys()
 
 
-def test_a_digest_of_ages_is_sent_after_a_month() -> None:
+def test_a_digest_of_ages_is_sent_after_a_week() -> None:
     """Whatever a manifest says, deciding goes on, and what is written can be read."""
     far = Route(name="far", secret="ops", digest=timedelta(weeks=9999))
     wanted = replace(WANTED, project=WANTED.project.model_copy(update={"notifications": (far,)}))

@@ -1,0 +1,140 @@
+"""Events over HTTP, searched: H10, and the same filter for the command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from portal.eventlog import EventReader
+from reconciler.commands.happenings import Filter, Spot, walk
+from schemas.units import parse_instant
+from tests.commands.rig import egs
+from tests.support.portal import Site
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Three hours in which two workspaces ran requests and lost a node."""
+    made = Site(tmp_path_factory.mktemp("site"))
+    made.file("vision/train", nodes=2, duration="2h", clusters=["east"])
+    made.file("nlp/eval", nodes=1, duration="90m")
+    made.settle()
+    made.pass_time(61)
+    made.file("vision/late", nodes=1, clusters=["east"])
+    made.pass_time(120)
+    yield made
+    made.close()
+
+
+def found(site: Site, query: str = "", who: str = "ada-owner") -> Any:
+    """The page."""
+    answer = site.client(who).get(f"/api/v1/events?{query}")
+    assert answer.status_code == 200, answer.text
+    return answer.json()["data"]
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        pytest.param("", [], id="everything"),
+        pytest.param("slice=vision", ["--slice", "vision"], id="of a workspace"),
+        pytest.param("gpr=vision/train", ["--gpr", "vision/train"], id="of a request"),
+        pytest.param("gpr=eval", ["--gpr", "eval"], id="of a request by its name alone"),
+        pytest.param("cluster=east", ["--cluster", "east"], id="of a cluster"),
+        pytest.param("reason=GPRProvisioned", ["--reason", "GPRProvisioned"], id="of one kind"),
+        pytest.param("type=Warning", ["--type", "Warning"], id="warnings"),
+        pytest.param("q=H100-1", ["--grep", "H100-1"], id="with a text, in capitals or not"),
+        pytest.param("since=1h", ["--since", "1h"], id="of the last hour"),
+        pytest.param("until=2026-11-21T08:01:00Z", ["--until", "2026-11-21T08:01:00Z"], id="before a time"),
+        pytest.param(
+            "since=2026-11-21T09:00:00Z&until=2026-11-21T10:00:00Z",
+            ["--since", "2026-11-21T09:00:00Z", "--until", "2026-11-21T10:00:00Z"],
+            id="between two times",
+        ),
+        pytest.param("slice=vision&q=has", ["--slice", "vision", "--grep", "has"], id="both"),
+    ],
+)
+def test_a_search_finds_what_the_command_finds(site: Site, query: str, words: list[str]) -> None:
+    """H10: newest first, by the same filter."""
+    if "1h" in query:  # the command goes by this machine's clock
+        words = ["--since", "2026-11-21T10:01:00Z"]
+    rows = egs("get", "events", *words, "--limit", 500, "--repo", site.repo, "-o", "json").json
+    items = found(site, f"{query}&limit=500")["items"]
+    assert items == rows
+    assert (query in ("type=Warning",)) or items
+    assert [row["at"] for row in items] == sorted((row["at"] for row in items), reverse=True)
+
+
+def test_nobody_sees_what_happens_to_others(site: Site) -> None:
+    """B10, H10: of their workspaces, and of clusters that these span."""
+    for who, theirs in (("bo-viewer", "vision"), ("cy-editor", "nlp")):
+        items = found(site, "limit=500", who)["items"]
+        assert items
+        assert {row["request"].partition("/")[0] for row in items if row["request"]} == {theirs}
+    assert site.client("bo-viewer").get("/api/v1/events?slice=nlp").status_code == 404
+    assert found(site, "gpr=nlp/eval", "bo-viewer")["items"] == []
+
+
+def test_a_cursor_goes_on_where_the_last_portion_ended(site: Site) -> None:
+    """H10: whatever happens meanwhile."""
+    whole = found(site, "limit=500")["items"]
+    page = found(site, "limit=4")
+    read = list(page["items"])
+    site.file("vision/meanwhile", nodes=1, clusters=["west"])
+    site.pass_time(3)
+    while page["next"] is not None:
+        page = found(site, f"limit=4&cursor={page['next']}")
+        read += page["items"]
+    assert read == whole
+    assert len(found(site, "limit=500")["items"]) > len(whole)
+
+
+@pytest.mark.parametrize(
+    ("query", "word"),
+    [
+        pytest.param("reason=GPRSlept", "GPRSlept", id="no such reason"),
+        pytest.param("since=yesterday", "since", id="no such time"),
+        pytest.param("cursor=abc", "cursor", id="no such cursor"),
+        pytest.param("type=Loud", "type", id="no such kind"),
+    ],
+)
+def test_what_cannot_be_searched_is_said(site: Site, query: str, word: str) -> None:
+    """H10."""
+    answer = site.client("ada-owner").get(f"/api/v1/events?{query}")
+    assert (answer.status_code, word in answer.json()["message"]) == (422, True), answer.text
+
+
+def test_the_command_says_how_times_are_written(site: Site) -> None:
+    """H10."""
+    done = egs("get", "events", "--repo", site.repo, "--since", "yesterday")
+    assert (done.code, "2h" in done.err) == (2, True)
+
+
+def test_no_file_of_an_hour_before_the_time_is_read() -> None:
+    """H10: a search costs what it looks at."""
+    read: list[str] = []
+
+    def rows(path: str) -> list[dict[str, str]]:
+        read.append(path)
+        return [{"at": "2026-11-21T09:30:00Z"}, {"at": "2026-11-21T09:40:00Z"}]
+
+    paths = ["events/2026-11-21/08-0.yaml", "events/2026-11-21/09-2.yaml", "events/2026-11-21/09-10.yaml"]
+    wanted = Filter(since=parse_instant("2026-11-21T09:35:00Z"))
+    spots = [spot for spot, _ in walk(paths, rows, wanted)]
+    assert spots == [Spot(paths[2], 1), Spot(paths[1], 1)]
+    assert read == [paths[2], paths[1]]
+    assert [spot for spot, _ in walk(paths, rows, wanted, before=spots[0])] == [spots[1]]
+
+
+def test_a_log_that_is_followed_is_that_of_its_commit(site: Site) -> None:
+    """H10: the log of one commit stays as it was."""
+    reader = EventReader(site.portal.store)
+    status = site.view.status
+    log = reader.at(status)
+    assert log.files == site.view.events.files
+    site.file("vision/once", nodes=1, clusters=["west"])
+    site.settle()
+    assert reader.at(site.view.status).files == site.view.events.files
+    assert log.files != site.view.events.files
