@@ -15,6 +15,7 @@ PARTS = (
     "growth",
     "check_pr",
     "cycle",
+    "portal",
     *(("kubernetes",) if os.environ.get("EGS_TEST_KUBE") else ()),
 )
 """The last one needs a control plane, and is left out where none is named. Those that replay a trace need its path."""

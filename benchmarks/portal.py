@@ -348,9 +348,9 @@ request = function()
 end
 delay = function() return %(delay)d end
 """
-LINES = 50
+LINES = 110
 """Connections of `wrk`; each asks again some time after its answer."""
-USUAL_MS = 12
+USUAL_MS = 20
 """What an answer takes in the mean: with the pause it makes the rate."""
 
 
@@ -393,7 +393,7 @@ def quotes(folder: Path, count: int) -> None:
         begun = time.perf_counter()
         quoted(view, ask, view.facts.at)
         took.append(time.perf_counter() - begun)
-    print(f"first {1000 * took[0]:.0f} ms (it works out what all later ones have alike)")
+    print(f"first {1000 * took[0]:.0f} ms")
     print(Asked(took=took[5:]).told("quotes", count / sum(took[5:])), flush=True)
     store.close()
 

@@ -29,8 +29,8 @@ from schemas import (
     gpr,
     inventory,
     judged,
-    notices,
     notifications,
+    outbox,
     project,
     slice,
     status,
@@ -62,7 +62,7 @@ MODELS: dict[str, type[Model]] = {
     "GPRTemplateBinding": binding.GPRTemplateBindingSpec,
     "Profile": notifications.ProfileSpec,
     "Route": notifications.Route,
-    "Outbox": notices.OutboxRecord,
+    "Outbox": outbox.OutboxRecord,
     "WorkspaceRecord": status.WorkspaceRecord,
     "AgentReport": status.AgentReport,
 }

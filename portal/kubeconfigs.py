@@ -115,8 +115,8 @@ def given(way: Way, folder: Path | None) -> KubeConfig:
         api = kubeconfig.connected(door, way.cluster)
         tokens = {}
         for namespace in way.namespaces:
-            grant = kubeconfig.standing(api, Whose(way.slice, namespace, way.email))
-            tokens[namespace] = kubeconfig.token(api, grant, LIFE)
+            ticket = kubeconfig.standing(api, Whose(way.slice, namespace, way.email))
+            tokens[namespace] = kubeconfig.token(api, ticket, LIFE)
     except UserError as error:
         raise _refused(way, error) from error
     users = {namespace: kubeconfig.by_token(token) for namespace, token in tokens.items()}

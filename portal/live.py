@@ -4,7 +4,7 @@ Each event has the status commit as its id; who comes back with `Last-Event-ID` 
 comes after it. A line of comment now and then keeps proxies from closing a quiet stream. The caller is looked at again
 with every view: a key that was revoked, or a member who is none any more, hears nothing further.
 
-Held by tests/portal/test_live.py.
+Held by tests/portal/test_reading.py.
 """
 
 from __future__ import annotations

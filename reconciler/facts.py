@@ -23,8 +23,8 @@ from schemas.gpr import RequestSpec, Wish
 from schemas.insights import EndedRecord, Insights
 from schemas.inventory import PoolScale, UnmanagedNode
 from schemas.judged import HeldChange, SpentApproval, TrustRecord
-from schemas.notices import OutboxRecord
 from schemas.notifications import ProfileSpec
+from schemas.outbox import OutboxRecord
 from schemas.project import ProjectSpec
 from schemas.slice import SliceSpec
 from schemas.status import AgentReport, Cause, GPRStatus, NodeRecord, Provenance, WorkspaceRecord

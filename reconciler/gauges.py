@@ -99,11 +99,11 @@ def start_delays_s(facts: Facts, events: tuple[Event, ...]) -> Iterator[float]:
             yield max(0.0, (event.at - status.start_time).total_seconds())
 
 
-def notices_waiting(facts: Facts) -> Series:
+def entries_waiting(facts: Facts) -> Series:
     """Events that wait to be sent, by whose routes they wait for."""
     found: Counter[tuple[str, ...]] = Counter({(scope,): 0 for scope in SCOPES})
     for name, record in facts.outbox.items():
-        found[(name.partition(".")[0],)] += sum(len(d.notices) + d.more for d in record.deliveries)
+        found[(name.partition(".")[0],)] += sum(len(d.entries) + d.more for d in record.deliveries)
     return found
 
 

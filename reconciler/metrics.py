@@ -197,5 +197,5 @@ def _series(facts: Facts, wanted: Wanted, now: datetime) -> dict[str, gauges.Ser
         "egs_cluster_reachable": gauges.clusters_reachable(facts, wanted),
         "egs_starts_overdue": gauges.starts_overdue(facts, now),
         "egs_ends_overdue": gauges.ends_overdue(facts, wanted, now),
-        "egs_notifications_waiting": gauges.notices_waiting(facts),
+        "egs_notifications_waiting": gauges.entries_waiting(facts),
     }

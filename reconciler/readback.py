@@ -19,7 +19,7 @@ from schemas.errors import UserError
 from schemas.insights import EndedRecord, Insights
 from schemas.inventory import Inventory, PoolNodes
 from schemas.judged import SpentRecord, TrustRecord
-from schemas.notices import OutboxRecord
+from schemas.outbox import OutboxRecord
 from schemas.status import ControllerRecord, GPRRecord, GPRStatus, NodeRecord, WorkspaceRecord
 from schemas.strictyaml import load
 from schemas.usage import UsageRecord

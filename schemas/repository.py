@@ -40,7 +40,9 @@ class Repository:
 
     def __init__(self) -> None:
         self._documents: dict[str, Document] = {}
-        self._others: dict[str, Document] = {}  # those that are no requests: few, and all that most looks need
+        self._others: dict[
+            str, Document
+        ] = {}  # those that are no requests: few, and all that most looks need
         self._refused: dict[str, tuple[Problem, ...]] = {}
         self._named: dict[type[Document], dict[Any, Any]] = {kind: {} for kind in _NAMES}
         self._parts: defaultdict[Key, set[str]] = defaultdict(set)

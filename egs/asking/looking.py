@@ -166,9 +166,9 @@ def problems(authenticated_session: AuthenticatedSession | None = None) -> Scrip
 
 
 def write_status(write_id: str, authenticated_session: AuthenticatedSession | None = None) -> Script[Change]:
-    """What became of a change that was `accepted`; the id is the end of `.change.url`."""
+    """What became of a change that was `accepted`, by its `.change.url` or the id at the end of that."""
     session = get_authenticated_session(authenticated_session)
-    data = yield from call(session, Ask("GET", f"{API}/writes/{write_id}"))
+    data = yield from call(session, Ask("GET", f"{API}/writes/{write_id.rpartition('/')[2]}"))
     return of(Change, data.get("change") or data)
 
 

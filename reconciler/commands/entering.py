@@ -93,7 +93,7 @@ def kubeconfig_token(
     Example:
       egs kubeconfig-token --namespace vision --account A --secret S --uid U
     """
-    from reconciler.clusters.kubernetes.kubeconfig import Grant
+    from reconciler.clusters.kubernetes.kubeconfig import Ticket
     from reconciler.commands.kubeconfigs import Own, answer_kubectl
 
-    answer_kubectl(Grant(namespace, account, secret, uid), Own(kubeconfig, context))
+    answer_kubectl(Ticket(namespace, account, secret, uid), Own(kubeconfig, context))

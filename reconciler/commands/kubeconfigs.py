@@ -10,7 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from reconciler.clusters.kubernetes import kubeconfig
-from reconciler.clusters.kubernetes.kubeconfig import Grant, Whose
+from reconciler.clusters.kubernetes.kubeconfig import Ticket, Whose
 from reconciler.commands import output
 from reconciler.commands.errors import NotAllowed, NotFound, WrongUse
 from reconciler.commands.source import Source, opened
@@ -67,11 +67,11 @@ def give(repo: str | None, asked: Asked, own: Own, shape: Shape) -> None:
     api = kubeconfig.connected(door, asked.cluster)
     users = {}
     for namespace in namespaces:
-        grant = kubeconfig.renewed(api, Whose(asked.slice, namespace, email))
+        ticket = kubeconfig.renewed(api, Whose(asked.slice, namespace, email))
         if life is None:
-            users[namespace] = kubeconfig.by_plugin(grant, door, shape.protocol)
+            users[namespace] = kubeconfig.by_plugin(ticket, door, shape.protocol)
             continue
-        token = kubeconfig.token(api, grant, life)
+        token = kubeconfig.token(api, ticket, life)
         users[namespace] = kubeconfig.by_token(token)
         output.note(f"the token of namespace {namespace} ends at {format_instant(token.end)}; keep it secret")
     _hand_over(dump(kubeconfig.document(asked.slice, asked.cluster, server, users)), shape.out)
@@ -136,10 +136,10 @@ def _hand_over(text: str, out: Path | None) -> None:
     output.note(f"wrote {out}; use it with `kubectl --kubeconfig {out} get pods`")
 
 
-def answer_kubectl(grant: Grant, own: Own) -> None:
+def answer_kubectl(ticket: Ticket, own: Own) -> None:
     """A fresh token, in the words that kubectl understands."""
     api = kubeconfig.connected(kubeconfig.opened(own.kubeconfig, own.context), "of this kubeconfig")
-    token = kubeconfig.token(api, grant, kubeconfig.EXEC_LIFE)
+    token = kubeconfig.token(api, ticket, kubeconfig.EXEC_LIFE)
     status = {"token": token.value, "expirationTimestamp": format_instant(token.end)}
     credential = {"apiVersion": _protocol(), "kind": "ExecCredential", "status": status}
     output.text(json.dumps(credential))

@@ -24,7 +24,7 @@ from reconciler.notifying.outbox import Heard, free_at, heads, posted, ready
 from reconciler.notifying.routing import Way, Ways
 from reconciler.notifying.secrets import Secrets
 from schemas.errors import UserError
-from schemas.notices import Delivery, OutboxRecord
+from schemas.outbox import Delivery, OutboxRecord
 
 log = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from string import Template
 
 from reconciler.notifying.outbox import counted
-from schemas.notices import Delivery, Notice
 from schemas.notifications import Template as Words
+from schemas.outbox import Delivery, Entry
 from schemas.units import format_instant
 
 LONGEST_TITLE = 200
@@ -31,15 +31,15 @@ class Message:
 
 def message_of(delivery: Delivery, words: Words, lost: int = 0) -> Message:
     """One message for all events of a delivery; `lost` others before it were given up."""
-    titles = [_filled(words.title, notice) for notice in delivery.notices]
-    paragraphs = [_filled(words.body, notice) for notice in delivery.notices]
+    titles = [_filled(words.title, entry) for entry in delivery.entries]
+    paragraphs = [_filled(words.body, entry) for entry in delivery.entries]
     if delivery.more:
         paragraphs.insert(0, f"and {counted(delivery.more, 'older event')}: `egs get events` has them")
     if lost:
         paragraphs.append(f"{counted(lost, 'event')} before could not be sent: `egs get events` has them")
     title = _titled(titles, delivery.more)
     text = "\n".join(paragraphs)
-    is_warning = any(notice.type == "Warning" for notice in delivery.notices)
+    is_warning = any(entry.type == "Warning" for entry in delivery.entries)
     return Message(
         title, text if text.strip() else title, is_warning
     )  # no service takes a message without a body
@@ -53,15 +53,15 @@ def _titled(titles: list[str], more: int) -> str:
     return line[: LONGEST_TITLE - len(end)] + end
 
 
-def _filled(text: str, notice: Notice) -> str:
+def _filled(text: str, entry: Entry) -> str:
     values = {
-        "reason": notice.reason,
-        "message": notice.message,
-        "request": notice.request,
-        "slice": notice.about,
-        "cluster": notice.cluster,
-        "node": notice.node,
-        "time": format_instant(notice.at),
-        "type": notice.type,
+        "reason": entry.reason,
+        "message": entry.message,
+        "request": entry.request,
+        "slice": entry.about,
+        "cluster": entry.cluster,
+        "node": entry.node,
+        "time": format_instant(entry.at),
+        "type": entry.type,
     }
     return Template(text).safe_substitute(values)

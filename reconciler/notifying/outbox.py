@@ -26,7 +26,7 @@ from reconciler.notifying.quiethours import free_from
 from reconciler.notifying.routing import Way, Ways, grouped, is_own, names
 from reconciler.status import event_rows
 from reconciler.writing import without_empty
-from schemas.notices import Delivery, Notice, OutboxMetadata, OutboxRecord
+from schemas.outbox import Delivery, Entry, OutboxMetadata, OutboxRecord
 from schemas.routes import LONGEST_DIGEST
 
 Outbox = Mapping[str, OutboxRecord]
@@ -61,7 +61,7 @@ class Posted:
 
 def posted(outbox: Outbox, events: Iterable[Event], wanted: Wanted, heard: Heard, now: datetime) -> Posted:
     """The outbox after these events and after what was heard; as it was when there is nothing new."""
-    news = [notice_of(event) for event in events if not is_own(event)]
+    news = [entry_of(event) for event in events if not is_own(event)]
     if not news and not outbox:
         return Posted(outbox)
     ways = Ways(wanted)
@@ -71,12 +71,12 @@ def posted(outbox: Outbox, events: Iterable[Event], wanted: Wanted, heard: Heard
             found[name], events_of_it = _looked_through(record, way, ways, heard, now)
             told += events_of_it
     left_out = 0
-    for name, (way, notices) in grouped(news, ways).items():
+    for name, (way, entries) in grouped(news, ways).items():
         if name not in found and len(found) >= MOST_OUTBOXES:
             left_out += 1
             continue
         record = found.get(name) or OutboxRecord(metadata=OutboxMetadata(name=name))
-        found[name] = _with_notices(record, way, notices, now)
+        found[name] = _with_entries(record, way, entries, now)
     if left_out:
         told.append(_too_many(left_out, now))
     kept = {name: record for name, record in found.items() if not _is_over(record)}
@@ -86,7 +86,7 @@ def posted(outbox: Outbox, events: Iterable[Event], wanted: Wanted, heard: Heard
 def ready(record: OutboxRecord, way: Way, ways: Ways, now: datetime) -> Iterator[Delivery]:
     """Of a committed outbox what may be sent now."""
     for delivery in heads(record):
-        is_seen = all(ways.may_see(way, notice) for notice in delivery.notices)
+        is_seen = all(ways.may_see(way, entry) for entry in delivery.entries)
         if is_seen and due_at(delivery, way) <= now and free_at(delivery, way, now) <= now:
             yield delivery
 
@@ -112,9 +112,9 @@ def counted(count: int, word: str) -> str:
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
-def notice_of(event: Event) -> Notice:
+def entry_of(event: Event) -> Entry:
     """An event as it waits; what it says is cut and cleaned as in the files of events."""
-    return Notice.model_validate_json(json.dumps(without_empty(event_rows([event])[0])))
+    return Entry.model_validate_json(json.dumps(without_empty(event_rows([event])[0])))
 
 
 def _looked_through(
@@ -125,8 +125,8 @@ def _looked_through(
     arrived = [d for d in record.deliveries if d.id in heard.delivered]
     given_up = [d for d in heads(record) if d not in arrived and _is_hopeless(d, way, heard, now)]
     kept = [d for d in record.deliveries if d not in arrived and d not in given_up]
-    allowed = tuple(d for d in (_seen(d, way, ways) for d in kept) if d.notices)
-    lost = (0 if arrived else record.lost) + sum(len(d.notices) + d.more for d in given_up)
+    allowed = tuple(d for d in (_seen(d, way, ways) for d in kept) if d.entries)
+    lost = (0 if arrived else record.lost) + sum(len(d.entries) + d.more for d in given_up)
     silent = record.silent and not arrived
     why = heard.silent.get(way.key, "")
     if why and record.deliveries and not silent:
@@ -148,31 +148,31 @@ def _is_hopeless(delivery: Delivery, way: Way, heard: Heard, now: datetime) -> b
 
 def _seen(delivery: Delivery, way: Way, ways: Ways) -> Delivery:
     """What of it the route may see now: somebody may have left the slice in between."""
-    notices = tuple(notice for notice in delivery.notices if ways.may_see(way, notice))
-    if len(notices) == len(delivery.notices):
+    entries = tuple(entry for entry in delivery.entries if ways.may_see(way, entry))
+    if len(entries) == len(delivery.entries):
         return delivery
-    return _named(way.key, delivery.model_copy(update={"notices": notices}))
+    return _named(way.key, delivery.model_copy(update={"entries": entries}))
 
 
-def _with_notices(record: OutboxRecord, way: Way, notices: Iterable[Notice], now: datetime) -> OutboxRecord:
+def _with_entries(record: OutboxRecord, way: Way, entries: Iterable[Entry], now: datetime) -> OutboxRecord:
     """An outbox with these events, each in the lane that its route wants it in."""
     lanes: list[Delivery] = []
-    fresh = tuple(notices)
+    fresh = tuple(entries)
     for urgent in (True, False):
-        found = [notice for notice in fresh if names(way.route.urgent, notice) is urgent]
+        found = [entry for entry in fresh if names(way.route.urgent, entry) is urgent]
         lane = _lane(record, urgent)
         lanes += _gathered(lane, _opened(way, urgent, now), found, now) if found else lane
     return record.model_copy(update={"deliveries": tuple(lanes)})
 
 
 def _gathered(
-    lane: tuple[Delivery, ...], opened: Delivery, notices: Iterable[Notice], now: datetime
+    lane: tuple[Delivery, ...], opened: Delivery, entries: Iterable[Entry], now: datetime
 ) -> tuple[Delivery, ...]:
     """A lane with these events in its last delivery, or in `opened` behind one that may have been sent already."""
     last = lane[-1] if lane else None
     is_open = last is not None and (len(lane) > 1 or last.due > now)
     *before, target = lane if is_open else (*lane, opened)
-    return (*before, _named(opened.id, _holding(target, (*target.notices, *notices))))
+    return (*before, _named(opened.id, _holding(target, (*target.entries, *entries))))
 
 
 def _opened(way: Way, urgent: bool, now: datetime) -> Delivery:
@@ -183,16 +183,16 @@ def _opened(way: Way, urgent: bool, now: datetime) -> Delivery:
     return Delivery(id=way.key, urgent=urgent, due=due if urgent else free_from(way.route.quiet, due))
 
 
-def _holding(delivery: Delivery, notices: tuple[Notice, ...]) -> Delivery:
+def _holding(delivery: Delivery, entries: tuple[Entry, ...]) -> Delivery:
     """A delivery with these events instead of its own; the oldest are counted where they are too many."""
-    kept = notices[-MOST_NOTICES:]
-    more = delivery.more + len(notices) - len(kept)
-    return delivery.model_copy(update={"notices": kept, "more": more})
+    kept = entries[-MOST_NOTICES:]
+    more = delivery.more + len(entries) - len(kept)
+    return delivery.model_copy(update={"entries": kept, "more": more})
 
 
 def _named(name: str, delivery: Delivery) -> Delivery:
     """A delivery with the id that follows from its route and its events."""
-    rows = [name, str(delivery.urgent), *(notice.model_dump_json() for notice in delivery.notices)]
+    rows = [name, str(delivery.urgent), *(entry.model_dump_json() for entry in delivery.entries)]
     digest = hashlib.sha256("\n".join(rows).encode()).hexdigest()
     return delivery.model_copy(update={"id": digest[:ID_LENGTH]})
 

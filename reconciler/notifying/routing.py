@@ -16,8 +16,8 @@ from typing import Literal
 
 from reconciler.events import Event, Told
 from reconciler.facts import Wanted
-from schemas.notices import Notice
 from schemas.notifications import Route
+from schemas.outbox import Entry
 
 Scope = Literal["project", "slice", "person"]
 
@@ -76,22 +76,22 @@ class Ways:
         """The route of that outbox; None: it is gone."""
         return self._by_key.get(key)
 
-    def of(self, notice: Notice) -> Iterator[Way]:
+    def of(self, entry: Entry) -> Iterator[Way]:
         """The routes that are to carry an event."""
-        about = notice.about
+        about = entry.about
         found = [*self._of_project, *self._of_slice.get(about, ())]
         for address in sorted(self._people_of(about) & self._of_person.keys()):
             found += self._of_person[address]
-        return (way for way in found if _asks_for(way.route, notice))
+        return (way for way in found if _asks_for(way.route, entry))
 
-    def may_see(self, way: Way, notice: Notice) -> bool:
+    def may_see(self, way: Way, entry: Entry) -> bool:
         """Whether that event is any of its business, whatever it asks for."""
         if way.scope == "project":
             return True
         if way.scope == "slice":
-            return notice.about == way.owner
+            return entry.about == way.owner
         profile = self.wanted.profiles.get(way.owner)
-        return profile is not None and profile.email in self._people_of(notice.about)
+        return profile is not None and profile.email in self._people_of(entry.about)
 
     def _add(self, scope: Scope, owner: str, routes: Iterable[Route]) -> list[Way]:
         ways = [Way(scope, owner, route) for route in routes]
@@ -104,23 +104,23 @@ class Ways:
         return self._people[name]
 
 
-def _asks_for(route: Route, notice: Notice) -> bool:
-    if route.slices and notice.about not in route.slices:
+def _asks_for(route: Route, entry: Entry) -> bool:
+    if route.slices and entry.about not in route.slices:
         return False
-    return not route.events or names(route.events, notice)
+    return not route.events or names(route.events, entry)
 
 
-def names(words: Iterable[str], notice: Notice) -> bool:
+def names(words: Iterable[str], entry: Entry) -> bool:
     """Whether a list of reasons, or the word `warnings` in it, names that event."""
-    return any(word == notice.reason or (word == WARNINGS and notice.type == "Warning") for word in words)
+    return any(word == entry.reason or (word == WARNINGS and entry.type == "Warning") for word in words)
 
 
-def grouped(notices: Iterable[Notice], ways: Ways) -> Mapping[str, tuple[Way, list[Notice]]]:
+def grouped(entries: Iterable[Entry], ways: Ways) -> Mapping[str, tuple[Way, list[Entry]]]:
     """Events by the outbox that they go into, in their order."""
-    found: dict[str, tuple[Way, list[Notice]]] = {}
-    for notice in notices:
-        for way in ways.of(notice):
-            found.setdefault(way.key, (way, []))[1].append(notice)
+    found: dict[str, tuple[Way, list[Entry]]] = {}
+    for entry in entries:
+        for way in ways.of(entry):
+            found.setdefault(way.key, (way, []))[1].append(entry)
     return found
 
 

@@ -13,6 +13,7 @@ from reconciler.clock import ManualClock
 from reconciler.diff import Do
 from reconciler.events import Told
 from reconciler.metrics import Metrics
+from reconciler.notifying.courier import Answer
 from reconciler.store.port import Outcome
 from schemas.status import Cause, NodeState
 from tests.support.world import START
@@ -27,7 +28,7 @@ DOCS = (ROOT / "docs/operations.md").read_text(encoding="utf-8")
 VALUES = {
     "reason": {str(told) for told in Told},
     "outcome": {outcome.value for outcome in Outcome},
-    "answer": {"Accepted", "Refused", "Failed"},
+    "answer": {"Accepted", "Refused", "Failed"} | {str(answer) for answer in Answer},
     "cause": {str(cause) for cause in Cause},
     "state": {str(state) for state in NodeState},
     "action": {do.name.lower() for do in Do},

@@ -10,6 +10,7 @@ import pytest
 
 import egs
 from egs import exceptions
+from tests.support import repos
 from tests.support.portal import KEYS, Site
 
 TEN = ("train", "vision", "east", 1, 8, 80, "", "H100-80GB", "0d6h0m", 150)
@@ -55,6 +56,13 @@ def test_a_request_is_filed_once(auth, site):
     assert request_id.change.way == "pushed"
     assert egs.gpu_request_status(request_id, auth).gpr_name == "train"
     assert len(site.log()) == before + 1
+
+
+def test_a_change_is_found_by_the_id_of_its_request(auth, site):
+    request_id = egs.request_gpu(*TEN, auth)
+    named = repos.git(site.repo, "log", "-1", "--format=%(trailers:key=Request-Id,valueonly)", "main").strip()
+    for word in (named, f"/api/v1/writes/{named}"):
+        assert egs.write_status(word, auth).commit == request_id.change.commit
 
 
 def test_changes_are_made_once(auth, site):

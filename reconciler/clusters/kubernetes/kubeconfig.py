@@ -46,7 +46,7 @@ class Whose:
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class Ticket:
     """What a token is asked for with; no secret is in it."""
 
     namespace: str
@@ -104,7 +104,7 @@ def connected(door: Door, cluster: str) -> Api:
         ) from error
 
 
-def renewed(api: Api, whose: Whose) -> Grant:
+def renewed(api: Api, whose: Whose) -> Ticket:
     """A new Secret in the place of the old one; every token bound to the old one is dead."""
     account, secret = account_name(whose.email), secret_name(whose.email)
     base = f"/api/v1/namespaces/{whose.namespace}"
@@ -113,11 +113,11 @@ def renewed(api: Api, whose: Whose) -> Grant:
         _check_slice(owner, whose)
         api.delete(f"{base}/secrets/{secret}")
         made = api.apply(f"{base}/secrets/{secret}", _secret(whose, secret, owner))
-    return Grant(whose.namespace, account, secret, made["metadata"]["uid"])
+    return Ticket(whose.namespace, account, secret, made["metadata"]["uid"])
 
 
-def standing(api: Api, whose: Whose) -> Grant:
-    """The grant that is there, so that what was given out before goes on; a new one where there is none."""
+def standing(api: Api, whose: Whose) -> Ticket:
+    """The ticket that is there, so that what was given out before goes on; a new one where there is none."""
     secret = secret_name(whose.email)
     base = f"/api/v1/namespaces/{whose.namespace}"
     with _told(whose):
@@ -126,7 +126,7 @@ def standing(api: Api, whose: Whose) -> Grant:
         found = api.find(f"{base}/secrets/{secret}")
     if found is None or not _is_its(found, owner):
         return renewed(api, whose)
-    return Grant(whose.namespace, owner["metadata"]["name"], secret, found["metadata"]["uid"])
+    return Ticket(whose.namespace, owner["metadata"]["name"], secret, found["metadata"]["uid"])
 
 
 def _is_its(secret: Json, owner: Json) -> bool:
@@ -162,19 +162,19 @@ def _secret(whose: Whose, name: str, owner: Json) -> Json:
     return {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": meta}
 
 
-def token(api: Api, grant: Grant, life: timedelta) -> Token:
-    """A token bound to the grant's Secret; the server may give a shorter life than was asked for."""
-    bound = {"kind": "Secret", "apiVersion": "v1", "name": grant.secret, "uid": grant.uid}
+def token(api: Api, ticket: Ticket, life: timedelta) -> Token:
+    """A token bound to the ticket's Secret; the server may give a shorter life than was asked for."""
+    bound = {"kind": "Secret", "apiVersion": "v1", "name": ticket.secret, "uid": ticket.uid}
     spec = {"expirationSeconds": int(life.total_seconds()), "boundObjectRef": bound}
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
-    path = f"/api/v1/namespaces/{grant.namespace}/serviceaccounts/{grant.account}/token"
+    path = f"/api/v1/namespaces/{ticket.namespace}/serviceaccounts/{ticket.account}/token"
     try:
         status = api.create(path, body)["status"]
     except Rejected as no:
         if no.status not in {403, 404, 409}:
             raise
         raise UserError(
-            f"this kubeconfig of namespace {grant.namespace} has ended: it was asked for again, or its owner is no "
+            f"this kubeconfig of namespace {ticket.namespace} has ended: it was asked for again, or its owner is no "
             "member any more; `egs kubeconfig` gives a new one",
             "KubeconfigEnded",
         ) from no
@@ -246,10 +246,10 @@ def by_token(given: Token) -> Json:
     return {"token": given.value}
 
 
-def by_plugin(grant: Grant, door: Door, version: str) -> Json:
+def by_plugin(ticket: Ticket, door: Door, version: str) -> Json:
     """A user entry by which kubectl has `egs` ask for a token whenever it needs one."""
-    words = [PLUGIN, "--namespace", grant.namespace, "--account", grant.account]
-    words += ["--secret", grant.secret, "--uid", grant.uid, "--kubeconfig", str(door.path)]
+    words = [PLUGIN, "--namespace", ticket.namespace, "--account", ticket.account]
+    words += ["--secret", ticket.secret, "--uid", ticket.uid, "--kubeconfig", str(door.path)]
     words += ["--context", door.context] if door.context else []
     plugin: Json = {"apiVersion": AUTH + version, "command": "egs", "args": words}
     plugin["installHint"] = "egs is not installed, or not in PATH: it gets the tokens for this kubeconfig"

@@ -141,8 +141,8 @@ def test_a_member_gets_a_kubeconfig_and_nobody_elses_token(
     assert plane.api.find(f"{SECRETS}/{MINE}") is None
     theft["metadata"]["deletionTimestamp"] = "2026-11-21T08:00:00Z"
     assert told(bo, theft), "a Secret is not on its way out because somebody says so"
-    grant = kubeconfig.renewed(bo, Whose("vision", "vision-train", BO))
-    assert kubeconfig.token(bo, grant, timedelta(minutes=10)).value
+    ticket = kubeconfig.renewed(bo, Whose("vision", "vision-train", BO))
+    assert kubeconfig.token(bo, ticket, timedelta(minutes=10)).value
     for change in ({"data": DATA}, {"metadata": {"annotations": OTHERS}}):
         with pytest.raises(Rejected, match="MemberSecret: "):
             bo.merge(f"{SECRETS}/{MINE}", change)

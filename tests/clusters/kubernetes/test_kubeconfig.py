@@ -63,13 +63,13 @@ def issued(plane, api, whose=MINE):
     return kubeconfig.token(api, kubeconfig.renewed(api, whose), LIFE)
 
 
-def unused(plane, api, grant):
-    """The API with a token of the grant that was never used; one like it works.
+def unused(plane, api, ticket):
+    """The API with a token of the ticket that was never used; one like it works.
 
     An API server takes a token that it has accepted for another ten seconds without looking again.
     """
-    assert allowed(entered(plane, kubeconfig.token(api, grant, LIFE)), PODS)
-    return entered(plane, kubeconfig.token(api, grant, LIFE + timedelta(minutes=1)))
+    assert allowed(entered(plane, kubeconfig.token(api, ticket, LIFE)), PODS)
+    return entered(plane, kubeconfig.token(api, ticket, LIFE + timedelta(minutes=1)))
 
 
 @pytest.fixture
@@ -233,13 +233,13 @@ def test_two_slices_cannot_see_each_other(kube, bo):
 
 def test_asking_again_ends_the_one_before_at_once(kube, bo):
     """B5: the token, and the kubeconfig that would have asked for the next."""
-    grant = kubeconfig.renewed(bo, MINE)
-    before = unused(kube, bo, grant)
+    ticket = kubeconfig.renewed(bo, MINE)
+    before = unused(kube, bo, ticket)
     now = entered(kube, issued(kube, bo))
     dead(before)
     assert allowed(now, PODS)
     with pytest.raises(UserError) as caught:
-        kubeconfig.token(bo, grant, LIFE)
+        kubeconfig.token(bo, ticket, LIFE)
     assert caught.value.reason == "KubeconfigEnded"
 
 

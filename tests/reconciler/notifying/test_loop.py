@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.gauges import notices_waiting
+from reconciler.gauges import entries_waiting
 from reconciler.notifying.courier import Answer
 from reconciler.notifying.mailroom import Mailroom
 from reconciler.notifying.secrets import Secrets
@@ -173,7 +173,7 @@ def test_what_waits_and_what_went_out_is_counted(world: World) -> None:
     facts = world.log[-1].facts
     assert facts is not None
     waiting = sum(1 for c in world.log for e in c.events if e.request == "a/x")
-    assert notices_waiting(facts) == {("project",): 1, ("slice",): waiting, ("person",): 0}
+    assert entries_waiting(facts) == {("project",): 1, ("slice",): waiting, ("person",): 0}
     carried = [count for c in world.log for count in c.carried.items()]
     assert {key for key, _ in carried} == {("project", "Delivered")}
 

@@ -15,11 +15,11 @@ from reconciler.events import Event, Told
 from reconciler.facts import Facts, Wanted
 from reconciler.notifying.courier import Answer
 from reconciler.notifying.mailroom import FIRST_PAUSE, LONGEST_PAUSE, SILENT_AFTER, SOON, Mailroom
-from reconciler.notifying.outbox import Outbox, notice_of
+from reconciler.notifying.outbox import Outbox, entry_of
 from reconciler.notifying.quiethours import is_quiet
 from reconciler.notifying.routing import Ways, grouped, names
 from reconciler.notifying.secrets import Secrets
-from schemas.notices import Delivery
+from schemas.outbox import Delivery
 from tests.support.nightly import law
 from tests.support.receivers import Noted
 from tests.support.routed import decided, routed
@@ -148,13 +148,13 @@ def test_each_event_reaches_each_route_that_asks_for_it_and_no_other(folder: Pat
     """At least once, across crashes between any two steps, failures and services that time out."""
     desk, happened = played(folder, steps)
     want = {
-        (name, notice.message)
-        for name, (_, notices) in grouped(
-            [notice_of(e) for e in happened if e.reason is not Told.ROUTE_SILENT], Ways(WANTED)
+        (name, entry.message)
+        for name, (_, entries) in grouped(
+            [entry_of(e) for e in happened if e.reason is not Told.ROUTE_SILENT], Ways(WANTED)
         ).items()
-        for notice in notices
+        for entry in entries
     }
-    got = {(name, notice.message) for _, name, delivery in desk.arrived() for notice in delivery.notices}
+    got = {(name, entry.message) for _, name, delivery in desk.arrived() for entry in delivery.entries}
     assert got == want
 
 
@@ -165,7 +165,7 @@ def test_nothing_disturbs_at_night_but_what_is_urgent(folder: Path, steps: list)
     for when, name, delivery in desk.arrived():
         way = Ways(WANTED).get(name)
         assert way is not None
-        urgent = all(names(way.route.urgent, notice) for notice in delivery.notices)
+        urgent = all(names(way.route.urgent, entry) for entry in delivery.entries)
         assert urgent or not is_quiet(way.route.quiet, when)
 
 
@@ -183,7 +183,7 @@ def test_messages_come_in_order_and_whole_and_what_is_sent_again_is_the_same(
     for _, name, delivery in desk.arrived():
         lanes.setdefault((name, delivery.urgent), {}).setdefault(delivery.id, delivery)
     for once in lanes.values():
-        told = [(n.at, n.message) for delivery in once.values() for n in delivery.notices]
+        told = [(n.at, n.message) for delivery in once.values() for n in delivery.entries]
         assert len(told) == len(set(told))
         assert [when for when, _ in told] == sorted(when for when, _ in told)
 

@@ -23,8 +23,8 @@ from reconciler.notifying.outbox import (
 from reconciler.notifying.routing import Ways
 from reconciler.status import render
 from schemas.base import Person
-from schemas.notices import Delivery
 from schemas.notifications import ProfileSpec, Route
+from schemas.outbox import Delivery
 from schemas.routes import LONGEST_DIGEST
 from tests.reconciler.test_diff import wanted as bare
 from tests.support.readback import facts_from
@@ -60,7 +60,7 @@ def due(outbox: Outbox, minute: float, wanted: Wanted = WANTED) -> dict[str, lis
 
 
 def texts(deliveries: Iterable[Delivery]) -> list[str]:
-    return [notice.message for delivery in deliveries for notice in delivery.notices]
+    return [entry.message for delivery in deliveries for entry in delivery.entries]
 
 
 # -- when -----------------------------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ def test_what_is_urgent_waits_for_no_digest_and_no_quiet_hours() -> None:
 def test_a_night_gathers_one_message() -> None:
     outbox = after(after({}, 125, filed(125)), 150, filed(150, "a/y"))
     assert "slice.a.quiet" not in due(outbox, 179)
-    assert [len(d.notices) for d in due(outbox, 180)["slice.a.quiet"]] == [2]
+    assert [len(d.entries) for d in due(outbox, 180)["slice.a.quiet"]] == [2]
 
 
 def test_what_was_due_before_the_night_and_not_sent_waits_for_the_morning() -> None:
@@ -225,10 +225,10 @@ def test_a_flood_leaves_the_newest_and_the_number_of_the_others(letter: str) -> 
     outbox = after(after({}, 1, *flood), 2, *flood)
     assert {len(record.deliveries) for record in outbox.values()} <= {1, 2, 3, 4}
     for record in outbox.values():
-        told = sum(len(d.notices) + d.more for d in record.deliveries)
+        told = sum(len(d.entries) + d.more for d in record.deliveries)
         assert told in {6000, 12000}
-        assert all(len(d.notices) <= MOST_NOTICES for d in record.deliveries)
-        assert record.deliveries[-1].notices[-1].message.startswith("2999")
+        assert all(len(d.entries) <= MOST_NOTICES for d in record.deliveries)
+        assert record.deliveries[-1].entries[-1].message.startswith("2999")
     files = render(Facts(at(2), "c0", outbox=outbox), bare(), (), ())
     assert all(len(data) < 1_000_000 for data in files.values())
 

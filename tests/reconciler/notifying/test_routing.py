@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from reconciler.events import Event, Told
-from reconciler.notifying.outbox import notice_of
+from reconciler.notifying.outbox import entry_of
 from reconciler.notifying.routing import Way, Ways, grouped
-from schemas.notices import Notice
 from schemas.notifications import Route
+from schemas.outbox import Entry
 from tests.support.routed import ROUTES, routed
 from tests.support.world import at
 
@@ -62,16 +62,16 @@ UNKNOWN = Event(at(1), Told.FILED, "gone/x was filed", "gone/x")
     ],
 )  # fmt: skip
 def test_what_goes_where(event: Event, want: set[str]) -> None:
-    assert set(grouped([notice_of(event)], Ways(routed()))) == want
+    assert set(grouped([entry_of(event)], Ways(routed()))) == want
 
 
 def test_an_admin_is_told_as_a_person_only_where_they_work() -> None:
-    found = grouped([notice_of(e) for e in (FILED_A, FILED_B, NODE, ALARM)], Ways(routed()))
+    found = grouped([entry_of(e) for e in (FILED_A, FILED_B, NODE, ALARM)], Ways(routed()))
     assert not any(name.startswith("person.ada") for name in found)
 
 
 def test_two_profiles_of_one_address_are_both_told() -> None:
-    found = grouped([notice_of(FILED_A)], Ways(routed(bo="bo@example.com", bob="bo@example.com")))
+    found = grouped([entry_of(FILED_A)], Ways(routed(bo="bo@example.com", bob="bo@example.com")))
     assert {"person.bo.mail", "person.bob.mail"} <= set(found)
 
 
@@ -87,13 +87,13 @@ def test_of_two_routes_with_one_name_the_first_counts() -> None:
     base = routed()
     routes = (Route(name="ops", secret="one"), Route(name="ops", secret="two"))
     twice = replace(base, project=base.project.model_copy(update={"notifications": routes}))
-    assert [way.route.secret for way in Ways(twice).of(notice_of(NODE))] == ["one"]
+    assert [way.route.secret for way in Ways(twice).of(entry_of(NODE))] == ["one"]
 
 
 @pytest.mark.parametrize("event", [FILED_A, FILED_B, FAILED_B, NODE, NODE_OF_A, SLICE_A, ALARM, UNKNOWN])
 def test_whoever_gets_it_may_see_it(event: Event) -> None:
-    ways, notice = Ways(routed()), notice_of(event)
-    assert all(ways.may_see(way, notice) for way in ways.of(notice))
+    ways, entry = Ways(routed()), entry_of(event)
+    assert all(ways.may_see(way, entry) for way in ways.of(entry))
 
 
 @pytest.mark.parametrize("name", ["slice.a.chat", "person.cy.mail", "person.ada.mail"])
@@ -101,9 +101,9 @@ def test_others_may_not_see_it_whatever_they_ask_for(name: str) -> None:
     ways = Ways(routed())
     way = ways.get(name)
     assert way is not None
-    hidden = [notice_of(e) for e in (NODE, ALARM, UNKNOWN)]
-    hidden += [notice_of(FILED_B)] if name != "person.cy.mail" else [notice_of(FILED_A)]
-    assert not any(ways.may_see(way, notice) for notice in hidden)
+    hidden = [entry_of(e) for e in (NODE, ALARM, UNKNOWN)]
+    hidden += [entry_of(FILED_B)] if name != "person.cy.mail" else [entry_of(FILED_A)]
+    assert not any(ways.may_see(way, entry) for entry in hidden)
 
 
 def test_a_route_that_is_gone_has_no_way() -> None:
@@ -112,5 +112,5 @@ def test_a_route_that_is_gone_has_no_way() -> None:
 
 
 def test_an_event_is_about_the_slice_of_its_request() -> None:
-    assert Notice(at=at(1), reason="X", type="Normal", request="a/x").about == "a"
-    assert Notice(at=at(1), reason="X", type="Normal", request="a/x", slice="b").about == "b"
+    assert Entry(at=at(1), reason="X", type="Normal", request="a/x").about == "a"
+    assert Entry(at=at(1), reason="X", type="Normal", request="a/x", slice="b").about == "b"

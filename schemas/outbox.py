@@ -10,7 +10,7 @@ from schemas.base import Document, Metadata, Model
 from schemas.units import Instant, LongName
 
 
-class Notice(Model):
+class Entry(Model):
     """One event that a route is to carry."""
 
     at: Annotated[Instant, Field(description="When it happened.")]
@@ -36,7 +36,7 @@ class Delivery(Model):
     ]
     urgent: Annotated[bool, Field(description="Neither a digest nor quiet hours hold it up.")] = False
     due: Annotated[Instant, Field(description="Not sent before.")]
-    notices: Annotated[tuple[Notice, ...], Field(description="Events, oldest first.")] = ()
+    entries: Annotated[tuple[Entry, ...], Field(description="Events, oldest first.")] = ()
     more: Annotated[int, Field(description="Older events that found no room.")] = 0
 
 

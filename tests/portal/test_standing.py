@@ -1,0 +1,124 @@
+"""Main as the writer stands on it: what a change would break is known without a commit, and is taken back whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portal.parsing import cached_text, read_document
+from portal.standing import Standing
+from reconciler.store.cache import DocumentCache
+from reconciler.store.git import GitStore
+from reconciler.store.objects import blob_oid
+from schemas import reading
+from schemas.reading import READER_VERSION
+from tests.support import repos
+from tests.support.nightly import law
+from tests.support.world import cluster, gpr, gpr_path, project, slice_
+
+FLEET = {
+    "project.yaml": project(),
+    "clusters/east.yaml": cluster(),
+    "slices/a/slice.yaml": slice_("a"),
+    "slices/b/slice.yaml": slice_("b"),
+    gpr_path("a/one"): gpr("a", "one"),
+}
+GOOD, BAD = gpr("a", "one", duration="2h"), gpr("a", "one", nodes=0)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, GitStore]]:
+    folder = tmp_path_factory.mktemp("standing")
+    repo = repos.bare(folder / "repo.git", FLEET)
+    store = GitStore(str(repo), folder / "mirror.git")
+    yield repo, store
+    store.close()
+
+
+def standing_at(store: GitStore) -> Standing:
+    """On main as it is now."""
+    return Standing.at(store, DocumentCache(None, READER_VERSION), store.fetch(["main"])["main"])
+
+
+def known(standing: Standing) -> object:
+    """All that is known of the documents."""
+    repository = standing.repository
+    return dict(repository.documents), dict(repository.refused), repository.findings()
+
+
+CHANGES = st.dictionaries(
+    st.sampled_from((gpr_path("a/one"), gpr_path("a/two"), "slices/b/slice.yaml", "clusters/east.yaml")),
+    st.sampled_from((None, GOOD, BAD, "nonsense: [", slice_("b", clusters=("west",)), cluster(nodes=1))),
+    max_size=3,
+)
+
+
+@law(60)
+@given(st.lists(CHANGES, max_size=4))
+def test_what_is_tried_leaves_no_trace(
+    place: tuple[Path, GitStore], rounds: list[Mapping[str, str | None]]
+) -> None:
+    """Whatever is tried, in whatever order taken back: everything is known as before."""
+    standing = standing_at(place[1])
+    before, undone = known(standing), []
+    for changes in rounds:
+        data = {path: None if text is None else text.encode() for path, text in changes.items()}
+        undone.append(standing.tried(data)[1])
+    for undo in reversed(undone):
+        standing.take_back(undo)
+    assert known(standing) == before
+
+
+def test_errors_are_those_that_a_change_brings(place: tuple[Path, GitStore]) -> None:
+    standing = standing_at(place[1])
+    assert standing.tried({gpr_path("a/one"): GOOD.encode()})[0] == ()
+    found, undo = standing.tried({"slices/a/slice.yaml": None})
+    assert {problem.file for problem in found} == {gpr_path("a/one")}, "what others break by it, too"
+    standing.take_back(undo)
+    assert standing.tried({gpr_path("b/x"): gpr("b", "x").encode()})[0] == ()
+
+
+def test_it_follows_what_others_push(place: tuple[Path, GitStore]) -> None:
+    """Commit by commit: whose each change was, and the same documents as for one who begins there."""
+    repo, store = place
+    standing = standing_at(store)
+    first = repos.commit(repo, {gpr_path("a/new"): gpr("a", "new")}, author="Bo <bo@example.com>")
+    second = repos.commit(repo, {gpr_path("a/new"): gpr("a", "new", nodes=2), "README.md": "x"})
+    turn = standing.turn
+    standing.follow(store.fetch(["main"])["main"])
+    assert standing.last[gpr_path("a/new")].commit == second != first
+    assert standing.last["README.md"].email == "ada@example.com"
+    assert standing.turn == turn + 2
+    assert known(standing) == known(standing_at(store))
+    assert standing.content(gpr_path("a/new")) == gpr("a", "new", nodes=2).encode()
+    assert standing.content("nothing") is None
+    repos.commit(repo, {gpr_path("a/new"): None, "README.md": None})
+    standing.follow(store.fetch(["main"])["main"])
+    assert standing.content(gpr_path("a/new")) is None
+
+
+def test_a_history_that_was_replaced(place: tuple[Path, GitStore]) -> None:
+    """All that differs counts as changed by its tip."""
+    repo, store = place
+    standing = standing_at(store)
+    tree = repos.git(repo, "rev-parse", "main^{tree}")
+    old = repos.tip(repo)
+    repos.commit_tree(repo, tree, "main")
+    repos.commit(repo, {gpr_path("a/other"): gpr("a", "other")})
+    standing.follow(store.fetch(["main"])["main"])
+    assert standing.last[gpr_path("a/other")].commit == repos.tip(repo) != old
+
+
+def test_parsed_once_is_parsed_alike() -> None:
+    """The same reading as everywhere, and what a cache has of it."""
+    for text in (GOOD, BAD, "nonsense: ["):
+        path = gpr_path("a/one")
+        assert read_document(path, text.encode()) == reading.read_document(path, text.encode())
+    kept = cached_text(gpr_path("a/one"), GOOD.encode())
+    assert kept is not None
+    assert kept[0] == blob_oid(GOOD.encode())
+    assert reading.from_json(gpr_path("a/one"), kept[1]) == read_document(gpr_path("a/one"), GOOD.encode())
