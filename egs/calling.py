@@ -4,6 +4,7 @@
   * A call is tried again where that can do no harm: the server never got it, or it reads, or it writes under an
     Idempotency-Key, which every write carries. `ONCE` calls, whose answer holds a secret that is shown once, are only
     tried again when the server cannot have got them.
+  * What the server says beside an answer is never lost: it is a warning, or the caller's to show.
   * The pauses grow, are drawn at random, and are never shorter than a Retry-After that one can wait for.
 
 Held by tests/egs/test_sdk_calling.py.
@@ -20,13 +21,16 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
 from egs import clock
-from egs.exceptions import ServerUnreachable, UnhandledException
+from egs.exceptions import ServerMessage, ServerUnreachable, UnhandledException
 from egs.refusals import GATEWAY, body_of, login_refusal, refusal, retry_after
 from egs.sessions import AuthenticatedSession, Connection, Token
 from egs.steps import Alone, Answer, Open, Outgoing, Pause, Script, Send, Unreached
+from egs.telling import warn
 
 API = "/api/v1"
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 5.0
+NOTHING_TO_SAY = "Success"
+"""An envelope's message where there is nothing beside the answer."""
 PATIENT_S = 60.0
 """A longer Retry-After is the caller's to wait for."""
 MARGIN_S = 30.0
@@ -48,16 +52,46 @@ class Ask:
     """`once`: not again where the server may have done it already."""
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What an answer holds."""
+
+    data: Any
+    message: str = ""
+    """What the server says beside it; empty: nothing."""
+
+
 def call(session: AuthenticatedSession, ask: Ask) -> Script[Any]:
-    """`data` of the answer. Raises what `egs.refusals` makes of a refusal, ServerUnreachable when none came."""
+    """`data` of the answer, as `asked`; what the server says beside it becomes a ServerMessage warning."""
+    return (yield from warned(session, ask)).data
+
+
+def warned(session: AuthenticatedSession, ask: Ask) -> Script[Told]:
+    """The same with the message."""
+    return _aloud((yield from asked(session, ask)))
+
+
+def asked(session: AuthenticatedSession, ask: Ask) -> Script[Told]:
+    """What the answer holds. Raises what `egs.refusals` makes of a refusal, ServerUnreachable when none came."""
     answer = yield from exchange(session.connection, ask)
     if ask.method == "DELETE" and answer.status == 404 and answer.follows_lost:
-        return {}  # the try whose answer was lost took it away
-    return data_of(answer, session.connection.address)
+        return Told({})  # the try whose answer was lost took it away
+    return told_in(answer, session.connection.address)
 
 
 def data_of(answer: Answer, address: str) -> Any:
-    """`data` in the envelope of a success."""
+    """`data` in the envelope of a success; warns as `call` does."""
+    return _aloud(told_in(answer, address)).data
+
+
+def _aloud(found: Told) -> Told:
+    if found.message:
+        warn(ServerMessage(found.message))
+    return found
+
+
+def told_in(answer: Answer, address: str) -> Told:
+    """What the envelope of a success holds."""
     if not 200 <= answer.status < 300:
         raise refusal(answer, address)
     body = body_of(answer)
@@ -65,7 +99,8 @@ def data_of(answer: Answer, address: str) -> Any:
         raise UnhandledException(
             "the server's answer has no data; is it an EGS server?", status=answer.status
         )
-    return body["data"]
+    message = body.get("message")
+    return Told(body["data"], message if isinstance(message, str) and message != NOTHING_TO_SAY else "")
 
 
 def exchange(connection: Connection, ask: Ask) -> Script[Answer]:

@@ -36,7 +36,7 @@ Register = Callable[[typer.Typer], None]
 
 _ABOUT = """Share GPU nodes between teams by pull request, with start times that hold.
 
-A repository of manifests says who wants which nodes. Every command works on it: on --repo (a folder, a bare
+A repository of manifests says who wants which nodes. Most commands work on it: on --repo (a folder, a bare
 repository or a URL; default EGS_REPO, else the folder you stand in), or through a server (--server URL, EGS_SERVER, or
 the one that `egs login` made current).
 

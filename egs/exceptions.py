@@ -141,3 +141,9 @@ class UnhandledException(EgsApplicationException):
 
 class PriorityClamped(UserWarning):
     """A priority above the documented 300 was taken as 300."""
+
+
+class ServerMessage(UserWarning):
+    """Something that the server told beside its answer: what it took otherwise than it was asked, or why it gave
+    nothing.
+    """

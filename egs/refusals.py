@@ -58,7 +58,6 @@ BY_STATUS: Mapping[int, Kind] = {
     403: Unauthorized,
     404: ResourceNotFound,
     409: Conflict,
-    412: Conflict,
     413: BadParameters,
     422: BadParameters,
 }

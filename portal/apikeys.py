@@ -9,7 +9,6 @@ Held by tests/portal/test_apikeys.py.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
@@ -26,11 +25,12 @@ from portal.view import View
 from schemas.apikey import ApiKeySpec, Role, digest_of
 from schemas.units import format_instant
 
-PREFIX = "egs_"
-"""By which scanners for secrets know one."""
-RANDOM_BYTES = 32
 LONGEST = timedelta(days=3660)
 """Of a key's life: ten years."""
+LONGEST_BY_TOKEN = timedelta(days=90)
+"""The same of a key that a session makes which an ID token opened: who found that token keeps nothing for years."""
+MOST_IN_FORCE = 50
+"""Keys of one person."""
 
 
 class KeyWish(Wire):
@@ -63,8 +63,8 @@ class KeyWish(Wire):
     username: str = Field(
         default="",
         max_length=254,
-        description="An address: in whose name it acts, which is yours unless an admin asks; any other text changes "
-        "nothing.",
+        description="An address: in whose name it acts, which is yours unless an admin asks (for who is no admin, up "
+        "to the role Editor); any other text changes nothing.",
     )
     description: str = Field(default="", max_length=500, description="For people.")
     workspace_name: str | None = Field(
@@ -165,18 +165,23 @@ class KeysShown(Wire):
 # -- making ------------------------------------------------------------------------------------------------------------
 
 
-def new_text() -> str:
-    """A key nobody can guess."""
-    return PREFIX + secrets.token_urlsafe(RANDOM_BYTES)
-
-
 def spec_of(asked: KeyWish, caller: Caller, view: View, now: datetime) -> ApiKeySpec:
     """The key that the caller may make of what is asked for, without its text; ApiError 403 and 422."""
     checked_name("name", asked.name)
     scope = _scope(asked, caller, view)
-    email = _in_whose_name(asked, caller)
+    email = _in_whose_name(asked, caller, view)
     end = end_of(asked.validity, now)
     _check_own(caller, scope, end, view.wanted.keys.get(caller.key))
+    if not caller.is_admin and not caller.actor.member_of:
+        raise forbidden(
+            f"{caller.email} works in no workspace, so a key would open nothing; have an owner of one add you first"
+        )
+    if caller.is_handed and end > now + LONGEST_BY_TOKEN:
+        raise forbidden(
+            f"a login by an ID token makes keys for {LONGEST_BY_TOKEN.days} days at most; name an earlier day, or log "
+            "in with a browser at the portal itself"
+        )
+    check_number(view, email, now)
     return ApiKeySpec(
         sha256="0" * 64,
         email=email,
@@ -185,6 +190,15 @@ def spec_of(asked: KeyWish, caller: Caller, view: View, now: datetime) -> ApiKey
         not_after=end,
         description=asked.description,
     )
+
+
+def check_number(view: View, email: str, now: datetime) -> None:
+    """ApiError 422 where that person has as many keys as anybody may."""
+    keys = (spec for spec in view.wanted.keys.values() if spec.email == email and not spec.revoked)
+    if sum(spec.not_after is None or now < spec.not_after for spec in keys) >= MOST_IN_FORCE:
+        raise bad_parameters(
+            f"{email} has {MOST_IN_FORCE} keys in force, and nobody has more; revoke one first"
+        )
 
 
 def document(name: str, spec: ApiKeySpec, text: str) -> bytes:
@@ -210,11 +224,19 @@ def _scope(asked: KeyWish, caller: Caller, view: View) -> tuple[str, ...]:
     return (name,)
 
 
-def _in_whose_name(asked: KeyWish, caller: Caller) -> str:
+def _in_whose_name(asked: KeyWish, caller: Caller, view: View) -> str:
     if not is_address(asked.username) or asked.username.lower() == caller.email.lower():
         return caller.email
     if not caller.is_admin:
         raise forbidden(f"username: only admins make keys that act for others; yours acts for {caller.email}")
+    # With a key in another admin's name one admin would be two.
+    if asked.username.lower() in {admin.email.lower() for admin in view.wanted.project.admins}:
+        raise forbidden(f"username: {asked.username} is an admin and makes keys in that name themselves")
+    if asked.role == "Owner":
+        raise forbidden(
+            f"role: you make keys for {asked.username} up to the role Editor; one of the role Owner that person "
+            "makes themselves"
+        )
     return asked.username
 
 

@@ -13,21 +13,20 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from portal import docspage, health, hooks, routes
+from portal.describing import API, document_of
 from portal.documenting import refusals
 from portal.errors import ApiError, bad_parameters, unavailable
-from portal.exemplifying import with_examples
 from portal.headers import Around, error_answer
+from portal.mistakes import mistake
 from portal.serving import Parts
 from reconciler.commands.errors import NotFound
 from schemas.errors import EgsError, UserError
 
-API = "/api/v1"
 VERSION = "1"
 DESCRIPTION = (
     "Everything that people do with `egs` and Git, for programs. Every write becomes a commit or a pull request by its "
@@ -52,7 +51,7 @@ def create_app(parts: Parts) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _mistaken)
     app.add_exception_handler(HTTPException, _elsewhere)
     app.add_middleware(Around, parts=parts)
-    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]  # as FastAPI's manual says
+    app.openapi = lambda: document_of(app)  # type: ignore[method-assign]  # as FastAPI's manual says
     return app
 
 
@@ -108,16 +107,11 @@ async def _translated(_: Request, error: Exception) -> Response:
 async def _mistaken(_: Request, error: Exception) -> Response:
     """Where, and what is wrong: never what was sent, which may be a secret."""
     assert isinstance(error, RequestValidationError)
-    found = [_mistake(one) for one in error.errors()]
+    found = [mistake(one) for one in error.errors()]
     if any(one["type"] == "json_invalid" for one in error.errors()):
         return error_answer(ApiError(HTTPStatus.BAD_REQUEST, "BadRequest", "the body is no JSON"))
     more = f"; and {len(found) - MOST_MISTAKES} more" if len(found) > MOST_MISTAKES else ""
     return error_answer(bad_parameters("; ".join(found[:MOST_MISTAKES]) + more))
-
-
-def _mistake(one: Any) -> str:
-    where = ".".join(str(part) for part in one["loc"][1:]) or str(one["loc"][0])
-    return f"{where[:200]}: {one['msg'].removeprefix('Value error, ')}"
 
 
 async def _elsewhere(_: Request, error: Exception) -> Response:
@@ -129,39 +123,3 @@ async def _elsewhere(_: Request, error: Exception) -> Response:
         405: ("MethodNotAllowed", "this path does not know that method; /openapi.json lists all"),
     }.get(error.status_code, ("BadRequest", "the request cannot be read"))
     return error_answer(ApiError(status, key, text, headers=error.headers))
-
-
-# -- the document ----------------------------------------------------------------------------------------------------
-
-_TOLD = {
-    "X-Request-Id": "Names this request in logs and, of a write, in the trailer of its commit.",
-    "EGS-Commit": "Commit of main that the answer is made of.",
-    "EGS-Status-Commit": "Commit of the status branch that the answer is made of; empty: there is none yet.",
-    "Age": "Seconds since the remote was asked.",
-    "ETag": "Give it as If-None-Match to get 304 while nothing is new.",
-}
-
-
-def _openapi(app: FastAPI) -> dict[str, Any]:
-    """FastAPI's own, with the headers of answers and what conditional reads answer. Made once."""
-    if app.openapi_schema is None:
-        document = get_openapi(
-            title=app.title, version=app.version, description=app.description, routes=app.routes
-        )
-        for path, methods in document["paths"].items():
-            for method, operation in methods.items():
-                _tell(path, method, operation)
-        with_examples(document)
-        app.openapi_schema = document
-    return app.openapi_schema
-
-
-def _tell(path: str, method: str, operation: dict[str, Any]) -> None:
-    names = list(_TOLD) if method == "get" and path.startswith(API) else ["X-Request-Id"]
-    for status, answer in operation["responses"].items():
-        if status.startswith("2"):
-            headers = answer.setdefault("headers", {})
-            headers |= {name: {"description": _TOLD[name], "schema": {"type": "string"}} for name in names}
-    if method == "get":
-        unchanged = {"description": "As the caller has it already, by its ETag; without a body."}
-        operation["responses"].setdefault("304", unchanged)

@@ -6,24 +6,28 @@ Held by tests/portal/test_approvals.py.
 from __future__ import annotations
 
 from datetime import datetime
+from http import HTTPStatus
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from portal.callers import Caller
-from portal.errors import bad_parameters, conflict, not_found
+from portal.errors import ApiError, bad_parameters, conflict, not_found
 from portal.gprs import Found, found_in
+from portal.gprwire import Span
 from portal.hiding import Veil
+from portal.lasting import checked_duration
 from portal.serving import Wire
 from portal.view import View
-from portal.writing import Changes
-from reconciler.commands.deciding import COUNTS_FOR, Word, approval_spec, check_needed
+from portal.writing import Changes, Tree
+from reconciler.commands.deciding import COUNTS_FOR, Word, approval_spec, bound, check_needed
 from reconciler.commands.errors import NotAllowed
 from reconciler.records import live
 from schemas.base import API_VERSION
 from schemas.gpr import RequestSpec
 from schemas.status import HOLDING, TERMINAL, Phase
 from schemas.units import format_duration, format_instant, parse_instant
+from schemas.view import gpr_path
 from schemas.yamltext import dump
 
 
@@ -34,13 +38,21 @@ class Limit(Wire):
         default=None, description="GPUs of all its nodes together."
     )
     nodes: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    extend: Span | None = Field(
+        default=None, description="Total grace beyond its duration; the rule extension needs it."
+    )
 
 
 class Decision(Wire):
-    """An admin's word about one request as it reads now."""
+    """An admin's word about one request as it was shown to them."""
 
     gpr_id: str = Field(max_length=200, description="The request's id, or slice/name.")
     decision: Literal["approve", "reject"]
+    spec_digest: str = Field(
+        pattern="^sha256:[0-9a-f]{64}$",
+        description="What was looked at, as `GET approvals` and `GET gpr` give it; 409 where the request reads "
+        "otherwise now.",
+    )
     reason: str = Field(default="", max_length=500, description="Why; shown to the requester.")
     limit: Limit | None = Field(
         default=None, description="Absent: what it would hold in the largest nodes that it may use."
@@ -111,23 +123,60 @@ def _asks(spec: RequestSpec) -> Asks:
     )
 
 
-def decided(view: View, key: str, word: Decision, handle: str, now: datetime) -> Changes:
-    """The file that says so. ApiError 409 where nobody waits for that word."""
+def decided(view: View, tree: Tree, key: str, word: Decision, caller: Caller, now: datetime) -> Changes:
+    """The file that says so. ApiError 409 where nobody waits for that word, 403 where it is about one's own."""
     found = found_in(view, key)
     if found is None:
         raise not_found("request", key)
     spec = _judged(view, found, word)
-    end = _end(word, now)
-    limit = word.limit or Limit()
-    said = Word(word.decision, word.reason, limit.gpus, limit.nodes, rule=word.rule)
+    _check_shown(view, key, spec, word)
+    end, said = _end(word, now), _said(word)
     try:
         if word.decision == "approve":
             check_needed(view.state, key, spec, said)
         content = approval_spec(view.state, key, spec, said, end)
     except NotAllowed as error:
         raise conflict(str(error), "NothingToDecide") from error
+    if word.decision == "approve":
+        _check_not_own(view, tree, key, caller)
+    handle = caller.actor.handle
     head = {"apiVersion": API_VERSION, "kind": "Approval", "metadata": {"name": handle}}
     return {f"approvals/{key}/{handle}.yaml": dump({**head, "spec": content}).encode()}
+
+
+def _said(word: Decision) -> Word:
+    limit = word.limit or Limit()
+    if (limit.extend is not None) != (word.rule == "extension" and word.decision == "approve"):
+        # The digest leaves grace out: whoever asks could ask for more between the look and the word.
+        raise bad_parameters(
+            "limit.extend: the rule extension approves so much grace and no more, so give it, and only with that rule"
+        )
+    extend = None if limit.extend is None else format_duration(checked_duration("limit.extend", limit.extend))
+    return Word(word.decision, word.reason, limit.gpus, limit.nodes, rule=word.rule, limit_extend=extend)
+
+
+def _check_shown(view: View, key: str, spec: RequestSpec, word: Decision) -> None:
+    """What counts is what the admin looked at; whoever asks may have changed it since."""
+    now = bound(view.state, spec)
+    if word.spec_digest != now:
+        asked = _asks(spec).model_dump(mode="json", by_alias=True)
+        raise conflict(
+            f"{key} reads otherwise than what you looked at; look at what it asks for now, and decide about that",
+            "Conflict",
+            {"specDigest": now, "asked": asked},
+        )
+
+
+def _check_not_own(view: View, tree: Tree, key: str, caller: Caller) -> None:
+    if view.wanted.project.approval.own_requests:
+        return
+    slice_, _, name = key.partition("/")
+    if caller.email.lower() in {email.lower() for email in tree.authors(gpr_path(slice_, name))}:
+        text = (
+            f"you wrote {key}, or a part of it, and nobody approves their own; another admin does, or the project "
+            "allows it with approval.ownRequests"
+        )
+        raise ApiError(HTTPStatus.FORBIDDEN, "OwnRequest", text)
 
 
 def _judged(view: View, found: Found, word: Decision) -> RequestSpec:

@@ -11,10 +11,10 @@ Held by tests/portal/test_callers.py and tests/portal/test_matrix.py:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from reconciler.trust.model import Actor
 from schemas.apikey import Role
@@ -62,11 +62,26 @@ class Caller:
     key: str = ""
     """Name of the API key; empty: a person who logged in."""
     expires: datetime | None = None
+    is_handed: bool = False
+    """By an ID token that was brought, not by a login that began here."""
+    again: Callable[[Any, datetime], Caller] | None = field(default=None, compare=False, repr=False)
+    """What the same evidence shows in another view at another instant; ApiError 401 where it opens nothing then.
+    None: nothing but this value is known."""
 
     @property
     def is_admin(self) -> bool:
         """Whether they may do what only admins may."""
         return self.actor.is_admin
+
+    @property
+    def counted(self) -> str:
+        """As whom they are counted where everybody may do only so much."""
+        return f"key {self.key}" if self.key else self.email
+
+    @property
+    def sees_any(self) -> bool:
+        """Whether they may look into anything; else they are a stranger who shows who they are."""
+        return self.sees is None or bool(self.sees)
 
     def may_see(self, slice_: str) -> bool:
         """Whether they may look into that slice."""

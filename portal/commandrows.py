@@ -37,9 +37,21 @@ def slices(view: View, caller: Caller) -> list[Row]:
 
 
 def requests(view: View, caller: Caller, store: Store) -> list[Row]:
-    """Slices that people asked for: an admin sees all, anybody else what they asked for or would be a member of."""
+    """Slices that people asked for: an admin sees all, anybody else what they asked for or would be a member of.
+
+    A key shows none that its scope is not good for; of a slice in force counts who may look into it.
+    """
+    veil = Veil(caller, view)
     rows = spaces.rows_at(store, view.main, view.state)
-    return [row for row in rows if caller.sees is None or caller.email in (row["requester"], *row["members"])]
+    return [_veiled(veil, row) for row in rows if _is_asked_for_by(view, caller, row)]
+
+
+def _is_asked_for_by(view: View, caller: Caller, row: Row) -> bool:
+    name = row["name"]
+    if caller.sees is None or name in view.wanted.slices:
+        return caller.may_see(name)
+    is_theirs = caller.email in (row["requester"], *row["members"])
+    return is_theirs and any(grant.covers(name) for grant in caller.grants)
 
 
 def clusters_seen(view: View, caller: Caller) -> frozenset[str]:
@@ -94,9 +106,11 @@ def described_request(view: View, caller: Caller, store: Store, name: str) -> Ro
     found = next((row for row in requests(view, caller, store) if row["name"] == name), None)
     if found is None:
         raise not_found("request for a slice called", name)
-    # Whoever asked for a slice hears of it before they are anybody in it.
-    told = [row for _, row in islice(view.events.found(Filter(slice=name)), describing.EVENTS)]
-    return {**found, "file": workspace_path(name), "events": told}
+    # Whoever asked for a slice hears of it before they are anybody in it, and nothing of the requests of one before it.
+    may_see = caller.may_see(name)
+    rows = (row for row in view.events.found(Filter(slice=name)) if may_see or not row.get("request"))
+    told = list(islice(rows, describing.EVENTS))
+    return {**found, **_veiled(Veil(caller, view), {"file": workspace_path(name), "events": told})}
 
 
 def described_cluster(view: View, caller: Caller, name: str) -> Row:
@@ -126,8 +140,7 @@ def _is_known(view: View, key: str) -> bool:
 
 def _told(view: View, caller: Caller, wanted: Filter) -> list[EventRow]:
     """The latest events that are not of a slice of others."""
-    found = (row for _, row in view.events.found(wanted))
-    return list(islice(_seen(caller, found), describing.EVENTS))
+    return list(islice(_seen(caller, view.events.found(wanted)), describing.EVENTS))
 
 
 def _seen(caller: Caller, rows: Iterable[EventRow]) -> Iterable[EventRow]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from fastapi import FastAPI
@@ -12,7 +13,7 @@ from portal.reading import Reader
 from portal.serving import Parts
 from portal.settings import PortalSettings
 from portal.writer import GroupWriter
-from reconciler.clock import Clock
+from reconciler.clock import Clock, monotonic_s
 from reconciler.store.cache import DocumentCache
 from reconciler.store.git import GitStore
 from reconciler.trust.machines import own_key, signing
@@ -41,8 +42,8 @@ class Portal:
         self.store.close()
 
 
-def portal(settings: PortalSettings, clock: Clock) -> Portal:
-    """Over a real repository, with its mirror and caches in `settings.base.state`.
+def portal(settings: PortalSettings, clock: Clock, monotonic: Callable[[], float] = monotonic_s) -> Portal:
+    """Over a real repository, with its mirror and caches in `settings.base.state`. Answers grow old by `monotonic`.
 
     UserError for what somebody has to mend first: keys, credentials, certificates, a mirror that another one uses.
     """
@@ -52,7 +53,7 @@ def portal(settings: PortalSettings, clock: Clock) -> Portal:
     store = GitStore(base.repo, base.state / "mirror.git", credentials=base.credentials, sign=sign)
     # One file, and for each thread a connection of its own: what one has parsed the other finds.
     read, written = (DocumentCache(base.state / "documents.sqlite", READER_VERSION) for _ in range(2))
-    reader = Reader(store, read, base, clock)
+    reader = Reader(store, read, base, clock, monotonic)
     writer = GroupWriter(store, written, settings, reader, clock)
     parts = Parts(reader, writer, Logins(settings, clock.now), clock.now, store, settings)
     return Portal(create_app(parts), parts, reader, writer, store)

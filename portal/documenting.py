@@ -1,77 +1,76 @@
-"""What a path may refuse, told in the OpenAPI document: status, key and sentence, each with an example.
+"""What a path may refuse, told in the OpenAPI document: each status with an example for every key.
 
 Held by tests/portal/test_openapi.py: no path answers what it does not document, and every one has an example.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import Header
 
+from portal.errorkeys import SENTENCE, STATUS
 from portal.serving import ErrorEnvelope
 
-EVERYWHERE = (HTTPStatus.UNAUTHORIZED, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
+KNOWING = ("Unauthenticated", "ApiKeyNotFound", "ApiKeyRevoked", "ApiKeyExpired", "SessionEnded")
+"""Why nobody is known to have asked."""
+EVERYWHERE = (*KNOWING, "TooManyRequests", "Unavailable")
 """What everything may answer that a caller is known for."""
+CHANGES = (
+    "Forbidden", "CrossSite", "PushRefused", "Conflict", "AlreadyProposed", "BadParameters", "OutcomeUnknown",
+)  # fmt: skip
+"""What every change may answer."""
+NAMED = (*CHANGES, "IdempotencyKeyReused")
+"""The same of those that take the caller's own name for them."""
 
-_SAYINGS: dict[int, tuple[str, str, str]] = {
-    400: ("What was sent cannot be read.", "BadRequest", "the body is no JSON"),
-    401: (
-        "Nobody is known to have asked.",
-        "Unauthenticated",
-        "give an API key or a session as `Authorization: Bearer …`",
-    ),
-    403: ("The caller sees it and may not do that.", "Forbidden", "only an admin of the project may do this"),
-    404: (
-        "It is not there, or not for the caller to see.",
-        "NotFound",
-        "there is no workspace nlp, or you may not see it",
-    ),
-    408: ("The body did not arrive.", "BodyTooSlow", "the body did not arrive within 15 s"),
-    409: (
-        "It is there already, is in another state, or somebody was faster.",
-        "Conflict",
-        "templates/small.yaml was changed meanwhile; look again",
-    ),
-    412: (
-        "It was changed since the caller looked at it.",
-        "PreconditionFailed",
-        "it has changed since; look again",
-    ),
-    413: ("What was sent is too large.", "TooLarge", "a body has at most 1 MiB"),
-    422: (
-        "What was sent makes no sense here; the message says what would.",
-        "BadParameters",
-        "clusters: there is no cluster west; there are east, north",
-    ),
-    429: ("The caller asks too often.", "TooManyRequests", "too many requests; wait 2 seconds"),
-    503: (
-        "The repository or the cluster does not answer, or was not read yet.",
-        "Unavailable",
-        "the repository does not answer; try again in 5 seconds",
-    ),
+_MEANINGS: dict[int, str] = {
+    400: "What was sent cannot be read.",
+    401: "Nobody is known to have asked.",
+    403: "The caller sees it and may not do that.",
+    404: "It is not there, or not for the caller to see.",
+    408: "The body did not arrive.",
+    409: "It is there already, is in another state, or somebody was faster.",
+    413: "What was sent is too large.",
+    422: "What was sent makes no sense here; the message says what would.",
+    429: "The caller asks too often.",
+    503: "The repository or the cluster does not answer, or was not read yet.",
 }
+_USUAL = {
+    400: "BadRequest", 403: "Forbidden", 404: "NotFound", 408: "BodyTooSlow", 409: "Conflict", 413: "TooLarge",
+    422: "BadParameters",
+}  # fmt: skip
 
 
-def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """`responses` of a path: these, and what everything may answer."""
-    return {int(status): _refusal(int(status)) for status in sorted({*EVERYWHERE, *statuses})}
+def refusals(*whats: int | str) -> dict[int | str, dict[str, Any]]:
+    """`responses` of a path: these, and what everything may answer. A key, or a status for its usual key."""
+    found: dict[int, list[str]] = {}
+    for what in (*EVERYWHERE, *whats):
+        key = _USUAL[what] if isinstance(what, int) else what
+        keys = found.setdefault(STATUS[key], [])
+        if key not in keys:
+            keys.append(key)
+    return {status: _refusal(status, keys) for status, keys in sorted(found.items())}
 
 
-def _refusal(status: int) -> dict[str, Any]:
-    meaning, key, message = _SAYINGS[status]
-    example = {
+def _refusal(status: int, keys: Sequence[str]) -> dict[str, Any]:
+    examples = {key: {"summary": key, "value": _example(status, key)} for key in keys}
+    return {
+        "model": ErrorEnvelope,
+        "description": _MEANINGS[status],
+        "content": {"application/json": {"examples": examples}},
+    }
+
+
+def _example(status: int, key: str) -> dict[str, Any]:
+    message = SENTENCE[key]
+    return {
         "statusCode": status,
         "status": HTTPStatus(status).phrase,
         "message": message,
         "data": None,
         "error": {"errorKey": key, "message": message, "data": None},
-    }
-    return {
-        "model": ErrorEnvelope,
-        "description": meaning,
-        "content": {"application/json": {"example": example}},
     }
 
 

@@ -56,9 +56,9 @@ def unavailable(message: str) -> ApiError:
     return ApiError(HTTPStatus.SERVICE_UNAVAILABLE, "Unavailable", message, headers={"Retry-After": "5"})
 
 
-def too_often(wait_s: int) -> ApiError:
-    """429: the caller, or an address that shows nobody, asks too often."""
-    message = f"too many requests; wait {wait_s} second{'' if wait_s == 1 else 's'}"
+def too_often(wait_s: int, message: str = "") -> ApiError:
+    """429: the caller, or an address that shows nobody, asks too often, or has too much open as `message` says."""
+    said = message or f"too many requests; wait {wait_s} second{'' if wait_s == 1 else 's'}"
     return ApiError(
-        HTTPStatus.TOO_MANY_REQUESTS, "TooManyRequests", message, headers={"Retry-After": str(wait_s)}
+        HTTPStatus.TOO_MANY_REQUESTS, "TooManyRequests", said, headers={"Retry-After": str(wait_s)}
     )

@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from threading import Lock
 
 from reconciler.branch import EVENT_FILE
-from reconciler.commands.happenings import EventRow, Filter, Spot, walk
+from reconciler.commands.happenings import Between, EventRow, Filter, Spot, looked, newest_first
 from reconciler.readback import UNREADABLE, events_from
 from reconciler.store.port import Contents
 from schemas.errors import Fault
 
+SEARCHED = 20_000
+"""Events that one question looks at: years of them are not walked for something that never was."""
 KEPT = 64
 """Files of which the rows are kept: a busy hour has several."""
 
@@ -28,7 +31,7 @@ def _nothing(_: str) -> Rows:
     return []
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EventLog:
     """What happened until one commit."""
 
@@ -37,13 +40,18 @@ class EventLog:
     rows_of: Callable[[str], Rows] = field(default=_nothing)
     """The rows of an object."""
 
-    def found(self, wanted: Filter, before: Spot | None = None) -> Iterator[tuple[Spot, EventRow]]:
-        """Events that the filter takes, newest first; `before`: only those that are older than that one."""
-        return walk(self.files, self._rows_at, wanted, before)
+    def found(self, wanted: Filter) -> Iterator[EventRow]:
+        """Those of the latest `SEARCHED` events that the filter takes, newest first."""
+        return (row for _, row in islice(self.looked(wanted, Between()), SEARCHED) if wanted.takes(row))
 
-    def newest(self) -> Spot | None:
-        """Where the last event stands; None: there is none."""
-        return next((spot for spot, _ in islice(self.found(Filter()), 1)), None)
+    def looked(self, wanted: Filter, part: Between) -> Iterator[tuple[Spot, EventRow]]:
+        """Every event that a search for these looks at, newest first; whoever asks counts them and stops in time."""
+        return looked(self._paths, self._rows_at, wanted, part)
+
+    @cached_property
+    def _paths(self) -> list[str]:
+        """Once for all who search this commit: years have many files."""
+        return newest_first(self.files)
 
     def _rows_at(self, path: str) -> Rows:
         return self.rows_of(self.files[path])

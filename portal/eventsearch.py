@@ -1,7 +1,8 @@
 """Searching events for one caller, in portions. Pure but for the reading of files.
 
-Held by tests/portal/test_events.py: nobody sees an event of a workspace that is not theirs; a cursor goes on where the
-last portion ended, whatever happened meanwhile.
+Held by tests/portal/test_events.py: nobody sees an event of a workspace that is not theirs, nor finds one by what is
+hidden from them; a cursor goes on where the last portion ended, whatever happened meanwhile; one question looks at no
+more than `SEARCHED` events.
 """
 
 from __future__ import annotations
@@ -15,18 +16,16 @@ from pydantic import Field
 from portal.callers import Caller
 from portal.commandrows import clusters_seen
 from portal.errors import bad_parameters
+from portal.eventlog import SEARCHED
 from portal.hiding import Veil
 from portal.naming import listed
 from portal.paging import Portion, cursor_of, read_cursor
 from portal.serving import Wire
 from portal.view import View
 from reconciler.commands.errors import WrongUse
-from reconciler.commands.happenings import EventRow, Filter, Spot, event_row, slice_of_event
+from reconciler.commands.happenings import Between, EventRow, Filter, Spot, event_row, slice_of_event
 from reconciler.commands.typed import moment
 from reconciler.events import Told
-
-SEARCHED = 20_000
-"""Events that one question looks at; the cursor goes on behind them."""
 
 
 class EventData(Wire):
@@ -76,19 +75,45 @@ class Asked:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What one caller looks for in one view."""
+
+    wanted: Filter
+    caller: Caller
+    clusters: frozenset[str]
+    veil: Veil
+
+    def data(self, row: EventRow) -> EventData | None:
+        """The event over the wire; None: it is not wanted, or not theirs.
+
+        A text is looked for in what they read: by the letters of a name nobody finds out what is hidden from them.
+        """
+        if not self.wanted.is_about(row) or not is_for(self.caller, row, self.clusters):
+            return None
+        shown = self.veil.strings(row)
+        return EventData.model_validate(event_row(shown)) if self.wanted.says(shown) else None
+
+
+def search_of(view: View, caller: Caller, wanted: Filter) -> Search:
+    """The search of that caller."""
+    return Search(wanted, caller, clusters_seen(view, caller), Veil(caller, view))
+
+
 def found(view: View, caller: Caller, wanted: Filter, portion: Portion) -> tuple[list[EventData], str | None]:
-    """That portion, newest first, and the cursor of what is older."""
-    before = None if not portion.cursor else _spot(portion.cursor)
+    """That portion, newest first, and the cursor of what is older; it may be short, or empty, and go on."""
+    search = search_of(view, caller, wanted)
+    part = Between(before=None if not portion.cursor else _spot(portion.cursor))
     items: list[EventData] = []
-    veil, seen = Veil(caller, view), clusters_seen(view, caller)
     last: Spot | None = None
-    for looked, (spot, row) in enumerate(view.events.found(wanted, before)):
-        if len(items) == portion.limit or looked == SEARCHED:
-            assert last is not None
+    looked = 0
+    for spot, row in view.events.looked(wanted, part):
+        if last is not None and (len(items) == portion.limit or looked == SEARCHED):
             return items, cursor_of(last.number, last.path)
-        last = spot
-        if is_for(caller, row, seen):
-            items.append(data_of(row, veil))
+        last, looked = spot, looked + 1
+        data = search.data(row)
+        if data is not None:
+            items.append(data)
     return items, None
 
 
@@ -105,8 +130,3 @@ def is_for(caller: Caller, row: EventRow, clusters: frozenset[str]) -> bool:
     if slice_ is not None:
         return caller.may_see(slice_)
     return caller.sees is None or row.get("cluster", "") in clusters
-
-
-def data_of(row: EventRow, veil: Veil) -> EventData:
-    """An event over the wire, without the names of others' requests."""
-    return EventData.model_validate(veil.strings(event_row(row)))

@@ -16,6 +16,7 @@ from portal.queues import Row, queue_row
 from portal.view import View
 from reconciler.conditions import cost_until
 from scheduler.snapshot import Pool
+from schemas.fit import free_priority
 from schemas.gpr import RequestSpec
 from schemas.identity import uid_of
 from schemas.insights import Forecast
@@ -37,8 +38,11 @@ PROVISIONING: Mapping[Phase, Provisioning] = {
     Phase.FAILED: "Failed",
 }
 """The vendor's word for each phase."""
+LEASED = frozenset({Phase.PROVISIONED, Phase.RELEASING})
+"""Phases of a lease that began and that its status does not count yet."""
 NOT_SEEN = "NotSeenYet"
 NOT_SEEN_TEXT = "Its file is on main; the controller has not answered it yet and does so in its next cycle."
+GONE, GONE_TEXT = "FileGone", "cancelled: its file is gone"
 _NO_ROW: Row = {}
 
 
@@ -122,8 +126,26 @@ def data_of(view: View, found: Found, now: datetime, veil: Veil) -> GprData:
         model=Model(**spec.model.model_dump()),
         gpu_shapes=list(spec.gpu_shapes),
         preferred_clusters=list(spec.clusters),
+        spec_digest=_digest(view, found),
         status=_standing(view, status, now, veil),
     )
+
+
+def as_cancelled(data: GprData) -> GprData:
+    """A request that waited, when its file was gone: the controller forgets it with the file."""
+    nothing = {"estimated_start_time": "", "estimated_wait_time": "", "end_time": "", "forecast": None}
+    nothing |= {"position": None, "rank": None, "message": GONE_TEXT}
+    status = data.status.model_copy(update={"provisioning_status": "Cancelled"})
+    return data.model_copy(
+        update={**nothing, "phase": str(Phase.CANCELLED), "reason": GONE, "status": status}
+    )
+
+
+def _digest(view: View, found: Found) -> str:
+    if found.status is not None:
+        return found.status.spec_digest
+    slice_ = view.wanted.slices.get(found.slice)
+    return "" if slice_ is None else found.spec.digest(free_priority(slice_, view.wanted.project))
 
 
 def _standing(view: View, status: GPRStatus | None, now: datetime, veil: Veil) -> GprStanding:
@@ -158,9 +180,12 @@ def _standing(view: View, status: GPRStatus | None, now: datetime, veil: Veil) -
 
 
 def cost_at(view: View, status: GPRStatus, now: datetime) -> Cost | None:
-    """What it has cost by `now`: of one that has its nodes, the time since it got them counts too."""
+    """What it has cost by `now`: of one that has its nodes, the time since it got them counts too, up to its end.
+
+    The status has the cost of a lease only when its nodes are clean again, so one that gives them back counts here.
+    """
     held = status.assignment
-    if status.phase is not Phase.PROVISIONED or held is None:
+    if status.phase not in LEASED or held is None:
         return status.cost
     until = now if status.end_time is None else min(now, status.end_time)
     return cost_until(status, view.wanted.clusters.get(held.cluster), view.wanted.project.currency, until)

@@ -243,6 +243,7 @@ GPR: dict[str, Any] = {
     "model": {"name": "gpt-4o", "framework": "pytorch", "parameters": {}},
     "gpuShapes": ["H100-80GB"],
     "preferredClusters": ["east"],
+    "specDigest": "sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
     "status": {
         "provisioningStatus": "Queued",
         "failureReason": "",
@@ -309,4 +310,5 @@ class GprData(Wire):
     model: Model
     gpu_shapes: list[str] = Field(description="All shapes it asks for, in order; empty: any.")
     preferred_clusters: list[str] = Field(description="All clusters it asks for, in order; empty: any.")
+    spec_digest: str = Field(description="What an admin's word binds.")
     status: GprStanding

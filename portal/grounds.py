@@ -8,7 +8,7 @@ Held by tests/portal/test_verified.py and tests/portal/test_writer.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,8 @@ from schemas.problems import quoted
 
 MOST_FIELDS = 30
 """Fields that are told of one change."""
+MOST_STEPS = 200
+"""Changes of one file whose authors are looked for."""
 
 
 @dataclass(slots=True)
@@ -49,9 +51,34 @@ class Ground:
         there = (*repository.documents, *repository.refused)
         return sorted(path for path in there if path.startswith(f"{folder}/"))
 
+    def authors(self, path: str) -> Collection[str]:
+        """See `writing.Tree.authors`. ApiError 409 while a change of it is on its way: then it is asked again."""
+        if path in self.above:
+            raise conflict(f"{quoted(path)} is being changed; look at it again, then try again")
+        return authors_of(self.standing.store, self.standing.tip, path)
+
     def main(self, path: str) -> bytes | None:
         """As main itself has it."""
         return self.standing.content(path)
+
+
+def authors_of(store: Store, tip: str, path: str) -> set[str]:
+    """Of the file as that commit has it, since it was made; of its latest `MOST_STEPS` changes.
+
+    Of a merge that took the file from a branch as it is, those of the branch; else who merged wrote a part, too.
+    """
+    found, seen, ahead = set[str](), set[str](), [tip]
+    while ahead and len(seen) < MOST_STEPS:
+        at = store.last_change(ahead.pop(), path)
+        if at is None or at in seen:
+            continue
+        seen.add(at)
+        commit, content = store.commit(at), store.read_path(at, path)
+        before = {parent: store.read_path(parent, path) for parent in commit.parents}
+        if content not in list(before.values())[1:]:
+            found.add(commit.author.email)
+        ahead += [parent for parent, data in before.items() if data is not None]
+    return found
 
 
 def held_in(view: View) -> Mapping[str, HeldChange]:

@@ -1,10 +1,10 @@
 """What stands around every answer: its request id, bounded bodies, entity tags, and headers that keep browsers careful.
 
 Answers to GET say which commits they were made of (`EGS-Commit`, `EGS-Status-Commit`) and how many seconds ago the
-remote was asked (`Age`); whoever has the same already (`If-None-Match`) gets 304 and no body. A fault of ours is told
+remote answered (`Age`); whoever has the same already (`If-None-Match`) gets 304 and no body. A fault of ours is told
 in the log, and to the caller as 500 with nothing but the request id.
 
-Held by tests/portal/test_app.py.
+Held by tests/portal/test_app.py and tests/portal/test_headers.py.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from portal.errors import ApiError
+from portal.errors import ApiError, unavailable
 from portal.serving import ErrorBody, ErrorEnvelope, Parts
+from portal.tagging import STANDS, Stands
 from portal.view import View
 
 log = logging.getLogger(__name__)
 
 MOST_BODY = 1 << 20
 """Bytes of a body. The largest document has 256 KiB."""
+MOST_BODIES = 64 << 20
+"""Bytes of bodies that are held at a time, of all connections together."""
 BODY_S = 15.0
 """How long a body may take to arrive."""
 _SECURITY = (
@@ -73,18 +76,19 @@ class Around:
     """ASGI middleware around the whole application."""
 
     def __init__(self, app: ASGIApp, parts: Parts) -> None:
-        self._app, self._parts = app, parts
+        self._app, self._parts, self._held = app, parts, _Held()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        answer = _Answer(scope, self._parts, send, uuid4().hex)
+        answer, body = _Answer(scope, self._parts, send, uuid4().hex), _Body(self._held)
         try:
-            body = await _body(scope, receive)
-            ASKED.set(Asked(answer.id, _print(scope, body)))
-            await self._app(scope, _again(body, receive), answer.send)
+            if not await body.read(scope, receive):
+                return
+            ASKED.set(Asked(answer.id, _print(scope, body.whole)))
+            await self._app(scope, _again(body.whole, receive), answer.send)
         except ApiError as error:
             await error_answer(error)(scope, receive, answer.send)
         except Exception:
@@ -94,28 +98,57 @@ class Around:
             text = f"a fault of the server; its log has more under the request id {answer.id}"
             broken = ApiError(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", text)
             await error_answer(broken)(scope, receive, answer.send)
+        finally:
+            body.drop()
 
 
-async def _body(scope: Scope, receive: Receive) -> bytes:
-    """All of it. ApiError 413 for one that is too large, 408 for one that does not come."""
-    if scope["method"] in ("GET", "HEAD", "OPTIONS"):
-        return b""
-    length = Headers(scope=scope).get("content-length", "")
-    if length.isdigit() and int(length) > MOST_BODY:
-        raise _too_large()
-    parts: list[bytes] = []
-    try:
-        async with asyncio.timeout(BODY_S):
-            while True:
-                message = await receive()
-                parts.append(message.get("body", b""))
-                if sum(map(len, parts)) > MOST_BODY:
-                    raise _too_large()
-                if message["type"] == "http.disconnect" or not message.get("more_body", False):
-                    return b"".join(parts)
-    except TimeoutError as error:
-        text = f"the body did not arrive within {BODY_S:g} s"
-        raise ApiError(HTTPStatus.REQUEST_TIMEOUT, "BodyTooSlow", text) from error
+@dataclass(slots=True)
+class _Held:
+    """Bytes of all bodies that are held now; one event loop counts them."""
+
+    count: int = 0
+
+
+class _Body:
+    """The body of one request, counted among all until it is dropped."""
+
+    def __init__(self, held: _Held) -> None:
+        self._held, self._count = held, 0
+        self.whole = b""
+
+    async def read(self, scope: Scope, receive: Receive) -> bool:
+        """All of it; False: the caller went away. ApiError 413: too large, 408: it does not come, 503: too many."""
+        if scope["method"] in ("GET", "HEAD", "OPTIONS"):
+            return True
+        length = Headers(scope=scope).get("content-length", "")
+        if length.isdigit() and int(length) > MOST_BODY:
+            raise _too_large()
+        parts: list[bytes] = []
+        try:
+            async with asyncio.timeout(BODY_S):
+                while (message := await receive())["type"] != "http.disconnect":
+                    parts.append(message.get("body", b""))
+                    self._add(len(parts[-1]))
+                    if not message.get("more_body", False):
+                        self.whole = b"".join(parts)
+                        return True
+        except TimeoutError as error:
+            text = f"the body did not arrive within {BODY_S:g} s"
+            raise ApiError(HTTPStatus.REQUEST_TIMEOUT, "BodyTooSlow", text) from error
+        return False
+
+    def _add(self, count: int) -> None:
+        self._count += count
+        self._held.count += count
+        if self._count > MOST_BODY:
+            raise _too_large()
+        if self._held.count > MOST_BODIES:
+            raise unavailable("too many bodies arrive here at once; ask again")
+
+    def drop(self) -> None:
+        """It is not needed any more."""
+        self._held.count -= self._count
+        self._count = 0
 
 
 def _too_large() -> ApiError:
@@ -145,6 +178,8 @@ class _Answer:
         self._scope, self._parts, self._send = scope, parts, send
         self.id = id_
         self.is_begun = False
+        self._stands = Stands()
+        STANDS.set(self._stands)
         self._held: Message | None = None  # the start of one whose body is looked at as a whole
         self._body: list[bytes] = []
 
@@ -170,10 +205,9 @@ class _Answer:
             own.append((b"cache-control", b"private, no-cache" if self._is_reading else b"no-store"))
         view = self._scope.get("state", {}).get("view")
         if isinstance(view, View) and self._is_reading:
-            age = self._parts.now() - self._parts.reads.fetched
             own.append((b"egs-commit", view.main.encode()))
             own.append((b"egs-status-commit", view.status.encode()))
-            own.append((b"age", b"%d" % max(0, int(age.total_seconds()))))
+            own.append((b"age", b"%d" % max(0, int(self._parts.reads.age_s))))
         start["headers"] = [*start["headers"], *((name, value) for name, value in own if name not in given)]
 
     @property
@@ -185,7 +219,8 @@ class _Answer:
         return self._is_reading and start["status"] == HTTPStatus.OK and kind.startswith("application/json")
 
     async def _send_tagged(self, start: Message, body: bytes) -> None:
-        tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+        digest = self._stands.digest
+        tag = f'W/"{digest}"' if digest else f'"{hashlib.sha256(body).hexdigest()[:32]}"'
         headers = MutableHeaders(scope=start)
         headers["ETag"] = tag
         if has_tag(Headers(scope=self._scope).get("if-none-match", ""), tag):
@@ -200,4 +235,4 @@ class _Answer:
 def has_tag(header: str, tag: str) -> bool:
     """Whether `If-None-Match` names that tag, weak or strong, or `*`."""
     named = [one.strip().removeprefix("W/") for one in header.split(",")]
-    return tag in named or named == ["*"]
+    return tag.removeprefix("W/") in named or named == ["*"]

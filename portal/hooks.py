@@ -32,7 +32,7 @@ class Woken(Wire):
     summary="A forge's webhook",
     response_model=Envelope[Woken],
     status_code=202,
-    responses=refusals(404, 408, 413),
+    responses=refusals(408, 413, "HooksOff", "SignatureMissing", "SignatureWrong"),
 )
 async def hooked(request: Request, parts: Of) -> Envelope[Woken]:
     """Look at the repository now."""

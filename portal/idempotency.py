@@ -3,6 +3,9 @@
 There is no other memory: the trailers of the commits are read, so every replica gives the first answer again, also of
 a write that another one made a moment ago. Only the last `REMEMBERED` commits are looked through.
 
+Anybody who writes commits writes trailers, so those alone are believed that the service committed and, where it signs,
+signed; and each speaks for its author alone. Who pushes to a main that nobody verifies can pretend to be both.
+
 Held by tests/portal/test_idempotency.py.
 """
 
@@ -15,9 +18,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 
-from reconciler.store.port import Commit, Store
+from reconciler.settings import Trust
+from reconciler.store.believing import Believes
+from reconciler.store.port import Commit, Person, Store
+from reconciler.trust.authority import SERVICE as SPEAKS
+from reconciler.trust.keyring import Keyring, TrustFolder
+from reconciler.trust.machines import own_key, signer
+from reconciler.trust.model import GIT
 from schemas.errors import Fault
 
+SERVICE = Person("EGS portal", "portal@egs.dev")
+"""Who commits; the author is whoever asked."""
 REQUEST_ID, KEY = "Request-Id", "Idempotency-Key"
 """Trailers."""
 REMEMBERED = 5000
@@ -56,6 +67,35 @@ def made_in(commit: Commit) -> Made | None:
     return Made(commit.oid, commit.author.email, id_, *(("", "") if key is None else key.groups()))
 
 
+def is_ours(commit: Commit) -> bool:
+    """Whether the service says that it committed it."""
+    return commit.committer == SERVICE
+
+
+def believer(trust: Trust) -> Believes:
+    """Tells the service's own commits: by their signature where it signs, by any key of the same `service:` name."""
+    key = own_key(trust)
+    if key is None:
+        return is_ours
+    folder = TrustFolder(trust.folder)
+
+    def is_signed(commit: Commit) -> bool:
+        by = signer(GIT, commit.payload, commit.signature) if is_ours(commit) else None
+        if by is None or by == key.public:
+            return by is not None
+        try:
+            names = (_speaks(folder.keyring(), each, commit) for each in (by, key.public))
+            return bool(frozenset.intersection(*names))
+        except Fault:
+            return False  # the folder cannot be read: another replica's key is not known now
+
+    return is_signed
+
+
+def _speaks(keyring: Keyring, key: str, commit: Commit) -> frozenset[str]:
+    return frozenset(name for name in keyring.principals(key, GIT, commit.at) if name.startswith(SPEAKS))
+
+
 def since(store: Store, old: str | None, new: str, most: int) -> Sequence[Commit]:
     """Commits of main after `old` up to `new`, newest first, at most so many; `old` may not be among them."""
     for limit in (min(_FIRST_LOOK, most), most):
@@ -71,48 +111,58 @@ class History:
     """Writes of main up to the commit that was followed last. Safe to use from several threads."""
 
     store: Store
+    believes: Believes = is_ours
     _at: str | None = None
-    _by_id: OrderedDict[str, Made] = field(default_factory=OrderedDict)
-    _by_key: OrderedDict[str, Made] = field(default_factory=OrderedDict)
+    _by_id: OrderedDict[tuple[str, str], Made] = field(default_factory=OrderedDict)
+    _by_key: OrderedDict[tuple[str, str], Made] = field(default_factory=OrderedDict)
+    _followed: OrderedDict[str, None] = field(default_factory=OrderedDict)
     _lock: Lock = field(default_factory=Lock)
 
     def follow(self, tip: str) -> None:
-        """Go on to that commit of main."""
+        """Go on to that commit of main; one that was followed before, as another thread may ask for, is no news."""
         with self._lock:
-            if tip == self._at:
+            if tip in self._followed:
                 return
             for commit in reversed(since(self.store, self._at, tip, REMEMBERED)):
                 for made in self._found(commit):
                     self._keep(made)
+                self._followed[commit.oid] = None
+            while len(self._followed) > REMEMBERED:
+                self._followed.popitem(last=False)
             self._at = tip
 
     def _found(self, commit: Commit) -> Iterator[Made]:
         """Of a commit and, of a merge, of what it brought."""
         for oid in commit.parents[1:]:
             try:
-                merged = made_in(self.store.commit(oid))
+                merged = self.made(self.store.commit(oid))
             except Fault:
                 continue  # a stranger's commit that is too large to be read is none of ours
             if merged is not None:
                 yield merged
-        own = made_in(commit)
+        own = self.made(commit)
         if own is not None:
             yield own
 
+    def made(self, commit: Commit) -> Made | None:
+        """What a commit says of itself, if it is believed."""
+        found = made_in(commit)
+        return found if found is not None and self.believes(commit) else None
+
     def _keep(self, made: Made) -> None:
-        self._by_id[made.id] = made
+        self._by_id.setdefault((made.email, made.id), made)
         if made.key:
-            self._by_key.setdefault(made.key, made)
+            self._by_key.setdefault((made.email, made.key), made)
         for table in (self._by_id, self._by_key):
             while len(table) > REMEMBERED:
                 table.popitem(last=False)
 
-    def of_id(self, id_: str) -> Made | None:
-        """The write of that request."""
+    def of_id(self, email: str, id_: str) -> Made | None:
+        """That caller's write of that request."""
         with self._lock:
-            return self._by_id.get(id_)
+            return self._by_id.get((email, id_))
 
-    def of_key(self, digest: str) -> Made | None:
+    def of_key(self, email: str, digest: str) -> Made | None:
         """The first write of that caller under that key."""
         with self._lock:
-            return self._by_key.get(digest)
+            return self._by_key.get((email, digest))

@@ -47,9 +47,15 @@ class Allocation(Wire):
 
 
 class SlicingProfile(Wire):
-    """A part of a GPU. Nodes are given out as a whole, so there is none yet."""
+    """A part of a GPU, as the vendor has it. Nodes are given out as a whole, so there is never one."""
 
     profile_name: str
+    memory: int
+    total_gpus: int = Field(alias="totalGPUs")
+    device_name: str
+    available_gpus: int = Field(alias="availableGPUs")
+    memory_per_gpu: int = Field(alias="memoryPerGPU")
+    gpus_per_node: int = Field(alias="gpusPerNode")
 
 
 class Inventory(Wire):
@@ -65,14 +71,18 @@ class Inventory(Wire):
     gpu_count: int
     available_gpus: int = Field(alias="availableGPUs", description="All of a node that nobody has, else 0.")
     gpu_temp_threshold: float | None = Field(description="°C at which a GPU is too hot.")
-    gpu_power_threshold: float | None = Field(default=None, description="Nobody judges by power.")
-    cloud_provider: str = ""
-    region: str = ""
-    cloud: str = ""
+    gpu_power_threshold: float | None = Field(
+        default=None, description="Always null: nobody judges by power."
+    )
+    cloud_provider: str = Field(default="", description="Always empty: no manifest names it.")
+    region: str = Field(default="", description="Always empty: no manifest names it.")
+    cloud: str = Field(default="", description="Always empty: no manifest names it.")
     node_health: Literal["Healthy", "Unhealthy", "Unschedulable", "Unknown"]
     gpu_node_status: Literal["NODE_AVAILABLE", "NODE_RESERVED"]
     allocation: list[Allocation]
-    gpu_slicing_profile: list[SlicingProfile] = Field(default_factory=list)
+    gpu_slicing_profile: list[SlicingProfile] = Field(
+        default_factory=list, description="Always empty: nodes are given out as a whole."
+    )
 
 
 class Nodes(Wire):

@@ -9,6 +9,7 @@ Held by tests/portal/test_auth.py.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import datetime
 from http import HTTPStatus
 
@@ -44,9 +45,10 @@ def caller_by_key(view: View, digest: str, now: datetime) -> Caller:
     if spec.not_after is not None and now >= spec.not_after:
         raise unauthenticated("Api Key has expired", "ApiKeyExpired")  # the vendor's very words
     person = listed(view, spec.email, now)
-    return caller_of(
+    caller = caller_of(
         person, called("", spec.email), (_grant(spec),), view.wanted.slices, name, spec.not_after
     )
+    return replace(caller, again=lambda view, now: caller_by_key(view, digest, now))
 
 
 def listed(view: View, email: str, now: datetime) -> Actor:

@@ -1,6 +1,7 @@
 """How often somebody may ask: token buckets. Pure but for the memory of who asked when; time is an argument.
 
-A bucket holds at most `burst` and fills by `per_s`; each request takes one. Every replica counts for itself.
+A bucket holds at most `burst` and fills by `per_s`; each request takes one, or several where it costs more.
+Every replica counts for itself.
 
 Held by tests/portal/test_limits.py: in any span of t seconds nobody is let through more than burst + per_s * t times.
 """
@@ -24,13 +25,17 @@ class Rate:
     per_s: float
     burst: int
 
+    def times(self, number: int) -> Rate:
+        """So many times as often."""
+        return Rate(number * self.per_s, number * self.burst)
+
 
 @dataclass(frozen=True, slots=True)
 class Rates:
     """The bounds of one replica."""
 
     reads: Rate = Rate(50, 200)
-    """Of each key or person: what changes nothing, quotes too."""
+    """Of each key or person: what changes nothing, quotes too. Of each address: logins that begin, and logouts."""
     writes: Rate = Rate(10, 50)
     """Of each key or person: what becomes a commit, or a token."""
     failures: Rate = Rate(0.2, 20)
@@ -45,16 +50,20 @@ class Bucket:
     at: datetime
 
 
-def taken(bucket: Bucket | None, rate: Rate, now: datetime) -> tuple[Bucket, float]:
-    """The bucket after one more request, and the seconds until one would be let through; 0: it was."""
+def taken(bucket: Bucket | None, rate: Rate, now: datetime, cost: int = 1) -> tuple[Bucket, float]:
+    """The bucket after one more request, and the seconds until it would be let through; 0: it was.
+
+    What costs more than the bucket holds takes a full one.
+    """
+    cost = min(cost, rate.burst)
     left = float(rate.burst)
     if bucket is not None:
         # A clock that was set back fills nothing.
         left = min(left, bucket.left + rate.per_s * max(0.0, (now - bucket.at).total_seconds()))
         now = max(now, bucket.at)
-    if left >= 1:
-        return Bucket(left - 1, now), 0.0
-    return Bucket(left, now), (1 - left) / rate.per_s
+    if left >= cost:
+        return Bucket(left - cost, now), 0.0
+    return Bucket(left, now), (cost - left) / rate.per_s
 
 
 class Limiter:
@@ -66,20 +75,20 @@ class Limiter:
         self._buckets: OrderedDict[str, Bucket] = OrderedDict()
         self._lock = threading.Lock()
 
-    def take(self, who: str, now: datetime) -> None:
+    def take(self, who: str, now: datetime, cost: int = 1) -> None:
         """Count one more request; ApiError 429 where it is one too many."""
         with self._lock:
-            self._buckets[who], wait_s = taken(self._buckets.get(who), self._rate, now)
+            self._buckets[who], wait_s = taken(self._buckets.get(who), self._rate, now, cost)
             self._buckets.move_to_end(who)
             if len(self._buckets) > self._remembered:
                 self._buckets.popitem(last=False)
         if wait_s > 0:
             raise refusal(wait_s)
 
-    def check(self, who: str, now: datetime) -> None:
+    def check(self, who: str, now: datetime, cost: int = 1) -> None:
         """ApiError 429 where one more request would be one too many; counts nothing."""
         with self._lock:
-            _, wait_s = taken(self._buckets.get(who), self._rate, now)
+            _, wait_s = taken(self._buckets.get(who), self._rate, now, cost)
         if wait_s > 0:
             raise refusal(wait_s)
 

@@ -4,25 +4,43 @@ Each event has the status commit as its id; who comes back with `Last-Event-ID` 
 comes after it. A line of comment now and then keeps proxies from closing a quiet stream. The caller is looked at again
 with every view: a key that was revoked, or a member who is none any more, hears nothing further.
 
-Held by tests/portal/test_reading.py.
+What there is to say is worked out in threads of their own, so that nobody else waits for it. One key or person has a
+few streams, and whoever does not read what they are sent loses theirs.
+
+Held by tests/portal/test_reading.py and tests/portal/test_streams.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 from fastapi import Request
 from fastapi.responses import StreamingResponse
+from starlette.requests import ClientDisconnect
+from starlette.types import Message, Receive, Scope, Send
 
-from portal.errors import ApiError, unavailable
+from portal.callers import Caller
+from portal.errors import ApiError, too_often, unavailable
 from portal.serving import Parts, Reads
 from portal.view import View
 
 KEEP_ALIVE_S = 15.0
 MOST_STREAMS = 1000
 """Streams of one process; one more is sent away."""
+MOST_OF_ONE = 20
+"""Streams of one key, or of a person who logged in."""
+MOST_OF_A_PERSON = 2 * MOST_OF_ONE
+"""Streams of one person with all their keys and logins."""
+SEND_S = 60.0
+"""How long somebody may take to read what they were sent, once it fills the connection's buffers."""
+_AGAIN_S = 15
+_TELLERS = ThreadPoolExecutor(2, thread_name_prefix="stream")
 _KEEP_ALIVE = b": keep-alive\n\n"
 _END = b"retry: 2000\n: the server ends\n\n"
 
@@ -43,6 +61,8 @@ class Told:
     event: str
     text: str
     """One line, mostly JSON."""
+    is_last: bool = False
+    """Nothing comes after it: the stream ends."""
 
 
 Tell = Callable[[View], Iterable[Told]]
@@ -51,9 +71,43 @@ Tell = Callable[[View], Iterable[Told]]
 
 @dataclass(slots=True)
 class Streams:
-    """How many are open."""
+    """Who has how many open. Belongs to the event loop."""
 
-    count: int = 0
+    _open: Counter[str] = field(default_factory=Counter)
+
+    def check(self, caller: Caller) -> None:
+        """ApiError 429 where one more would be too many of theirs, 503 of everybody's."""
+        for who, most in _bounds(caller):
+            if self._open[who] >= most:
+                whose = "with this key" if who != _person(caller) and caller.key else "by you"
+                text = f"{most} streams are open {whose}; end one, or follow a whole workspace with one"
+                raise too_often(_AGAIN_S, text)
+        if self._open[_ALL] >= MOST_STREAMS:
+            raise unavailable(f"{MOST_STREAMS} streams are open here; ask again later, or another replica")
+
+    @contextlib.contextmanager
+    def one_more(self, caller: Caller) -> Iterator[None]:
+        """Counted for so long."""
+        names = (_ALL, *(who for who, _ in _bounds(caller)))
+        self._open.update(names)
+        try:
+            yield
+        finally:
+            self._open.subtract(names)
+            for name in names:
+                if not self._open[name]:
+                    del self._open[name]
+
+
+_ALL = ""
+
+
+def _bounds(caller: Caller) -> tuple[tuple[str, int], ...]:
+    return ((caller.counted, MOST_OF_ONE), (_person(caller), MOST_OF_A_PERSON))
+
+
+def _person(caller: Caller) -> str:
+    return f"person {caller.email}"
 
 
 @dataclass(slots=True)
@@ -61,12 +115,15 @@ class _Listener:
     """What one caller has heard."""
 
     heard: dict[str, str] = field(default_factory=dict)
+    is_done: bool = False
+    """They heard the last there is."""
 
     def news(self, view: View, tell: Tell) -> bytes:
         """What is new in this view, as it goes over the wire."""
         now = {told.key: told for told in tell(view)}
         fresh = [told for key, told in now.items() if self.heard.get(key) != told.text]
         self.heard = {key: told.text for key, told in now.items()}
+        self.is_done = any(told.is_last for told in now.values())
         return b"".join(_sent(told, view.status) for told in fresh)
 
 
@@ -78,18 +135,23 @@ def _sent(told: Told, id_: str) -> bytes:
 async def heard(reads: Reads, tell: Tell, last: str) -> AsyncIterator[bytes]:
     """The stream's bytes; `last` is the status commit that the caller has heard of already, if any."""
     view, listener = reads.view(), _Listener()
+
+    async def news() -> bytes:
+        return await asyncio.get_running_loop().run_in_executor(_TELLERS, listener.news, view, tell)
+
     try:
-        first = listener.news(view, tell)
+        first = await news()
         yield _KEEP_ALIVE if last and last == view.status else first or _KEEP_ALIVE
-        while not reads.is_ending:
+        while not (reads.is_ending or listener.is_done):
             newer = await reads.newer(view, KEEP_ALIVE_S)
             if newer is not view:
                 view = newer
-                if news := listener.news(view, tell):
-                    yield news
+                if told := await news():
+                    yield told
             else:
                 yield _KEEP_ALIVE
-        yield _END
+        if not listener.is_done:
+            yield _END
     except ApiError as error:
         yield _sent(Told("", "error", f"{error.reason}: {error}"), view.status)
 
@@ -97,21 +159,25 @@ async def heard(reads: Reads, tell: Tell, last: str) -> AsyncIterator[bytes]:
 _STREAMS = Streams()
 
 
-def streaming(request: Request, parts: Parts, tell: Tell) -> StreamingResponse:
+def streaming(request: Request, parts: Parts, caller: Caller, tell: Tell) -> StreamingResponse:
     """The answer of a path that streams. `tell` should look at the caller again: `parts.logins.recognise`."""
-    if _STREAMS.count >= MOST_STREAMS:
-        raise unavailable(f"{MOST_STREAMS} streams are open here; ask again later, or another replica")
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    last = request.headers.get("Last-Event-ID", "")
-    return StreamingResponse(
-        _counted(heard(parts.reads, tell, last)), media_type="text/event-stream", headers=headers
-    )
+    _STREAMS.check(caller)
+    return _Streaming(heard(parts.reads, tell, request.headers.get("Last-Event-ID", "")), caller)
 
 
-async def _counted(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    _STREAMS.count += 1
-    try:
-        async for part in stream:
-            yield part
-    finally:
-        _STREAMS.count -= 1
+class _Streaming(StreamingResponse):
+    """Counted from its first byte to its last; ended where nobody reads."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, stream: AsyncIterator[bytes], caller: Caller) -> None:
+        super().__init__(stream, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        self._caller = caller
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def in_time(message: Message) -> None:
+            async with asyncio.timeout(SEND_S):
+                await send(message)
+
+        with _STREAMS.one_more(self._caller), contextlib.suppress(TimeoutError, ClientDisconnect):
+            await super().__call__(scope, receive, in_time)

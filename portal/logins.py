@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from http import HTTPStatus
 from typing import Literal
 from urllib.parse import urlsplit
@@ -21,7 +22,7 @@ from fastapi import Request
 from portal.callers import ALL_OF_ONES_OWN, Caller, caller_of, grants_of, with_groups
 from portal.errors import ApiError, unauthenticated
 from portal.keys import caller_by_key, digest_of_key, listed
-from portal.limits import Limiter, Rates, neighbourhood
+from portal.limits import Limiter, Rate, Rates, neighbourhood
 from portal.oidc import LOGIN, Shown
 from portal.provider import Provider
 from portal.sessions import Session, Signer, ends, session_of, signer_of
@@ -31,6 +32,12 @@ from portal.view import View
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _QUOTES = "/gpr/waittime"
 """What is asked by POST and changes nothing."""
+_COSTLY = frozenset({"/api/v1/gpr/why", "/api/v1/plan"})
+"""Reads that plan anew, or tell a whole plan."""
+_COST = 10
+"""As how many reads each of them counts."""
+_KEYS_OF_ONE = 2
+"""How many times a key's rates one person has with all their keys and logins together."""
 _REMEMBERED = 10_000
 
 
@@ -40,6 +47,20 @@ class Evidence:
 
     text: str
     how: Literal["bearer", "cookie"]
+
+
+class _Pair:
+    """How often one key or login may ask, and one person with all of theirs."""
+
+    def __init__(self, rate: Rate) -> None:
+        self._ones, self._persons = Limiter(rate), Limiter(rate.times(_KEYS_OF_ONE))
+
+    def take(self, caller: Caller, now: datetime, cost: int) -> None:
+        """Count one more request of theirs; ApiError 429 where it is one too many."""
+        who = caller.counted
+        self._ones.check(who, now, cost)  # one that is refused costs the person nothing
+        self._persons.take(caller.email, now, cost)
+        self._ones.take(who, now, cost)
 
 
 class Logins:
@@ -52,7 +73,8 @@ class Logins:
         self.origin = settings.public_url.rstrip("/")
         self._now = now
         rates: Rates = settings.rates
-        self._reads, self._writes = Limiter(rates.reads), Limiter(rates.writes)
+        self._reads, self._writes = _Pair(rates.reads), _Pair(rates.writes)
+        self.visits = Limiter(rates.reads)
         self.failures = Limiter(rates.failures)
         self._known: tuple[View | None, dict[str, Caller]] = None, {}
 
@@ -78,9 +100,9 @@ class Logins:
     def identify(self, request: Request, view: View) -> Caller:
         """Who asks, counted as one request of theirs; ApiError 401, 403 (a foreign page asks) or 429."""
         caller = self.recognise(request, view)
-        who = f"key {caller.key}" if caller.key else caller.email
-        reads = request.method in READING or request.url.path.endswith(_QUOTES)
-        (self._reads if reads else self._writes).take(who, self._now())
+        path = request.url.path
+        reads = request.method in READING or path.endswith(_QUOTES)
+        (self._reads if reads else self._writes).take(caller, self._now(), _COST if path in _COSTLY else 1)
         return caller
 
     def recognise(self, request: Request, view: View) -> Caller:
@@ -169,12 +191,13 @@ def caller_in(session: Session, view: View, now: datetime) -> Caller:
     if session.key:
         caller = caller_by_key(view, session.key, now)
         expires = session.expires if caller.expires is None else min(session.expires, caller.expires)
-        return replace(caller, expires=expires)
+        return replace(caller, expires=expires, again=partial(caller_in, session))
     known = view.wanted.slices
     person = listed(view, session.email, now)
     caller = caller_of(person, session.name, ALL_OF_ONES_OWN, known, expires=session.expires)
     groups = grants_of(session.groups, view.wanted.project.groups)
-    return with_groups(caller, groups, known, view.facts.trust)
+    caller = with_groups(caller, groups, known, view.facts.trust)
+    return replace(caller, is_handed=session.is_handed, again=partial(caller_in, session))
 
 
 def session_by_key(view: View, text: str, now: datetime) -> Session:
@@ -184,7 +207,8 @@ def session_by_key(view: View, text: str, now: datetime) -> Session:
     return Session(caller.email, caller.name, ends(now, caller.expires), digest)
 
 
-def session_by_login(view: View, shown: Shown, now: datetime) -> Session:
+def session_by_login(view: View, shown: Shown, now: datetime, *, is_handed: bool = False) -> Session:
     """The session of somebody whom the identity provider shows, with those of their groups that the project knows."""
     named = {rule.group for rule in view.wanted.project.groups}
-    return Session(shown.email, shown.name, ends(now, None), groups=tuple(sorted(shown.groups & named)))
+    groups = tuple(sorted(shown.groups & named))
+    return Session(shown.email, shown.name, ends(now, None), groups=groups, is_handed=is_handed)

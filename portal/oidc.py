@@ -47,6 +47,8 @@ ALGORITHMS = (
 """By which an ID token may be signed: never `none`, never with a secret that the client knows."""
 SKEW_S = 60
 """By how much the provider's clock may differ."""
+YOUNG = timedelta(minutes=5)
+"""How old an ID token may be that somebody brings."""
 LOGIN_LIFE = timedelta(minutes=10)
 """How long somebody may take between the two ends of a login."""
 LOGIN = "egs-login"
@@ -170,6 +172,9 @@ def _check(provider: Provider, token: jwt.Token, now: datetime, nonce: str, acce
         given |= {"access_token": access}
     found = CodeIDToken(token.claims, token.header, options, given)
     found.validate(now=int(now.timestamp()), leeway=SKEW_S)
+    # With a nonce it is of a login that began here just now; without one it may have lain about for long.
+    if not nonce and now.timestamp() - float(token.claims["iat"]) > YOUNG.total_seconds() + SKEW_S:
+        raise refused("the ID token is more than five minutes old; log in again for a new one")
 
 
 def _shown(provider: Provider, token: jwt.Token) -> Shown:

@@ -51,6 +51,8 @@ def _denials(actor: Actor, changes: Changes, read: Read) -> Iterator[Denial]:
             yield found
 
 
+# Not those of reconciler.commands.doubting: they take a signature for good that nobody has verified, and a file that is
+# looked at several times is read once here.
 def _change(path: str, old: bytes | None, new: bytes | None) -> Change:
     what: What = "delete" if new is None else "create" if old is None else "change"
     return Change(path, what, _document(path, old), _document(path, new))

@@ -2,7 +2,9 @@
 
 The remote is asked once per poll, at once after a webhook, and not at all after a push of our own, which the store
 knows already. A view is replaced as a whole when a commit came that it does not have; whoever waits for news is woken.
-While the remote does not answer the last view stays, and grows older: `ready` says so.
+While the remote does not answer the last view stays, and grows older: `ready` says so after three polls, and soon
+afterwards `view` refuses it, so that a key that is revoked meanwhile does not open doors for ever. How old it is
+counts by a clock that nobody sets and nothing speeds up.
 
 Held by tests/portal/test_reading.py.
 """
@@ -38,14 +40,24 @@ log = logging.getLogger(__name__)
 
 PATIENCE_POLLS = 3
 """How many polls old a view may be before the process is not ready any more."""
+PATIENCE_S = 60.0
+"""So old may it be whatever the poll is, and still open doors: a remote that restarts ends nobody's work."""
 Then = Callable[[], None]
 
 
 class Reader:
     """Keeps `view` the newest. `start` it, or `refresh` by hand; safe to ask from any thread and event loop."""
 
-    def __init__(self, store: Store, cache: DocumentCache, settings: Settings, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        cache: DocumentCache,
+        settings: Settings,
+        clock: Clock,
+        monotonic: Callable[[], float] = monotonic_s,
+    ) -> None:
         self._store, self._settings, self._clock = store, settings, clock
+        self._monotonic = monotonic
         believes = machines_of(settings.trust).controllers()
         self._committed = Committed(store, cache, settings, "portal", believes=believes)
         self._main = Desired(store, cache)  # what counts while no controller has written anything yet
@@ -53,6 +65,7 @@ class Reader:
         self._folder = TrustFolder(settings.trust.folder)
         self._view: View | None = None
         self._fetched: datetime | None = None
+        self._fetched_s = monotonic()
         self._trouble = ""
         self._looking = threading.Lock()
         self._state = threading.Lock()
@@ -65,16 +78,33 @@ class Reader:
     # -- what is asked of it ---------------------------------------------------------------------------------
 
     def view(self) -> View:
-        """The newest. Raises ApiError 503 before the repository was read for the first time."""
+        """The newest. ApiError 503 before the repository was read for the first time, and when that is too long ago."""
         if self._view is None:
             why = self._trouble or "its first reading has not ended yet"
             raise unavailable(f"the repository was not read yet: {why}")
+        if self.age_s > max(PATIENCE_S, self._patience_s):
+            raise unavailable(self._silence())
         return self._view
 
     @property
     def fetched(self) -> datetime:
-        """When the remote last answered; how old an answer is counts from here."""
+        """When the remote last answered, by the portal's clock."""
         return self.view().fetched if self._fetched is None else self._fetched
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since the remote last answered: how old every answer is."""
+        return self._monotonic() - self._fetched_s
+
+    @property
+    def _patience_s(self) -> float:
+        return PATIENCE_POLLS * self._settings.poll.total_seconds()
+
+    def _silence(self) -> str:
+        """Since when the remote does not answer, and what it said last."""
+        since = "the start" if self._fetched is None else f"{self._fetched:%Y-%m-%dT%H:%M:%SZ}"
+        text = f"the repository does not answer since {since}, for {int(self.age_s)} s"
+        return f"{text}: {self._trouble}" if self._trouble else text
 
     @property
     def is_ending(self) -> bool:
@@ -101,10 +131,8 @@ class Reader:
         """Ready: the repository was read to the end, and asked within the last three polls."""
         if self._view is None or self._fetched is None:
             return Ready(False, "Starting", self._trouble or "the repository was not read yet")
-        age = self._clock.now() - self._fetched
-        if age > PATIENCE_POLLS * self._settings.poll:
-            text = f"the repository did not answer for {int(age.total_seconds())} s"
-            return Ready(False, "RemoteUnreachable", f"{text}: {self._trouble}" if self._trouble else text)
+        if self.age_s > self._patience_s:
+            return Ready(False, "RemoteUnreachable", self._silence())
         return Ready(True, "Reading", f"main at {self._view.main[:12]}")
 
     def wake(self) -> None:
@@ -175,11 +203,12 @@ class Reader:
 
     def _look(self, ask: bool) -> None:
         now, names = self._clock.now(), (self._settings.main_branch, self._settings.status_branch)
+        now_s = self._monotonic()
         if ask:
             self._store.fetch(names)
         seen = self._seen(now)
         if ask:
-            self._fetched = now
+            self._fetched, self._fetched_s = now, now_s
         if self._view is None or (seen.main, seen.status) != (self._view.main, self._view.status):
             self._publish(prepare(seen.after(self._view)))
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from portal.callers import Caller
+from portal.errorkeys import KEYS
 from portal.logins import Logins
 from portal.settings import PortalSettings
 from portal.view import View
@@ -31,7 +32,10 @@ class Wire(BaseModel):
 class ErrorBody(Wire):
     """What went wrong."""
 
-    error_key: str = Field(description="Stable word for programs; docs/api.md lists them.")
+    error_key: str = Field(
+        description="Stable word for programs: one of `x-extensible-enum`, or with 422 a rule of the controller's.",
+        json_schema_extra={"x-extensible-enum": list(KEYS)},
+    )
     message: str = Field(description="What is so, and what to do.")
     data: dict[str, Any] | None = Field(default=None, description="More, by kind of error.")
 
@@ -105,11 +109,11 @@ class Reads(Protocol):
     """The newest view; `portal.reading` keeps it so."""
 
     def view(self) -> View:
-        """Raises ApiError 503 before the repository was read for the first time."""
+        """ApiError 503 before the repository was read for the first time, and when that is too long ago."""
 
     @property
-    def fetched(self) -> datetime:
-        """When the remote last answered; how old an answer is counts from here."""
+    def age_s(self) -> float:
+        """Seconds since the remote last answered: how old every answer is."""
 
     @property
     def is_ending(self) -> bool:

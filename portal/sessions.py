@@ -87,6 +87,8 @@ class Session:
     """Digest of the API key that it was got with; empty: by a login."""
     groups: tuple[str, ...] = ()
     """Of the identity provider: those that the project knew at the login."""
+    is_handed: bool = False
+    """By an ID token that was brought, not by a login that began here."""
 
 
 def issue(signer: Signer, session: Session) -> str:
@@ -96,6 +98,8 @@ def issue(signer: Signer, session: Session) -> str:
         content["key"] = session.key
     if session.groups:
         content["groups"] = list(session.groups)
+    if session.is_handed:
+        content["handed"] = True
     return signer.sign(_SESSION, content, session.expires)
 
 
@@ -105,9 +109,9 @@ def session_of(signer: Signer, token: str, now: datetime) -> Session:
     if found is None:
         raise _ended()
     claims, expires = found
-    return Session(
-        claims["sub"], claims["name"], expires, claims.get("key", ""), tuple(claims.get("groups", ()))
-    )
+    groups = tuple(claims.get("groups", ()))
+    is_handed = claims.get("handed", False)
+    return Session(claims["sub"], claims["name"], expires, claims.get("key", ""), groups, is_handed)
 
 
 def ends(now: datetime, not_after: datetime | None) -> datetime:

@@ -8,15 +8,16 @@ Held by tests/portal/test_writer.py and tests/portal/test_writer_laws.py.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from portal.errors import conflict
+from portal.errors import ApiError, conflict, forbidden
 from portal.grounds import Ground, held_in, new_contents, overtaken
 from portal.headers import Asked
-from portal.idempotency import KEY, REQUEST_ID, History, Made, digest_of, trailer_of
+from portal.idempotency import KEY, REQUEST_ID, SERVICE, History, Made, digest_of, trailer_of
 from portal.permitting import forbidden_edits, goes, refuse
 from portal.standing import Changed, Standing, Undo
 from portal.view import View
@@ -27,9 +28,11 @@ from reconciler.trust.vouching import ON_BEHALF_OF
 from schemas.errors import EgsError
 from schemas.problems import quoted
 
-SERVICE = Person("EGS portal", "portal@egs.dev")
-"""Who commits; the author is whoever asked."""
 MOST_SUBJECT = 200
+MOST_PROPOSED = 10
+"""Branches of one round: each is a push of its own, and those who push to main wait meanwhile."""
+MOST_OF_ONE = 5
+"""Of these, of one caller."""
 
 
 @dataclass(slots=True)
@@ -71,11 +74,17 @@ class Round:
     pushed: list[Step] = field(default_factory=list)
     proposed: list[Step] = field(default_factory=list)
     later: list[Waiting] = field(default_factory=list)
+    behind: list[Waiting] = field(default_factory=list)
+    """Proposals for which this round has no room; whoever waits already comes before them."""
     answered: list[tuple[Waiting, Landed]] = field(default_factory=list)
     refused: list[tuple[Waiting, Exception]] = field(default_factory=list)
 
 
 class _Later(Exception):  # noqa: N818 - no error: it is another's turn first
+    pass
+
+
+class _Behind(Exception):  # noqa: N818 - no error either: the round is full
     pass
 
 
@@ -90,6 +99,7 @@ class Sorter:
     round: Round = field(default_factory=Round)
     _above: dict[str, bytes | None] = field(default_factory=dict)
     _by: dict[str, str] = field(default_factory=dict)  # who changed a path in this round
+    _proposing: Counter[str] = field(default_factory=Counter)  # branches by caller
 
     def sort(self, batch: Sequence[Waiting]) -> Round:
         """All of them, first come first served."""
@@ -102,6 +112,8 @@ class Sorter:
                 self._one(waiting)
             except _Later:
                 self.round.later.append(waiting)
+            except _Behind:
+                self.round.behind.append(waiting)
             except Exception as error:
                 self.round.refused.append((waiting, error))
             else:
@@ -109,12 +121,13 @@ class Sorter:
         return self.round
 
     def _one(self, waiting: Waiting) -> None:
-        made = self.history.of_id(waiting.asked.id) or (
-            self.history.of_key(waiting.key) if waiting.key else None
-        )
+        made = made_before(self.history, waiting.wish.caller.email, waiting.asked.id, waiting.key)
         if made is not None:
-            self.round.answered.append((waiting, _again(waiting, made)))
+            self.round.answered.append((waiting, first_answer(waiting.asked, made)))
             return
+        waiting.wish = self._with_rights_of_now(waiting.wish)
+        if self._is_surely_proposed(waiting.wish):
+            self._check_room(waiting)  # before anything is worked out for it
         ground = Ground(self.standing, held_in(self.view), self._above)
         try:
             changes = self._changes(waiting, ground)
@@ -128,11 +141,38 @@ class Sorter:
             self.round.answered.append((waiting, Landed("pushed", self.standing.tip)))
         elif way == "propose":
             self.standing.take_back(step.undo)
+            self._check_room(waiting)
+            self._proposing[waiting.wish.caller.email] += 1
             self.round.proposed.append(step)
         else:
             self.round.pushed.append(step)
             self._above |= changes
             self._by |= dict.fromkeys(changes, waiting.wish.caller.email)
+
+    def _with_rights_of_now(self, wish: Wish) -> Wish:
+        """It may have waited for minutes, in which its key was deleted, or its caller taken out of a slice."""
+        asked = wish.caller
+        if asked.again is None:
+            return wish
+        try:
+            found = asked.again(self.view, self.now)
+        except ApiError as error:
+            raise forbidden(f"nothing is changed, because meanwhile {error}") from error
+        if found.email != asked.email:
+            raise forbidden(
+                f"nothing is changed, because the API key {asked.key} is another person's meanwhile"
+            )
+        return replace(wish, caller=replace(found, name=asked.name))
+
+    def _is_surely_proposed(self, wish: Wish) -> bool:
+        project = self.standing.repository.project
+        is_asked = project is not None and project.spec.changes == "pull-request"
+        return wish.asks or (is_asked and not wish.must_push)
+
+    def _check_room(self, waiting: Waiting) -> None:
+        is_full = self._proposing.total() >= MOST_PROPOSED
+        if is_full or self._proposing[waiting.wish.caller.email] >= MOST_OF_ONE:
+            raise _Behind
 
     def _changes(self, waiting: Waiting, ground: Ground) -> Changes:
         email = waiting.wish.caller.email
@@ -173,10 +213,14 @@ class Sorter:
         return Step(waiting, changes, draft, undo), way
 
 
-def _again(waiting: Waiting, made: Made) -> Landed:
-    """The first answer. ApiError 409 where the key was used for something else."""
-    asked = waiting.asked.print
-    if made.id != waiting.asked.id and asked and made.print != asked:
+def made_before(history: History, email: str, id_: str, key: str) -> Made | None:
+    """That caller's write on main of this very request, or under this key; `key`: a digest, empty: none."""
+    return history.of_id(email, id_) or (history.of_key(email, key) if key else None)
+
+
+def first_answer(asked: Asked, made: Made) -> Landed:
+    """The first answer again. ApiError 409 where the key was used for something else."""
+    if made.id != asked.id and asked.print and made.print != asked.print:
         raise conflict(
             "this Idempotency-Key was used for another change already; take a new key for a new change",
             "IdempotencyKeyReused",

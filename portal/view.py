@@ -41,7 +41,7 @@ class View:
     """The documents in force at `main`."""
     authority: Authority
     fetched: datetime
-    """When these commits were first seen. How old an answer is counts from `Reads.fetched`."""
+    """When these commits were first seen. How old an answer is tells `Reads.age_s`."""
     problems: tuple[Problem, ...] = field(default=())
     events: EventLog = field(default=NO_EVENTS, compare=False, repr=False)
     """What happened, as the status branch tells it."""

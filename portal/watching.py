@@ -1,17 +1,19 @@
 """What a stream tells of requests: each as it stands, again when something of it is another. One owner.
 
 Time alone is no news: what a request costs by now, and how long it still waits, are told with the next thing that is.
+A request that waited and is gone with its file is told once more, as Cancelled; a stream of it alone ends there.
 
 Held by tests/portal/test_watch.py.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from portal.callers import Caller
-from portal.gprs import Found, data_of, found_in
+from portal.gprs import Found, as_cancelled, data_of, found_in
 from portal.gprwire import GprData
 from portal.hiding import Veil
 from portal.live import Told
@@ -41,18 +43,14 @@ class Watch:
     def _wanted(self, view: View) -> list[str]:
         if self.keys:
             return sorted(self.keys)
-        alive = (key for key, s in live(view.facts.requests).items() if s.accepted_spec.slice == self.slice)
-        fresh = (
-            key
-            for key in view.wanted.filed
-            if key not in view.facts.requests and key.startswith(f"{self.slice}/")
-        )
+        alive = view.once_planned(_alive).get(self.slice, ())
+        fresh = view.once(_fresh).get(self.slice, ())
         return sorted({*alive, *fresh, *self._told})
 
     def _of(self, view: View, key: str, now: datetime, veil: Veil) -> Told | None:
         found = found_in(view, key)
         if found is None:
-            return None
+            return self._gone(view, key)
         made_from = _made_from(view, found)
         known = self._told.get(key)
         if known is not None and known[0] == made_from:
@@ -62,6 +60,31 @@ class Watch:
         told = known[1] if known is not None and self._stood.get(key) == stands else _as_told(key, data)
         self._told[key], self._stood[key] = (made_from, told), stands
         return told
+
+    def _gone(self, view: View, key: str) -> Told | None:
+        """Its last word, if it waited when it was last seen; None: nobody knows what became of it."""
+        self._told.pop(key, None)
+        stood = self._stood.pop(key, None)
+        if stood is None or stood.phase not in WAITING or key in view.wanted.filed:
+            return None
+        return replace(_as_told(key, as_cancelled(stood)), is_last=key in self.keys)
+
+
+def _alive(view: View) -> Mapping[str, list[str]]:
+    """Requests that wait or hold nodes, by slice; worked out once for all streams, as is the next."""
+    return _by_slice(live(view.facts.requests))
+
+
+def _fresh(view: View) -> Mapping[str, list[str]]:
+    """Those that no controller has answered yet, by slice."""
+    return _by_slice(key for key in view.wanted.filed if key not in view.facts.requests)
+
+
+def _by_slice(keys: Iterable[str]) -> Mapping[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for key in keys:
+        found.setdefault(key.partition("/")[0], []).append(key)
+    return found
 
 
 def _made_from(view: View, found: Found) -> tuple[GPRStatus | None, object, object]:

@@ -10,13 +10,13 @@ from datetime import datetime
 from pydantic import Field
 
 from portal.callers import Caller
-from portal.gprs import cost_at, money
+from portal.gprs import LEASED, cost_at, money
 from portal.gprwire import Model
 from portal.hiding import Veil
 from portal.serving import Wire
 from portal.view import View
 from reconciler.records import holders
-from schemas.status import GPRStatus, NodeRecord, NodeState, Phase
+from schemas.status import GPRStatus, NodeRecord, NodeState
 from schemas.units import format_instant
 
 
@@ -177,7 +177,7 @@ def _usage(view: View, slice_: str, now: datetime) -> Usage:
         (cost, status.cost_before)
         for key, status in holders(view.facts.requests).items()
         if key.partition("/")[0] == slice_
-        and status.phase is Phase.PROVISIONED
+        and status.phase in LEASED
         and (cost := cost_at(view, status, now)) is not None
     ]
     # Earlier leases of a request that was queued again stand in the ledger already.

@@ -13,9 +13,9 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field
 
 from portal.callers import Caller
+from portal.gprs import cost_at
 from portal.serving import Changed, Wire
 from portal.view import View
-from reconciler.conditions import cost_until
 from reconciler.records import live
 from schemas.slice import SliceSpec
 from schemas.status import HOLDING, WAITING, GPRStatus
@@ -308,9 +308,7 @@ def _gpus_per_node(view: View, status: GPRStatus) -> int:
 
 def _running_cost(view: View, status: GPRStatus) -> tuple[float, float]:
     """GPU-hours and money of the lease that goes on: what the ledger, which counts leases that ended, has not yet."""
-    held, currency = status.assignment, view.wanted.project.currency
-    cluster = None if held is None else view.wanted.clusters.get(held.cluster)
-    cost = cost_until(status, cluster, currency, view.facts.at)
+    cost = cost_at(view, status, view.facts.at)
     if cost is None or status.start_time is None:
         return 0.0, 0.0
     before = status.cost_before

@@ -4,7 +4,8 @@ What always holds:
   * an answer means that the remote has the commit, whatever is killed afterwards;
   * a wish that is wrong fails alone; whoever loses the race for main is made again on what won;
   * a push whose outcome nobody knows is settled by reading main again: a wish that is there is answered, never made
-    a second time.
+    a second time;
+  * what waits for somebody to merge it waits for main, too: it is pushed after what goes there, within the same budget.
 
 Held by tests/portal/test_writer.py, test_writer_laws.py, test_crash.py and test_budget.py.
 """
@@ -14,10 +15,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from http import HTTPStatus
@@ -26,12 +26,13 @@ from uuid import uuid4
 from portal.callers import Caller
 from portal.errors import ApiError, unavailable
 from portal.headers import ASKED, Asked
-from portal.idempotency import History
+from portal.idempotency import History, believer, digest_of
+from portal.outcomes import Outcomes, is_accepted
 from portal.parsing import cached_text
 from portal.proposals import Proposals
 from portal.reading import Reader
 from portal.settings import PortalSettings
-from portal.sorting import Round, Sorter, Step, Waiting
+from portal.sorting import Round, Sorter, Step, Waiting, first_answer, made_before
 from portal.standing import Standing
 from portal.writing import Landed, Wish
 from reconciler.clock import Clock, monotonic_s
@@ -62,21 +63,6 @@ PATIENCE = timedelta(seconds=5)
 """What would have to wait longer for the forge's budget is answered `accepted`."""
 SETTLE_S = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Pauses between looks at a remote that does not answer, after a push whose outcome is unknown."""
-REMEMBERED = 10_000
-"""Outcomes of accepted writes that are kept by this process, for those who follow them."""
-
-
-@dataclass(slots=True)
-class _Outcomes:
-    """What became of accepted writes, as far as this process knows."""
-
-    found: OrderedDict[str, tuple[str, Landed | Exception]] = field(default_factory=OrderedDict)
-
-    def keep(self, id_: str, email: str, what: Landed | Exception) -> None:
-        """Of the caller with that address."""
-        self.found[id_] = (email, what)
-        while len(self.found) > REMEMBERED:
-            self.found.popitem(last=False)
 
 
 class GroupWriter:
@@ -87,8 +73,8 @@ class GroupWriter:
     ) -> None:
         self._store, self._cache, self._settings, self._clock = store, cache, settings, clock
         self._reader, self._main = reader, settings.base.main_branch
-        self._proposals = Proposals(store, self._main, settings.base.forge, open_forge)
-        self._history = History(store)
+        self._proposals = Proposals(store, self._main, settings.base.forge, open_forge, self._count_push)
+        self._history = History(store, believer(settings.base.trust))
         self._standing: Standing | None = None
         self._is_doubtful = False
         self._queue: deque[Waiting] = deque()
@@ -96,7 +82,7 @@ class GroupWriter:
         self._ended = False
         self._pushes: deque[datetime] = deque(maxlen=600)
         self._pushed_s = self._others_s = -SHARED_S
-        self._outcomes = _Outcomes()
+        self._outcomes = Outcomes()
         self._forging = ThreadPoolExecutor(2, thread_name_prefix="forge")
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
 
@@ -122,18 +108,30 @@ class GroupWriter:
 
     def follow(self, id_: str, caller: Caller) -> Landed | None:
         """See `writing.Writer.follow`; any replica knows what landed. Raises what refused it, where that was here."""
-        email, what = self._outcomes.found.get(id_, ("", None))
-        if what is not None and email == caller.email and not _is_accepted(what):
+        what = self._outcomes.of(id_, caller.email)
+        if what is not None and not is_accepted(what):
             if isinstance(what, Exception):
                 raise what
             return what
+        self._follow_main()
+        made = self._history.of_id(caller.email, id_)
+        if made is not None:
+            return Landed("pushed", made.commit, id=id_)
+        return what if isinstance(what, Landed) else None
+
+    async def known(self, caller: Caller, key: str) -> Landed | None:
+        """See `writing.Writer.known`."""
+        if not key:
+            return None
+        await asyncio.to_thread(self._follow_main)
+        asked = ASKED.get() or Asked(uuid4().hex)
+        made = made_before(self._history, caller.email, asked.id, digest_of(caller.email, key))
+        return None if made is None else first_answer(asked, made)
+
+    def _follow_main(self) -> None:
         tip = self._store.tips().get(self._main)
         if tip is not None:
             self._history.follow(tip)
-        made = self._history.of_id(id_)
-        if made is not None and made.email == caller.email:
-            return Landed("pushed", made.commit, id=id_)
-        return what if isinstance(what, Landed) and email == caller.email else None
 
     def start(self) -> None:
         """Carry from now on; returns at once."""
@@ -190,7 +188,7 @@ class GroupWriter:
         with self._news:
             while True:
                 now = self._clock.now()
-                until = postponed_until(self._pushes, now, self._settings.pushes_per_minute)
+                until = self._postponed_until(now)
                 if self._ended and (not self._queue or until is not None):
                     break
                 soon_s = self._pushed_s + self._pace_s() - monotonic_s()
@@ -207,6 +205,12 @@ class GroupWriter:
         )
         self._queue.clear()
         return None
+
+    def _postponed_until(self, now: datetime) -> datetime | None:
+        return postponed_until(self._pushes, now, self._settings.pushes_per_minute)
+
+    def _count_push(self) -> None:
+        self._pushes.append(self._clock.now())
 
     def _pace_s(self) -> float:
         return SHARED_PACE_S if monotonic_s() - self._others_s < SHARED_S else PACE_S
@@ -227,11 +231,12 @@ class GroupWriter:
             self._history.follow(standing.tip)
             found = Sorter(standing, self._history, self._reader.view(), self._clock.now()).sort(left)
             self._tell(found)
-            for step in found.proposed:
-                self._propose(step, standing.tip)
-            if not found.pushed:
+            outcome, left = self._push(standing, found.pushed)
+            if outcome is Outcome.COMMITTED:
+                self._propose_all(found.proposed, standing.tip)
                 return
-            left = self._push(standing, found.pushed)
+            # They were made on top of what did not arrive as it was.
+            left += [step.waiting for step in found.proposed]
             if not left:
                 return
         self._give_up(left, unavailable(f"others pushed to main {TRIES} times in a row; ask again"))
@@ -239,6 +244,7 @@ class GroupWriter:
     def _tell(self, found: Round) -> None:
         with self._news:
             self._queue.extendleft(reversed(found.later))
+            self._queue.extend(found.behind)
         for waiting, landed in found.answered:
             self._answer(waiting, landed)
         for waiting, error in found.refused:
@@ -259,22 +265,24 @@ class GroupWriter:
             self._standing.follow(tip)
         return self._standing
 
-    def _push(self, standing: Standing, steps: list[Step]) -> list[Waiting]:
-        """Those that have to be made again."""
+    def _push(self, standing: Standing, steps: list[Step]) -> tuple[Outcome, list[Waiting]]:
+        """How it ended, and those that have to be made again."""
+        if not steps:
+            return Outcome.COMMITTED, []
         oids = self._store.write_all(chain(standing.tip, [step.draft for step in steps]))
-        self._pushes.append(self._clock.now())
+        self._count_push()
         outcome = self._store.push(self._main, oids[-1], standing.tip)
         if outcome is Outcome.COMMITTED:
             self._landed(standing, steps, oids)
-            return []
+            return outcome, []
         for step in reversed(steps):
             standing.take_back(step.undo)
         if outcome is Outcome.REFUSED:
             self._refused(steps)
-            return []
+            return outcome, []
         log.info("push lost outcome=%s changes=%d", outcome.value, len(steps))
         left = [step.waiting for step in steps]
-        return left if self._fetched(left) else []
+        return outcome, left if self._fetched(left) else []
 
     def _landed(self, standing: Standing, steps: Sequence[Step], oids: Sequence[str]) -> None:
         made = {
@@ -332,15 +340,37 @@ class GroupWriter:
             return
         (step,) = steps
         if self._settings.base.forge is not None and not step.waiting.wish.must_push:
-            self._propose(step, self._stand().tip)
+            # Whatever the budget says: it would be tried on main again, and again refused.
+            if self._looked(steps):
+                self._propose(step, self._stand().tip)
             return
         said = self._store.refusal if isinstance(self._store, GitStore) else ""
         log.warning("push refused by the server said=%s", said)
         text = "the server refused the push to main, which may be protected; let the portal push there"
         self._answer(step.waiting, ApiError(HTTPStatus.FORBIDDEN, "PushRefused", text))
 
+    def _propose_all(self, steps: Sequence[Step], tip: str) -> None:
+        """As many as the budget has left; the others come behind all who wait."""
+        if not steps or not self._looked(steps):
+            return
+        for number, step in enumerate(steps):
+            if self._postponed_until(self._clock.now()) is not None:
+                with self._news:
+                    self._queue.extend(step.waiting for step in steps[number:])
+                return
+            self._propose(step, tip)
+
+    def _looked(self, steps: Sequence[Step]) -> bool:
+        """Whether it is known which branches are there; else these have their answers."""
+        try:
+            self._proposals.look()
+        except EgsError as error:
+            for step in steps:
+                self._answer(step.waiting, error)
+            return False
+        return True
+
     def _propose(self, step: Step, tip: str) -> None:
-        self._pushes.append(self._clock.now())
         try:
             landed = self._proposals.push(step, tip)
         except EgsError as error:
@@ -364,7 +394,3 @@ class GroupWriter:
             waiting.future.set_exception(what)
         else:
             waiting.future.set_result(what)
-
-
-def _is_accepted(what: Landed | Exception) -> bool:
-    return isinstance(what, Landed) and what.way == "accepted"

@@ -6,7 +6,7 @@ that the push has landed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -25,6 +25,9 @@ class Tree(Protocol):
 
     def below(self, folder: str) -> Sequence[str]:
         """Paths of the files in that folder and in the folders within, sorted; `folder` has no `/` at its end."""
+
+    def authors(self, path: str) -> Collection[str]:
+        """Addresses of whoever wrote a part of the file, since it was made. Costs the commits back to there."""
 
 
 Make = Callable[[View, Tree], Changes]
@@ -64,6 +67,12 @@ class Writer(Protocol):
 
     async def submit(self, wish: Wish) -> Landed:
         """Returns when the push has landed. Raises ApiError: 403, 409 (what changed), 422 (what is invalid), 503."""
+
+    async def known(self, caller: Caller, key: str) -> Landed | None:
+        """The first answer to that caller's change under that Idempotency-Key, where it is on main; None: it is not.
+
+        Raises ApiError 409 where the key was used for something else.
+        """
 
     def follow(self, id_: str, caller: Caller) -> Landed | None:
         """What became of an accepted change; None: nobody of that caller's knows it."""

@@ -195,7 +195,9 @@ class StatusBranch:
 
     def has_told(self, event: Event) -> bool:
         """True when the newest file of events has it."""
-        return event_rows([event])[0] in self._event_rows
+        (wanted,) = event_rows([event])
+        # The id was added when it was written; by now nobody may know the request any more.
+        return any({**row, "uid": ""} == {**wanted, "uid": ""} for row in self._event_rows)
 
     def check(self) -> bool:
         """Whether the branch is still ours, by the last fetch."""
@@ -211,7 +213,7 @@ class StatusBranch:
         if self._writer.leading and not self.is_current:
             return Written(Outcome.CONFLICT)  # with a push of our own that came late: its facts count
         changes = self._changes(facts, files)
-        rows, event_changes = self._with_events(events, facts.at)
+        rows, event_changes = self._with_events(event_rows(events, facts, self.facts), facts.at)
         changes |= event_changes
         result = self._writer.write(changes, facts.intent or None, facts.at, summary, urgent=urgent)
         if result.landed:
@@ -260,16 +262,16 @@ class StatusBranch:
         return changes
 
     def _with_events(
-        self, events: tuple[Event, ...], now: datetime
+        self, fresh: list[dict[str, str]], now: datetime
     ) -> tuple[tuple[str, list[dict[str, str]]], dict[str, bytes | None]]:
-        if not events:
+        if not fresh:
             return (self._event_path, self._event_rows), {}
         path, rows = self._event_path, self._event_rows
         if not path.startswith(f"events/{now:%Y-%m-%d}/{now:%H}-"):
             path, rows = event_path(now, 0), []
         elif len(rows) >= EVENTS_PER_FILE:
             path, rows = event_path(now, _part(path) + 1), []
-        rows = [*rows, *event_rows(events)]
+        rows = [*rows, *fresh]
         changes: dict[str, bytes | None] = {path: event_file(rows)}
         for day in self._too_old(now):
             changes |= dict.fromkeys(self._paths_of(day))

@@ -43,6 +43,7 @@ from schemas.repository import Outcome, Repository
 from schemas.slice import Slice
 from schemas.status import Provenance
 from schemas.strictyaml import MAX_BYTES, Positions, locate
+from schemas.view import gpr_path, template_path
 from schemas.workspace import WorkspaceRequest
 
 MAX_DOCUMENTS = 200_000
@@ -118,7 +119,7 @@ class Desired:
 
     def note_of(self, key: str) -> str | None:
         """What to keep of the file of a request that is over and needs no look again; None: it needs one."""
-        path = _gpr_path(*key.split("/"))
+        path = gpr_path(*key.split("/"))
         entry, around = self._entries.get(path), self._unread.around
         if entry is None or around is None or path in self._provenance or path in self._overlay.held:
             return None
@@ -347,7 +348,7 @@ class Desired:
         stale = self._changed | _differing(self._errors, errors)
         if others := _differing(self._templates, templates):
             gprs = self._repository.gprs.items()
-            stale |= {_gpr_path(*key) for key, gpr in gprs if _template_path(gpr) in others}
+            stale |= {gpr_path(*key) for key, gpr in gprs if template_path(gpr.spec.template or "") in others}
         filed = dict(self._filed.raw)
         for path in sorted(stale):
             match path.split("/"):
@@ -380,20 +381,12 @@ class Desired:
     def _file(self, document: GPR, error: Problem | None) -> Filed:
         if error is not None and error.rule not in QUEUES_ANYWAY:
             return Filed(None, _sentence(error))
-        template = self._force.get(_template_path(document))
+        template = self._force.get(template_path(document.spec.template or ""))
         wish = template.document.spec if template and isinstance(template.document, GPRTemplate) else None
         resolved = resolve(document.spec, wish)
         if isinstance(resolved, str):
             return Filed(None, resolved)
         return Filed(resolved, nonce=document.metadata.labels.get(NONCE, ""))
-
-
-def _gpr_path(slice_: str, name: str) -> str:
-    return f"slices/{slice_}/gprs/{name}.yaml"
-
-
-def _template_path(document: GPR) -> str:
-    return f"templates/{document.spec.template}.yaml"
 
 
 def _differing(old: Mapping[str, object], new: Mapping[str, object]) -> set[str]:

@@ -233,8 +233,9 @@ def _completed(key: str, status: GPRStatus, events: tuple[Event, ...], scene: Sc
     )
     if is_failure:
         return Turn(done, (*events, Event(scene.now, Told.FAILED, f"{key} {status.message}", key)))
-    text = f"{key} is complete; its nodes are clean"
-    return Turn(done, (*events, Event(scene.now, Told.COMPLETED, text, key)))
+    held = status.assignment
+    text = f"{key} is complete; its nodes are clean: {', '.join(held.nodes)} of {held.cluster}/{held.pool}"
+    return Turn(done, (*events, Event(scene.now, Told.COMPLETED, text, key, held.cluster)))
 
 
 def overdue_nodes(requests: Mapping[str, GPRStatus], scene: Scene) -> frozenset[NodeKey]:

@@ -152,8 +152,11 @@ def event_path(at: datetime, part: int) -> str:
     return f"events/{at:%Y-%m-%d}/{at:%H}-{part}.yaml"
 
 
-def event_rows(events: Iterable[Event]) -> list[dict[str, str]]:
-    """Events as they are written; empty fields are left out."""
+def event_rows(events: Iterable[Event], *known: Facts) -> list[dict[str, str]]:
+    """Events as they are written; empty fields are left out.
+
+    A request's id is that of the first of `known` that has it: of one that just went, only the facts before do.
+    """
     rows = []
     for event in events:
         row = {
@@ -161,6 +164,7 @@ def event_rows(events: Iterable[Event]) -> list[dict[str, str]]:
             "reason": str(event.reason),
             "type": "Warning" if event.warning else "Normal",
             "request": event.request,
+            "uid": _uid_of(event.request, known),
             "slice": event.slice,
             "cluster": event.cluster,
             "node": event.node,
@@ -168,6 +172,11 @@ def event_rows(events: Iterable[Event]) -> list[dict[str, str]]:
         }
         rows.append({k: v for k, v in row.items() if v})
     return rows
+
+
+def _uid_of(key: str, known: tuple[Facts, ...]) -> str:
+    found = (facts.requests.get(key) for facts in known)
+    return next((status.uid for status in found if status is not None), "")
 
 
 def event_file(rows: list[dict[str, str]]) -> bytes:

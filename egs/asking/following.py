@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from dataclasses import replace
 from typing import Any
 
 from egs import clock
 from egs.asking.requesting import gpu_request_status
-from egs.calling import API, Ask, backoff_s, opened
+from egs.calling import API, Ask, backoff_s, call, opened
 from egs.data.gpr import LIFE, OVER, SAME_PHASE, EventRow, GpuRequestData, read_gpr
 from egs.data.records import of
-from egs.exceptions import BadParameters, PhaseNotReached, ServerUnreachable, WaitTimedOut
+from egs.exceptions import BadParameters, PhaseNotReached, ResourceNotFound, ServerUnreachable, WaitTimedOut
 from egs.refusals import GATEWAY, refusal, retry_after
 from egs.sessions import AuthenticatedSession, Connection, get_authenticated_session
 from egs.sse import Message, Parser
@@ -25,6 +26,8 @@ from egs.steps import Answer, Feed, Give, NextChunk, Pause, Script, Unreached
 
 NOT_SEEN = "NotSeenYet"
 """Reason of a request that the controller has not answered yet: its phase is only the first there is."""
+GONE, GONE_TEXT = "FileGone", "cancelled: its file is gone"
+"""How the server tells of a request that waited and whose file is gone."""
 FIRST_LOOK_S, SELDOMEST_LOOK_S = 0.25, 5.0
 """A server reads the repository every few seconds; more looks see nothing more."""
 
@@ -41,9 +44,10 @@ def wait_for(
     status (Successful, Complete).
 
     Raises:
-        PhaseNotReached: the request is over and was never there; `.request` is how it ended.
+        PhaseNotReached: the request is over and was never there; `.request` is how it ended. A request that waited
+            and whose file is gone is Cancelled.
         WaitTimedOut: not in time (a TimeoutError); `.request` is how it was when last seen.
-        ResourceNotFound: there is no such request, or the caller may not see it.
+        ResourceNotFound: there was no such request, or the caller may not see it.
 
     Example:
         >>> egs.wait_for(request_id, "Queued", timeout=60, authenticated_session=auth).phase
@@ -60,8 +64,12 @@ def _awaited(
 ) -> Script[GpuRequestData]:
     until_s = None if timeout is None else clock.monotonic_s() + timeout
     look_s = FIRST_LOOK_S
+    request: GpuRequestData | None = None
     while True:
-        request = yield from gpu_request_status(request_id, session)
+        try:
+            request = yield from gpu_request_status(request_id, session)
+        except ResourceNotFound as error:
+            request = yield from _gone(request_id, request, session, error)
         if has_reached(request, wanted):
             return request
         left_s = look_s if until_s is None else until_s - clock.monotonic_s()
@@ -73,6 +81,39 @@ def _awaited(
             )
         yield Pause(min(left_s, look_s))
         look_s = min(SELDOMEST_LOOK_S, look_s * 1.5)
+
+
+def _gone(
+    request_id: str,
+    last: GpuRequestData | None,
+    given: AuthenticatedSession | None,
+    error: ResourceNotFound,
+) -> Script[GpuRequestData]:
+    """How a request ended that is not there any more: cancelled if it waited. Raises `error` where nobody knows.
+
+    `last` is how it was when last seen; of one that was never seen, events say whether it was cancelled.
+    """
+    session = get_authenticated_session(given)
+    if last is None:
+        wanted = {"gpr": request_id, "reason": "GPRCancelled", "limit": 1}
+        page = yield from call(session, Ask("GET", f"{API}/events", wanted))
+        if not page["items"]:
+            raise error
+        row = of(EventRow, page["items"][0])
+        last = GpuRequestData(
+            request_id=request_id, name=row.request, workspace_name=row.request.partition("/")[0]
+        )
+    elif last.phase in LIFE[:2]:
+        try:  # of a workspace that the caller may not see any more, requests are not there either
+            yield from call(
+                session, Ask("GET", f"{API}/gpr/list", {"sliceName": last.workspace_name, "limit": 1})
+            )
+        except ResourceNotFound:
+            raise error from None
+    else:
+        raise error
+    status = replace(last.status, provisioning_status="Cancelled")
+    return replace(last, phase="Cancelled", reason=GONE, message=GONE_TEXT, status=status)
 
 
 def has_reached(request: GpuRequestData, wanted: str) -> bool:
@@ -98,8 +139,8 @@ def watch(
 ) -> Feed[GpuRequestData]:
     """How a request, or each of a workspace, is now, and again whenever that changes.
 
-    Ends by itself when the one request is over; a workspace's goes on until nobody reads on. A stream that breaks is
-    opened again; raises ServerUnreachable when that fails again and again.
+    Ends by itself when the one request is over, also when it is cancelled; a workspace's goes on until nobody reads
+    on. A stream that breaks is opened again; raises ServerUnreachable when that fails again and again.
 
     Example:
         >>> for request in egs.watch(request_id, authenticated_session=auth):
@@ -118,9 +159,18 @@ def watch(
 
 def _watched(ask: Ask, is_single: bool, given: AuthenticatedSession | None) -> Feed[GpuRequestData]:
     told: dict[str, Any] = {}
+    last: GpuRequestData | None = None
     stream = Stream(get_authenticated_session(given).connection, ask)
     while True:
-        message = yield from stream.message()
+        try:
+            message = yield from stream.message()
+        except ResourceNotFound as error:
+            if not is_single or last is None:
+                raise
+            # It was cancelled while the stream was broken.
+            cancelled = yield from _gone(last.request_id, last, given, error)
+            yield Give(cancelled)
+            return
         if message.event not in {"gpr", "message"}:
             continue
         data = json.loads(message.data)
@@ -128,6 +178,7 @@ def _watched(ask: Ask, is_single: bool, given: AuthenticatedSession | None) -> F
         if told.get(request.request_id) == data:
             continue  # a stream that was opened again begins with what is so now
         told[request.request_id] = data
+        last = request
         yield Give(request)
         if is_single and request.is_over:
             return

@@ -11,7 +11,7 @@ from typing import Any
 
 from egs.asking.paging import pages
 from egs.asking.wishes import Span, gpr_body
-from egs.calling import API, Ask, call
+from egs.calling import API, Ask, call, warned
 from egs.data.gpr import ApprovalRow, EventRow, QueueRow, Usage, WaitTime, Why, Workload
 from egs.data.records import Answered, Change, Items, each, of
 from egs.exceptions import BadParameters
@@ -36,6 +36,8 @@ def wait_time(  # noqa: PLR0913 - each says something of the request that is ask
 ) -> Script[Items[WaitTime]]:
     """When such a request would start, by pool, the earliest first; files nothing.
 
+    Empty where no pool could ever hold it: `.message` then says why, and what would fit.
+
     Example:
         >>> quotes = egs.wait_time("vision", 2, 8, "6h", auth, gpu_shape="H100-80GB")
         >>> quotes[0].cluster_name, quotes[0].estimated_wait_time
@@ -47,8 +49,10 @@ def wait_time(  # noqa: PLR0913 - each says something of the request that is ask
 
 
 def _quoted(body: dict[str, Any], given: AuthenticatedSession | None) -> Script[Items[WaitTime]]:
-    data = yield from call(get_authenticated_session(given), Ask("POST", f"{API}/gpr/waittime", body=body))
-    return each(WaitTime)(data.get("items"))
+    told = yield from warned(get_authenticated_session(given), Ask("POST", f"{API}/gpr/waittime", body=body))
+    quotes = each(WaitTime)(told.data.get("items"))
+    quotes.message = told.message
+    return quotes
 
 
 def queue(
@@ -193,24 +197,41 @@ def approvals(authenticated_session: AuthenticatedSession | None = None) -> Scri
 
 
 def approve(
-    request_id: str, reason: str = "", authenticated_session: AuthenticatedSession | None = None, **more: Any
+    request_id: str,
+    spec_digest: str | None = None,
+    reason: str = "",
+    authenticated_session: AuthenticatedSession | None = None,
+    **more: Any,
 ) -> Script[Change]:
-    """An admin's yes to a request as it stands now. Further keywords go to the server: `limit`, `notAfter`,
-    `rule="extension"` for grace beyond the project's bound.
+    """An admin's yes to a request as it was looked at: `spec_digest` is what `approvals` or `gpu_request_status`
+    gave. Without it the request is read first and approved as it reads then, whatever was looked at before. Further
+    keywords go to the server: `limit`, `notAfter`, `rule="extension"` with `limit={"extend": "2h"}` for grace beyond
+    the project's bound.
 
-    Raises Unauthorized: the caller is no admin; WrongState or Conflict: nobody waits for that word.
+    Raises Unauthorized: the caller is no admin, or wrote the request; Conflict: it reads otherwise by now, `data` says
+    how; WrongState or Conflict: nobody waits for that word.
     """
-    return _decided(request_id, {"decision": "approve", "reason": reason, **more}, authenticated_session)
+    word = {"decision": "approve", "reason": reason, **more}
+    return _decided(request_id, spec_digest, word, authenticated_session)
 
 
 def reject(
-    request_id: str, reason: str = "", authenticated_session: AuthenticatedSession | None = None
+    request_id: str,
+    spec_digest: str | None = None,
+    reason: str = "",
+    authenticated_session: AuthenticatedSession | None = None,
 ) -> Script[Change]:
-    """An admin's no to a request as it stands now. Raises as `approve` does."""
-    return _decided(request_id, {"decision": "reject", "reason": reason}, authenticated_session)
+    """An admin's no to a request as it was looked at. Takes `spec_digest` and raises as `approve` does."""
+    return _decided(request_id, spec_digest, {"decision": "reject", "reason": reason}, authenticated_session)
 
 
-def _decided(request_id: str, word: dict[str, Any], given: AuthenticatedSession | None) -> Script[Change]:
-    body = {"gprId": request_id, **{name: value for name, value in word.items() if value != ""}}
-    data = yield from call(get_authenticated_session(given), Ask("POST", f"{API}/approvals", body=body))
+def _decided(
+    request_id: str, digest: str | None, word: dict[str, Any], given: AuthenticatedSession | None
+) -> Script[Change]:
+    session = get_authenticated_session(given)
+    if digest is None:
+        digest = (yield from call(session, Ask("GET", f"{API}/gpr", {"gprId": request_id}))).get("specDigest")
+    said = {name: value for name, value in word.items() if value != ""}
+    body = {"gprId": request_id, "specDigest": digest, **said}
+    data = yield from call(session, Ask("POST", f"{API}/approvals", body=body))
     return of(Change, data.get("change"))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from egs.calling import Ask, call
+from egs.calling import Ask, warned
+from egs.data.records import Items
 from egs.sessions import AuthenticatedSession
 from egs.steps import Script
 
@@ -14,16 +15,17 @@ PAGE = 1000
 
 def pages(
     session: AuthenticatedSession, path: str, params: Mapping[str, Any], most: int | None = None
-) -> Script[list[Any]]:
+) -> Script[Items[Any]]:
     """The rows of all pages; `most`: of no more than are needed for so many."""
-    rows: list[Any] = []
+    rows: Items[Any] = Items()
     cursor = None
     while most is None or len(rows) < most:
         size = PAGE if most is None else min(PAGE, most - len(rows))
         ask = Ask("GET", path, {**params, "limit": size, "cursor": cursor})
-        data = yield from call(session, ask)
-        rows += data.get("items") or ()
-        cursor = data.get("next")
+        told = yield from warned(session, ask)
+        rows += told.data.get("items") or ()
+        rows.message = rows.message or told.message
+        cursor = told.data.get("next")
         if not cursor:
             break
     return rows

@@ -13,7 +13,7 @@ from egs.asking.paging import pages
 from egs.asking.wishes import WIRE, Span, gpr_body, priority_in_range, span_text
 from egs.calling import API, Ask, call
 from egs.data.gpr import GpuRequestData, read_gpr
-from egs.data.records import Change, Items, Named, of
+from egs.data.records import Change, Items, Named, each, of
 from egs.exceptions import Conflict, NotProvisioned
 from egs.sessions import AuthenticatedSession, get_authenticated_session
 from egs.steps import Script
@@ -349,4 +349,4 @@ def gpu_request_status_for_workspace(
     """
     session = get_authenticated_session(authenticated_session)
     rows = yield from pages(session, f"{GPR}/list", {"sliceName": workspace_name})
-    return Items(read_gpr(row) for row in rows)
+    return each(GpuRequestData)(rows)

@@ -5,14 +5,12 @@ Held by tests/egs/test_sdk_wishes.py.
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from types import FrameType
 from typing import Any
 
 from egs.exceptions import BadParameters, PriorityClamped
+from egs.telling import warn
 
 HIGHEST = 300
 """The documented end of priorities; the documentation's own examples go past it."""
@@ -47,21 +45,9 @@ def memory_gb(memory: int) -> int:
 def priority_in_range(priority: int) -> int:
     """At most 300; warns when that is less than what was asked."""
     if priority > HIGHEST:
-        warnings.warn(
-            PriorityClamped(f"priority {priority} is above {HIGHEST}, the highest; {HIGHEST} is asked for"),
-            stacklevel=_level_of_caller(),
-        )
+        warn(PriorityClamped(f"priority {priority} is above {HIGHEST}, the highest; {HIGHEST} is asked for"))
         return HIGHEST
     return priority
-
-
-def _level_of_caller() -> int:
-    """For `warnings`, as seen from the function that calls this: the nearest frame outside of this package."""
-    frame: FrameType | None = sys._getframe(1)
-    level = 1
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "egs":
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 def span_text(span: Span) -> str:

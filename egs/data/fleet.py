@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from egs.data.records import Change, Items, each, of, one, record, table, wire
+from egs.data.records import Change, Items, each, one, record, table, wire, wire_name
 
 
 @record
@@ -30,7 +31,7 @@ class Allocation:
 
 @record
 class GpuSlicingProfile:
-    """A part of a GPU that can be asked for."""
+    """A part of a GPU; nodes are given out as a whole, so a server has none."""
 
     profile_name: str = ""
     memory: int = 0
@@ -57,6 +58,7 @@ class Inventory:
     available_gpus: int = wire("availableGPUs", default=0)
     gpu_temp_threshold: float | None = None
     gpu_power_threshold: float | None = None
+    """As `cloud_provider`, `region`, `cloud` and `gpu_slicing_profile`: documented, and always empty."""
     cloud_provider: str = ""
     region: str = ""
     node_health: str = ""
@@ -164,6 +166,21 @@ class GlobalGPUConstraints:
     max_gpu_per_gpr: int | None = wire("maxGPUPerGpr", default=None)
     max_memory_per_gpr: int | None = wire("maxMemoryPerGpr", default=None)
 
+    @property
+    def gpuShapes(self) -> tuple[str, ...]:  # noqa: N802 - the documented name
+        """The same as `gpu_shapes`."""
+        return self.gpu_shapes
+
+    @property
+    def maxGPUPerGpr(self) -> int | None:  # noqa: N802 - the documented name
+        """The same as `max_gpu_per_gpr`."""
+        return self.max_gpu_per_gpr
+
+    @property
+    def maxMemoryPerGpr(self) -> int | None:  # noqa: N802 - the documented name
+        """The same as `max_memory_per_gpr`."""
+        return self.max_memory_per_gpr
+
 
 @record
 class WorkspacePolicy:
@@ -182,6 +199,46 @@ class WorkspacePolicy:
     global_gpu_constraints: GlobalGPUConstraints = wire(
         "globalGPUConstraints", default=GlobalGPUConstraints(), read=one(GlobalGPUConstraints)
     )
+
+    @property
+    def workspaceName(self) -> str:  # noqa: N802 - the documented name
+        """The same as `workspace_name`."""
+        return self.workspace_name
+
+    @property
+    def PriorityRange(self) -> str:  # noqa: N802 - the documented name
+        """The same as `priority_range`."""
+        return self.priority_range
+
+    @property
+    def maxGPRs(self) -> int | None:  # noqa: N802 - the documented name
+        """The same as `max_gprs`."""
+        return self.max_gprs
+
+    @property
+    def maxExitDurationPerGPR(self) -> str:  # noqa: N802 - the documented name
+        """The same as `max_exit_duration_per_gpr`."""
+        return self.max_exit_duration_per_gpr
+
+    @property
+    def requeueOnFailure(self) -> bool | None:  # noqa: N802 - the documented name
+        """The same as `requeue_on_failure`."""
+        return self.requeue_on_failure
+
+    @property
+    def enableAutoEviction(self) -> bool | None:  # noqa: N802 - the documented name
+        """The same as `enable_auto_eviction`."""
+        return self.enable_auto_eviction
+
+    @property
+    def enforceIdleTimeOut(self) -> bool | None:  # noqa: N802 - the documented name
+        """The same as `enforce_idle_time_out`."""
+        return self.enforce_idle_time_out
+
+    @property
+    def globalGPUConstraints(self) -> GlobalGPUConstraints:  # noqa: N802 - the documented name
+        """The same as `global_gpu_constraints`."""
+        return self.global_gpu_constraints
 
 
 @record
@@ -213,6 +270,13 @@ class BoundCluster:
     default_template_status: str = ""
     template_status: Mapping[str, str] = wire("templateStatus", default=None)
 
+    def __getitem__(self, name: str) -> Any:
+        """The same under its documented name, as in the rows that a binding is made of: `row["clusterName"]`."""
+        for field in dataclasses.fields(self):
+            if wire_name(field) == name:
+                return getattr(self, field.name)
+        raise KeyError(name)
+
 
 @record
 class GprTemplateBinding:
@@ -222,8 +286,3 @@ class GprTemplateBinding:
     namespace: str = ""
     clusters: Items[BoundCluster] = wire(default=(), read=each(BoundCluster))
     enable_auto_gpr: bool = wire("enableAutoGpr", default=False)
-
-
-def read_workspace(data: Any) -> Workspace:
-    """One workspace."""
-    return of(Workspace, data)

@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from egs.data.records import Items, each, one, record, wire
+from egs.data.records import one, record, wire
+
+NO_TIME = "0h0m0s"
+NO_MODEL = {"name": "", "framework": "", "parameters": {}}
 
 
 @record
@@ -22,7 +25,7 @@ class GpuRequestStatus:
     start_timestamp: str = ""
     completion_timestamp: str = ""
     cost: str = ""
-    """What it cost up to now: `12.34 USD`; empty: the project has no price for its nodes."""
+    """What it cost up to now: `12.34 USD`; nodes without a price cost `0.00 USD`."""
     nodes: list[str] = wire("nodes", default=())
     internal_state: str = ""
     """Empty, Reserved or Released."""
@@ -45,23 +48,23 @@ class GpuRequestData:
     memory_per_gpu: int = wire("memoryPerGPU", default=0)
     """GB."""
     priority: int = 0
-    gpu_sharing_mode: str = ""
+    gpu_sharing_mode: str = wire(default="", usual="dedicated")
     estimated_start_time: str = ""
-    estimated_wait_time: str = ""
+    estimated_wait_time: str = wire(default="", usual=NO_TIME)
     exit_duration: str = ""
     early_release: bool = False
     gpr_name: str = ""
     gpu_shape: str = ""
     multi_node: bool = False
-    dedicated_nodes: bool = False
+    dedicated_nodes: bool = wire(default=False, usual=True)
     enable_rdma: bool = wire("enableRDMA", default=False)
     enable_secondary_network: bool = False
     status: GpuRequestStatus = wire("status", default=GpuRequestStatus(), read=one(GpuRequestStatus))
 
     idle_timeout_duration: str = wire("idleTimeOutDuration", default="")
     enforce_idle_timeout: bool = wire("enforceIdleTimeOut", default=False)
-    requeue_on_failure: bool = False
-    enable_eviction: bool = False
+    requeue_on_failure: bool = True
+    enable_eviction: bool = True
     name: str = ""
     """`workspace/file`: what the request is called in the repository."""
     phase: str = ""
@@ -77,15 +80,21 @@ class GpuRequestData:
     end_time: str = ""
     """Its strict end, decided or promised."""
     not_before: str = ""
-    start: str = ""
-    prefer: str = ""
+    start: str = wire(default="", usual="asap")
+    prefer: str = wire(default="", usual="earliest")
     max_wait: str = ""
-    extend: str = ""
+    extend: str = wire(default="", usual=NO_TIME)
     stopped: bool = False
-    model: Mapping[str, Any] | None = None
-    gpu_shapes: tuple[str, ...] = wire("gpuShapes", default=(), read=tuple)
+    model: Mapping[str, Any] | None = wire(default=None, usual=NO_MODEL)
+    gpu_shapes: tuple[str, ...] = wire(
+        "gpuShapes", default=(), read=tuple, usual=lambda request: (request.gpu_shape,)
+    )
     """All that it asks for, in order; empty: any."""
-    preferred_clusters: tuple[str, ...] = wire("preferredClusters", default=(), read=tuple)
+    preferred_clusters: tuple[str, ...] = wire(
+        "preferredClusters", default=(), read=tuple, usual=lambda request: (request.cluster_name,)
+    )
+    spec_digest: str = wire(default="", repr=False)
+    """What an admin's word about it binds."""
 
     @property
     def gpr_id(self) -> str:
@@ -250,6 +259,4 @@ class Why:
         return " ".join(self.reasons)
 
 
-GpuRequests = Items[GpuRequestData]
 read_gpr = one(GpuRequestData)
-read_gprs = each(GpuRequestData)

@@ -19,9 +19,21 @@ MOST_ROWS = 200
 """Rows that a notebook shows of a list."""
 
 
-def wire(name: str = "", *, default: Any, read: Callable[[Any], Any] | None = None) -> Any:
-    """A field whose name in JSON is `name`; `read` makes its value from the JSON."""
-    return dataclasses.field(default=default, metadata={"wire": name, "read": read})
+def wire(
+    name: str = "",
+    *,
+    default: Any,
+    read: Callable[[Any], Any] | None = None,
+    usual: Any = None,
+    repr: bool = True,
+) -> Any:
+    """A field whose name in JSON is `name`; `read` makes its value from the JSON.
+
+    `usual`: what goes without saying when the record is shown; a function gives it for the record.
+    """
+    return dataclasses.field(
+        default=default, metadata={"wire": name, "read": read, "usual": usual}, repr=repr
+    )
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(wire, dataclasses.field), kw_only_default=False)
@@ -38,7 +50,7 @@ def of(kind: type[T], data: Any) -> T:
     given = data if isinstance(data, Mapping) else {}
     values = {}
     for field in dataclasses.fields(cast(Any, kind)):
-        value = given.get(field.metadata.get("wire") or camel(field.name))
+        value = given.get(wire_name(field))
         if value is not None:
             read = field.metadata.get("read")
             values[field.name] = read(value) if read else value
@@ -46,13 +58,24 @@ def of(kind: type[T], data: Any) -> T:
 
 
 def each(kind: type[T]) -> Callable[[Any], Items[T]]:
-    """Reads a list of such records."""
-    return lambda data: Items(of(kind, row) for row in data or ())
+    """Reads a list of such records; what was told beside it stays with it."""
+
+    def read(data: Any) -> Items[T]:
+        found = Items(of(kind, row) for row in data or ())
+        found.message = getattr(data, "message", "")
+        return found
+
+    return read
 
 
 def one(kind: type[T]) -> Callable[[Any], T]:
     """Reads one such record."""
     return lambda data: of(kind, data)
+
+
+def wire_name(field: dataclasses.Field[Any]) -> str:
+    """What a field of a record is called in JSON."""
+    return field.metadata.get("wire") or camel(field.name)
 
 
 def camel(name: str) -> str:
@@ -62,16 +85,16 @@ def camel(name: str) -> str:
 
 
 def _said(value: Any) -> dict[str, Any]:
-    """The fields that are not as they would be if nothing had been said."""
-    return {
-        f.name: getattr(value, f.name)
-        for f in dataclasses.fields(value)
-        if f.repr and not _is_nothing(getattr(value, f.name), f.default)
-    }
+    """The fields that are not as they would be if nothing had been said, or as they mostly are."""
+    shown = (f for f in dataclasses.fields(value) if f.repr and not _is_nothing(value, f))
+    return {f.name: getattr(value, f.name) for f in shown}
 
 
-def _is_nothing(held: Any, default: Any) -> bool:
-    return held == default or (isinstance(held, (list, tuple, dict)) and not held)
+def _is_nothing(value: Any, field: dataclasses.Field[Any]) -> bool:
+    held, usual = getattr(value, field.name), field.metadata.get("usual")
+    if held == field.default or (isinstance(held, (list, tuple, dict)) and not held):
+        return True
+    return usual is not None and bool(held == (usual(value) if callable(usual) else usual))
 
 
 def _shown(value: Any) -> str:
@@ -95,6 +118,9 @@ def _cell(value: Any) -> str:
 
 class Items(list[T], Generic[T]):
     """A list that is also found under `.items`, and is a table in a notebook."""
+
+    message: str = ""
+    """What the server says beside it: why there is nothing in it, for one. Mostly empty."""
 
     @property
     def items(self) -> list[T]:

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from egs.exceptions import EgsApplicationException
 from egs.modes import SERVER, Target
+from egs.remote import output
 from egs.remote.errors import not_allowed, of
 from egs.sessions import AuthenticatedSession, Connection, Patience, Token
 
 if TYPE_CHECKING:
-    from egs.calling import Ask
+    from egs.calling import Ask, Told
     from egs.sse import Message
     from egs.steps import Feed
 
@@ -36,17 +37,22 @@ def target() -> Target:
 
 def get(path: str, params: Mapping[str, Any] | None = None) -> Any:
     """`data` of a read; what is None or empty is not sent. Raises Said."""
-    return _asked("GET", path, params=params)
+    return _shown(_asked("GET", path, params=params))
 
 
 def send(method: str, path: str, body: Mapping[str, Any]) -> Any:
     """`data` of a write, under an idempotency key of its own; what is None is not sent. Raises Said."""
+    return _shown(told(method, path, body))
+
+
+def told(method: str, path: str, body: Mapping[str, Any]) -> Told:
+    """The same with what the server says beside it, which is not shown yet. Raises Said."""
     return _asked(method, path, body={name: value for name, value in body.items() if value is not None})
 
 
 def send_as_is(method: str, path: str, body: Mapping[str, Any]) -> Any:
     """The same, null and all: for writes in which null means something."""
-    return _asked(method, path, body=dict(body))
+    return _shown(_asked(method, path, body=dict(body)))
 
 
 def pages(
@@ -104,18 +110,25 @@ def _messages(session: AuthenticatedSession, ask: Ask) -> Feed[Message]:
 
 def _asked(
     method: str, path: str, *, params: Mapping[str, Any] | None = None, body: Mapping[str, Any] | None = None
-) -> Any:
-    from egs.calling import Ask, call
+) -> Told:
+    from egs.calling import Ask, asked
     from egs.transport import run
 
     server = target()
     session = session_of(server)
     try:
-        return run(call(session, Ask(method, f"{API}/{path}", _given(params or {}), body)))
+        return run(asked(session, Ask(method, f"{API}/{path}", _given(params or {}), body)))
     except EgsApplicationException as error:
         raise of(error, _login(server)) from error
     finally:
         session.close()
+
+
+def _shown(found: Told) -> Any:
+    """Its data; what the server says beside it goes to stderr."""
+    if found.message:
+        output.note(found.message)
+    return found.data
 
 
 def _given(params: Mapping[str, Any]) -> dict[str, Any]:

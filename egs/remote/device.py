@@ -98,9 +98,8 @@ def _logged_in(
 
 
 def _discovered(client: httpx.Client, issuer: str) -> dict[str, str]:
-    answer = client.get(
-        f"{_safe(issuer).rstrip('/')}/.well-known/openid-configuration", follow_redirects=True
-    )
+    # Where it leads elsewhere it is not followed: only what the issuer itself says is believed.
+    answer = client.get(f"{_safe(issuer).rstrip('/')}/.well-known/openid-configuration")
     told = _json(answer)
     if answer.status_code != 200 or told.get("issuer", "").rstrip("/") != issuer.rstrip("/"):
         raise broken(

@@ -42,39 +42,42 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="key")
 
 
+Role = Annotated[
+    KeyRole,
+    typer.Option(
+        help="Owner: whatever the person may; Editor: file, change and end requests; Viewer: read.",
+        show_default=False,
+    ),
+]
+OneSlice = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--slice",
+        metavar="S",
+        help="Slice it is good for, one on a server. Default: the whole project.",
+        show_default=False,
+    ),
+]
+InName = Annotated[
+    str | None,
+    typer.Option(
+        "--for",
+        metavar="MAIL",
+        help="In whose name it acts (another's: admins). Default: yours.",
+        show_default=False,
+    ),
+]
+Expires = Annotated[str, typer.Option(metavar="D", help="How long it is good for, in whole days.")]
+Description = Annotated[str, typer.Option(metavar="TEXT", help="What it is for.", show_default=False)]
+
+
 def create(
     name: Name,
-    role: Annotated[
-        KeyRole,
-        typer.Option(
-            help="Owner: whatever the person may; Editor: file, change and end requests; Viewer: read.",
-            show_default=False,
-        ),
-    ],
-    slice_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--slice",
-            metavar="S",
-            help="Slice it is good for, one on a server. Default: the whole project.",
-            show_default=False,
-        ),
-    ] = None,
-    for_: Annotated[
-        str | None,
-        typer.Option(
-            "--for",
-            metavar="MAIL",
-            help="In whose name it acts (another's: admins). Default: yours.",
-            show_default=False,
-        ),
-    ] = None,
-    expires: Annotated[
-        str, typer.Option(metavar="D", help="How long it is good for, in whole days.")
-    ] = "90d",
-    description: Annotated[
-        str, typer.Option(metavar="TEXT", help="What it is for.", show_default=False)
-    ] = "",
+    role: Role,
+    slice_: OneSlice = None,
+    for_: InName = None,
+    expires: Expires = "90d",
+    description: Description = "",
 ) -> None:
     """Make a key of the HTTP API. It is printed once and is nowhere else: keep it in a vault.
 

@@ -98,18 +98,23 @@ def wait(  # noqa: PLR0913 - each is an option of the command
     size = {"numberOfGPUNodes": nodes, "numberOfGPUs": gpus_per_node, "memoryPerGPU": memory}
     kind = {"gpuShape": shape or None, "preferredClusters": cluster or None, "enableRDMA": rdma or None}
     term = {"exitDuration": duration, "priority": priority, "notBefore": not_before, "prefer": prefer}
-    items = quoted({"sliceName": slice_, **size, **kind, **term})
-    _rows([quote_row(item) for item in items], output, _WAIT, "no pool it may use could ever hold it")
-    for item in items:
-        if not item["estimatedStartTime"]:
-            _note(f"{item['clusterName']}/{item['pool']}: {item['message']}")
+    items, notes = quoted({"sliceName": slice_, **size, **kind, **term})
+    if items or output is not Form.TABLE:
+        _rows([quote_row(item) for item in items], output, _WAIT, "")
+    for sentence in notes:
+        _note(sentence)
     raise typer.Exit(0 if any(item["estimatedStartTime"] for item in items) else 1)
 
 
-def quoted(wish: dict[str, Any]) -> list[dict[str, Any]]:
-    """The server's answers, one for each pool, the earliest first."""
-    found: list[dict[str, Any]] = asking.send("POST", "gpr/waittime", wish)["items"]
-    return found
+def quoted(wish: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
+    """The server's answers, one for each pool, the earliest first; and in sentences why there is no start."""
+    told = asking.told("POST", "gpr/waittime", wish)
+    items: list[dict[str, Any]] = told.data["items"]
+    refused = [item for item in items if not item["estimatedStartTime"]]
+    # What holds for the whole wish is told once and not for each pool again.
+    alone = [item for item in refused if item["message"] not in told.message]
+    by_pool = [f"{item['clusterName']}/{item['pool']}: {item['message']}" for item in alone]
+    return items, [*([told.message] if told.message else []), *by_pool]
 
 
 def quote_row(item: Row) -> dict[str, Any]:

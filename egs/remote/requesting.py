@@ -97,7 +97,8 @@ def create(  # noqa: PLR0913 - each is an option of the command
       egs gpr create vision/train --nodes 2 --gpus-per-node 8 --shape H100-80GB --duration 6h
       egs gpr create vision/train --template finetune-small --dry-run
 
-    The server commits it in your name, or opens a pull request, as the project says.
+    The server commits it in your name, or opens a pull request, as the project says. Exit 1 of a --dry-run that finds
+    no start; the sentences on stderr say why.
     """
     slice_, _, name = named(request).partition("/")
     size = {"numberOfGPUNodes": nodes, "numberOfGPUs": gpus_per_node, "memoryPerGPU": memory}
@@ -105,15 +106,24 @@ def create(  # noqa: PLR0913 - each is an option of the command
     term = {"exitDuration": duration, "priority": priority, "notBefore": not_before, "start": start}
     more = {"prefer": prefer, "maxWait": max_wait, "enableRDMA": rdma or None, "templateName": template}
     terms = {"sliceName": slice_, **size, **kind, **term, **more, "model": model}
-    estimate = _estimate(terms)
+    items, notes = quoted(terms)
+    estimate = _estimate(items)
     done = None if dry_run else asking.send("POST", "gpr", {**terms, "name": name, "gprName": display_name})
     _answer_created(request, done, estimate, output)
+    if done is None:
+        _note_all(notes)
+        raise typer.Exit(0 if estimate else 1)
 
 
-def _estimate(terms: Mapping[str, Any]) -> dict[str, Any] | None:
+def _estimate(items: Sequence[Row]) -> dict[str, Any] | None:
     """The start that it would get, or the earliest that an admin could give it; None: there is none yet."""
-    starts = [row for row in map(quote_row, quoted(dict(terms))) if row["estimatedStartTime"]]
+    starts = [row for row in map(quote_row, items) if row["estimatedStartTime"]]
     return next((row for row in starts if not row["needsApproval"]), starts[0] if starts else None)
+
+
+def _note_all(sentences: Sequence[str]) -> None:
+    for sentence in sentences:
+        output.note(sentence)
 
 
 def _answer_created(key: str, done: Row | None, estimate: dict[str, Any] | None, form: Form) -> None:
@@ -129,7 +139,10 @@ def _answer_created(key: str, done: Row | None, estimate: dict[str, Any] | None,
     if done is None:
         output.note("not filed; as things are:")
     if estimate is None:
-        output.text(f"{key}: no start is known yet; `egs why {key}` says why")
+        told = (
+            "no start, as things are" if done is None else f"no start is known yet; `egs why {key}` says why"
+        )
+        output.text(f"{key}: {told}")
         return
     needs = [
         *(["it is merged"] if change.get("branch") else []),

@@ -300,6 +300,21 @@ def problems(output: Output = Form.TABLE) -> None:
     _rows(asking.pages("problems"), output, _PROBLEMS, "nothing is wrong")
 
 
+_WORKLOADS: tuple[Column, ...] = (
+    ("REQUEST", field("name")),
+    ("PHASE", field("phase")),
+    ("MODEL", lambda row: row["model"]["name"]),
+    ("WHERE", lambda row: f"{row['clusterName']}/{row['pool']}"),
+    ("NODES", lambda row: [node["name"] for node in row["nodes"]]),
+    ("GPUS", lambda row: f"{row['numGPUs']} x {row['gpuShape']}" if row["gpuShape"] else row["numGPUs"]),
+    ("HEALTHY", lambda row: row["failedChecks"] or row["healthy"]),
+    ("IDLE", lambda row: output.seconds(row["idleSeconds"]) if row["idleSince"] else None),
+    ("START", at("startTime")),
+    ("END", at("endTime")),
+    ("COST", field("cost")),
+)
+
+
 def workloads(slice_: Slice = None, output: Output = Form.TABLE) -> None:
     """List what runs on requests' nodes: model, GPUs, health, idleness, cost. On a server.
 
@@ -307,9 +322,7 @@ def workloads(slice_: Slice = None, output: Output = Form.TABLE) -> None:
     Example:
       egs get workloads --slice vision
     """
-    found = asking.pages("workloads", {"sliceName": slice_})
-    columns: list[Column] = [(name.upper(), field(name)) for name in (found[0] if found else ())]
-    _rows(found, output, columns, "nothing runs")
+    _rows(asking.pages("workloads", {"sliceName": slice_}), output, _WORKLOADS, "nothing runs")
 
 
 def describe_gpr(request: Request, output: Output = Form.TABLE) -> None:

@@ -90,7 +90,10 @@ def _events(about: Mapping[str, Any]) -> Iterator[Line]:
 
 
 def _requests(path: str, params: Mapping[str, Any]) -> Iterator[Line]:
-    return moves(asking.heard(path, params))
+    for line in moves(asking.heard(path, params)):
+        yield line
+        if "gprId" in params and line["phase"] == "Cancelled":
+            return  # it is gone, and the stream with it; its events go on
 
 
 def moves(messages: Iterable[Message]) -> Iterator[Line]:

@@ -9,13 +9,14 @@ from fastapi import APIRouter, Query
 from portal import apikeys
 from portal.allowing import seen_slice
 from portal.apikeys import KeyMade, KeyNamed, KeyRevoked, KeysShown, KeyWish
-from portal.documenting import refusals
+from portal.documenting import CHANGES, refusals
 from portal.documents import standing
 from portal.errors import conflict, not_found
 from portal.serving import Asking, Envelope, Looking, Of, changed, ok
 from portal.view import View
 from portal.writing import Changes, Tree, Wish
 from reconciler.commands.editing import with_field
+from reconciler.commands.keys import new_text
 from schemas.apikey import ApiKey
 from schemas.units import format_instant
 from schemas.view import key_path
@@ -28,16 +29,17 @@ Workspace = Annotated[
 ]
 
 
-@router.post("", summary="Make an API key", responses=refusals(403, 409, 422))
+@router.post("", summary="Make an API key", responses=refusals(*CHANGES, "ApiKeyAlreadyExists"))
 async def create(body: KeyWish, view: Looking, caller: Asking, of: Of) -> Envelope[KeyMade]:
     """Its text is in the answer and nowhere else: the repository has its SHA-256.
 
     There is no Idempotency-Key here, because a text that nobody kept cannot be given again; a name is taken once.
     """
     spec = apikeys.spec_of(body, caller, view, of.now())
-    text, path = apikeys.new_text(), key_path(body.name)
+    text, path = new_text(), key_path(body.name)
 
-    def make(_: View, tree: Tree) -> Changes:
+    def make(view: View, tree: Tree) -> Changes:
+        apikeys.check_number(view, spec.email, of.now())
         if tree.read(path) is not None:
             raise conflict(
                 f"there was an API key {body.name} already; choose another name", "ApiKeyAlreadyExists"
@@ -50,7 +52,7 @@ async def create(body: KeyWish, view: Looking, caller: Asking, of: Of) -> Envelo
     return ok(KeyMade(api_key=text, name=body.name, expires_at=end, change=changed(landed)))
 
 
-@router.delete("", summary="Revoke an API key", responses=refusals(403, 404, 409, 422))
+@router.delete("", summary="Revoke an API key", responses=refusals(404, *CHANGES))
 async def delete(body: KeyNamed, view: Looking, caller: Asking, of: Of) -> Envelope[KeyRevoked]:
     """It opens nothing any more as soon as the change is read; its manifest stays, and says so."""
     name = apikeys.named(body, caller, view)

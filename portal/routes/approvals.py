@@ -9,17 +9,23 @@ from fastapi import APIRouter, Body
 from portal.allowing import check_admin
 from portal.approving import Decision, Pending, decided, pending
 from portal.changing import seen
-from portal.documenting import IdempotencyKey, refusals
+from portal.documenting import NAMED, refusals
 from portal.gprs import id_of
 from portal.gprwire import GprChanged
 from portal.paging import Portioned, portion
+from portal.replaying import Named, id_then
 from portal.serving import Asking, Envelope, Looking, Of, Page, changed, ok
 from portal.view import View
 from portal.writing import Changes, Tree, Wish
 
 router = APIRouter(prefix="/approvals", tags=["Approvals"])
 
-_EXAMPLE = {"gprId": "gpr-7c29e338-ebda", "decision": "approve", "reason": "the deadline is real"}
+_EXAMPLE = {
+    "gprId": "gpr-7c29e338-ebda",
+    "decision": "approve",
+    "specDigest": "sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
+    "reason": "the deadline is real",
+}
 
 
 @router.get("", responses=refusals(422), summary="Requests that wait for an admin.")
@@ -29,22 +35,40 @@ async def list_approvals(view: Looking, caller: Asking, portioned: Portioned) ->
     return ok(Page(items=chosen, next=more))
 
 
-@router.post("", responses=refusals(403, 404, 409, 422), summary="Approve or reject a request.")
+@router.post(
+    "",
+    responses=refusals(
+        404,
+        *NAMED,
+        "OwnRequest",
+        "NothingToDecide",
+        "NotSeenYet",
+        "GpuAlreadyProvisioned",
+        "GpuAlreadyReleased",
+    ),
+    summary="Approve or reject a request.",
+)
 async def decide(
     word: Annotated[Decision, Body(examples=[_EXAMPLE])],
     view: Looking,
     caller: Asking,
     parts: Of,
-    idempotency: IdempotencyKey = "",
+    named: Named,
 ) -> Envelope[GprChanged]:
-    """Writes the admin's approval, bound to the request exactly as it reads now: an edit afterwards needs another."""
+    """Writes the admin's approval, bound to the request as it was shown: 409 where it reads otherwise by now.
+
+    An edit afterwards needs another. What the admin wrote wholly or in part another admin approves.
+    """
+    if named.landed is not None:
+        id_ = id_then(view, parts.store, named.landed.commit, word.gpr_id)
+        return ok(GprChanged(gpr_id=id_, change=changed(named.landed)))
     found = seen(view, caller, word.gpr_id)
     check_admin(caller, "decide about requests")
     now = parts.now()
 
-    def make(view: View, _: Tree) -> Changes:
-        return decided(view, found.key, word, caller.actor.handle, now)
+    def make(view: View, tree: Tree) -> Changes:
+        return decided(view, tree, found.key, word, caller, now)
 
     subject = f"{word.decision.capitalize()} {found.key}"
-    landed = await parts.writer.submit(Wish(caller, subject, make, idempotency))
+    landed = await parts.writer.submit(Wish(caller, subject, make, named.key))
     return ok(GprChanged(gpr_id=id_of(view, found) or found.key, change=changed(landed)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from http import HTTPStatus
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request, Response
@@ -96,7 +96,12 @@ class LoggedOut(Wire):
     )
 
 
-@router.post("", response_model=Envelope[Opened], responses=refusals(400, 422), summary="Open a session")
+@router.post(
+    "",
+    response_model=Envelope[Opened],
+    responses=refusals(400, 422, "ApiKeyInvalid", "LoginFailed", "NoIdentityProvider"),
+    summary="Open a session",
+)
 def open_session(presented: Presented, request: Request, view: Looking, parts: Of) -> Envelope[Opened]:
     """With an API key or an ID token. A session lasts an hour, or less where its key ends sooner."""
     logins, now = parts.logins, parts.now()
@@ -108,7 +113,7 @@ def open_session(presented: Presented, request: Request, view: Looking, parts: O
             provider = provider_of(logins)
             logins.failures.check(where, now)  # before the provider is asked anything
             shown = oidc.verified(provider, presented.id_token or "", now)
-            session = session_by_login(view, shown, now)
+            session = session_by_login(view, shown, now, is_handed=True)
     except ApiError as error:
         if error.status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED):
             logins.failures.take(where, now)
@@ -163,18 +168,34 @@ async def config(parts: Of) -> Envelope[LoginConfig]:
     )
 
 
+def _sent_on(status: int, where: str) -> dict[int | str, dict[str, Any]]:
+    """`responses` of a path that sends a browser elsewhere."""
+    text = {"schema": {"type": "string"}}
+    headers = {
+        "Location": {"description": where, **text},
+        "Set-Cookie": {"description": "The login under way, or the session that it came to.", **text},
+    }
+    return {status: {"description": where, "headers": headers}}
+
+
 Next = Annotated[
     str, Query(alias="next", max_length=1000, description="Path of the portal to go to afterwards.")
 ]
 
 
-@router.get("/login", status_code=302, response_class=RedirectResponse, responses=refusals(404))
+@router.get(
+    "/login",
+    status_code=302,
+    response_class=RedirectResponse,
+    responses={**refusals("NoIdentityProvider"), **_sent_on(302, "To the identity provider.")},
+)
 def login(request: Request, parts: Of, next_: Next = "/") -> Response:
     """Send a browser to the identity provider."""
-    logins = parts.logins
-    begun = oidc.begin(
-        provider_of(logins), logins.signer, _redirect(request, logins), own_path(next_), parts.now()
-    )
+    logins, now = parts.logins, parts.now()
+    provider = provider_of(logins)
+    logins.visits.take(address_of(request), now)
+    logins.failures.check(address_of(request), now)
+    begun = oidc.begin(provider, logins.signer, _redirect(request, logins), own_path(next_), now)
     answer = RedirectResponse(begun.url, HTTPStatus.FOUND)
     _set_login(answer, logins, begun.cookie)
     return answer
@@ -183,20 +204,28 @@ def login(request: Request, parts: Of, next_: Next = "/") -> Response:
 Brought = Annotated[str, Query(max_length=5000, description="As the identity provider sends it.")]
 
 
-@router.get("/callback", status_code=303, response_class=RedirectResponse, responses=refusals(404, 422))
+@router.get(
+    "/callback",
+    status_code=303,
+    response_class=RedirectResponse,
+    responses={
+        **refusals("NoIdentityProvider", "LoginFailed", 422),
+        **_sent_on(303, "To `next` of the login, with a session."),
+    },
+)
 def callback(
     request: Request, view: Looking, parts: Of, state: Brought = "", code: Brought = "", error: Brought = ""
 ) -> Response:
     """Where the identity provider sends the browser back to."""
-    logins, now = parts.logins, parts.now()
+    logins, now, where = parts.logins, parts.now(), address_of(request)
+    provider = provider_of(logins)
+    logins.failures.check(where, now)  # before the provider is asked about a code that somebody made up
     returned = Returned(request.cookies.get(logins.login_cookie, ""), state, code, error)
     try:
-        shown, next_ = oidc.finish(
-            provider_of(logins), logins.signer, _redirect(request, logins), returned, now
-        )
+        shown, next_ = oidc.finish(provider, logins.signer, _redirect(request, logins), returned, now)
     except ApiError as refusal:
         if refusal.status is HTTPStatus.UNAUTHORIZED:
-            logins.failures.take(address_of(request), now)
+            logins.failures.take(where, now)
         raise
     answer = RedirectResponse(next_, HTTPStatus.SEE_OTHER)
     _set_session(answer, logins, session_by_login(view, shown, now))
@@ -204,10 +233,11 @@ def callback(
     return answer
 
 
-@router.post("/logout", response_model=Envelope[LoggedOut], responses=refusals(403))
+@router.post("/logout", response_model=Envelope[LoggedOut], responses=refusals("CrossSite"))
 def logout(request: Request, response: Response, parts: Of) -> Envelope[LoggedOut]:
     """The browser forgets its session. The token in it would still be good until its hour is over."""
     logins = parts.logins
+    logins.visits.take(address_of(request), parts.now())  # it may ask the provider where its sessions end
     if logins.cookie in request.cookies:
         logins.check_origin(request)
     _set(response, logins, logins.cookie, "", 0)

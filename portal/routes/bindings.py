@@ -9,10 +9,11 @@ from fastapi import APIRouter, Query
 from portal.allowing import check_admin, seen_slice
 from portal.bindings import Binding, BindingChanged, BindingNamed, BindingWish, binding_of, spec_of
 from portal.callers import Caller
-from portal.documenting import IdempotencyKey, refusals
+from portal.documenting import NAMED, IdempotencyKey, refusals
 from portal.documents import fields_of, new_document, standing, with_changes
 from portal.errors import bad_parameters, conflict, not_found
 from portal.paging import Portioned, portion
+from portal.replaying import Named
 from portal.serving import Asking, Envelope, Looking, Of, Page, changed, ok
 from portal.view import View
 from portal.writing import Changes, Landed, Tree, Wish
@@ -33,7 +34,11 @@ AnyName = Annotated[
 ]
 
 
-@router.post("", summary="Offer templates to a workspace", responses=refusals(403, 404, 409, 422))
+@router.post(
+    "",
+    summary="Offer templates to a workspace",
+    responses=refusals(404, *NAMED, "GprTemplateBindingAlreadyExists"),
+)
 async def create(
     body: BindingWish, view: Looking, caller: Asking, of: Of, key: IdempotencyKey = ""
 ) -> Envelope[BindingChanged]:
@@ -57,12 +62,14 @@ async def create(
     return _done(name, await of.writer.submit(Wish(caller, f"Bind templates to slice {name}", make, key)))
 
 
-@router.put("", summary="Change what a workspace is offered", responses=refusals(403, 404, 409, 422))
+@router.put("", summary="Change what a workspace is offered", responses=refusals(404, *NAMED))
 async def update(
-    body: BindingWish, view: Looking, caller: Asking, of: Of, key: IdempotencyKey = ""
+    body: BindingWish, view: Looking, caller: Asking, of: Of, named: Named
 ) -> Envelope[BindingChanged]:
     """`clusters` takes the place of all that the binding says. Admins."""
     name = body.workspace_name
+    if named.landed is not None:
+        return _done(name, named.landed)
     _check_there(view, caller, name)
     check_admin(caller, "change what workspaces are offered")
     spec_of(body, view.wanted)
@@ -75,22 +82,26 @@ async def update(
         data, document = found
         return {binding_path(name): with_changes(data, ("spec",), document.spec, spec_of(body, view.wanted))}
 
-    return _done(name, await of.writer.submit(Wish(caller, f"Edit the binding of slice {name}", make, key)))
+    return _done(
+        name, await of.writer.submit(Wish(caller, f"Edit the binding of slice {name}", make, named.key))
+    )
 
 
-@router.delete("", summary="Offer all templates again", responses=refusals(403, 404, 409, 422))
+@router.delete("", summary="Offer all templates again", responses=refusals(404, *NAMED))
 async def delete(
     view: Looking,
     caller: Asking,
     of: Of,
+    named: Named,
     body: BindingNamed | None = None,
     binding_name: AnyName = None,
-    key: IdempotencyKey = "",
 ) -> Envelope[BindingChanged]:
     """A workspace without a binding may use every template. Admins."""
     name = body.binding_name if body is not None else binding_name
     if not name:
         raise bad_parameters("bindingName: say which, in the body or behind ?bindingName=")
+    if named.landed is not None:
+        return _done(name, named.landed)
     _check_there(view, caller, name)
     check_admin(caller, "change what workspaces are offered")
 
@@ -99,7 +110,9 @@ async def delete(
             raise not_found("binding", name)
         return {binding_path(name): None}
 
-    return _done(name, await of.writer.submit(Wish(caller, f"Delete the binding of slice {name}", make, key)))
+    return _done(
+        name, await of.writer.submit(Wish(caller, f"Delete the binding of slice {name}", make, named.key))
+    )
 
 
 @router.get("", summary="What a workspace is offered", responses=refusals(404, 422))

@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import StreamingResponse
 
 from portal.allowing import seen_slice
-from portal.commandrows import clusters_seen
 from portal.documenting import refusals
-from portal.eventsearch import Asked, EventData, data_of, found, is_for
-from portal.hiding import Veil
+from portal.eventsearch import Asked, EventData, found
+from portal.eventstream import EventStream
 from portal.live import STREAM, Told, streaming
 from portal.paging import Portioned
 from portal.serving import Asking, Envelope, Looking, Of, Page, ok
 from portal.view import View
-from reconciler.commands.happenings import Spot
 
 router = APIRouter(prefix="/events", tags=["Events"])
-
-LATEST = 200
-"""Events that a stream tells at most of one view: whoever needs every one searches."""
 
 
 def asked(  # noqa: PLR0913 - each is a parameter of the path
     slice_: Annotated[str, Query(alias="slice", max_length=63, description="Only of this workspace.")] = "",
     gpr: Annotated[
-        str, Query(max_length=200, description="Only of this request: its id, its name, or slice/name.")
+        str,
+        Query(
+            max_length=200,
+            description="Only of this request: its id, also of one that is gone, its name, or slice/name.",
+        ),
     ] = "",
-    node: Annotated[str, Query(max_length=320, description="Only of this node, or cluster/node.")] = "",
+    node: Annotated[
+        str,
+        Query(
+            max_length=320, description="Only of this node, or cluster/node; also where a message names it."
+        ),
+    ] = "",
     cluster: Annotated[str, Query(max_length=63, description="Only of this cluster.")] = "",
     reason: Annotated[str, Query(max_length=60, description="Only these, such as GPRDelayed.")] = "",
     type_: Annotated[Literal["", "Normal", "Warning"], Query(alias="type", description="Only such.")] = "",
@@ -51,7 +54,10 @@ Search = Annotated[Asked, Depends(asked)]
 def search_events(
     view: Looking, caller: Asking, parts: Of, wanted: Search, portioned: Portioned
 ) -> Envelope[Page[EventData]]:
-    """Of the caller's workspaces and the clusters that these span; an admin searches everything."""
+    """Of the caller's workspaces and the clusters that these span; an admin searches everything.
+
+    One question looks at 20,000 events: a page may be short, or empty, and have a `next` that goes on behind them.
+    """
     if wanted.slice:
         seen_slice(view, caller, wanted.slice)
     items, more = found(view, caller, wanted.filter(view, parts.now()), portioned)
@@ -68,25 +74,13 @@ async def stream_events(
     request: Request, view: Looking, caller: Asking, parts: Of, wanted: Search
 ) -> StreamingResponse:
     """Server-sent events: the latest as they were committed, oldest first, and each one after; `since` bounds the
-    first. The id of each is the commit that told it."""
+    first, an hour at most. The id of each is the commit that told it."""
     if wanted.slice:
         seen_slice(view, caller, wanted.slice)
-    bounded = replace(wanted, since=wanted.since or "1h")
-    bounded.filter(view, parts.now())  # refused before the stream begins
+    wanted.filter(view, parts.now())  # refused before the stream begins
+    stream = EventStream(wanted, parts.now())
 
     def tell(view: View) -> list[Told]:
-        who = parts.logins.recognise(request, view)
-        veil, seen = Veil(who, view), clusters_seen(view, who)
-        told: list[Told] = []
-        for spot, row in view.events.found(bounded.filter(view, parts.now())):
-            if is_for(who, row, seen):
-                told.append(_told(spot, data_of(row, veil)))
-            if len(told) == LATEST:
-                break
-        return told[::-1]
+        return stream.tell(view, parts.logins.recognise(request, view), parts.now())
 
-    return streaming(request, parts, tell)
-
-
-def _told(spot: Spot, data: EventData) -> Told:
-    return Told(f"{spot.path}:{spot.number}", "event", data.model_dump_json(by_alias=True))
+    return streaming(request, parts, caller, tell)

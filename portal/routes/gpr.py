@@ -10,10 +10,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Query
 
-from portal import changing
+from portal import changing, tagging
 from portal.allowing import check_member, seen_slice
 from portal.callers import Caller
-from portal.documenting import IdempotencyKey, refusals
+from portal.documenting import NAMED, IdempotencyKey, refusals
 from portal.errors import bad_parameters
 from portal.filing import asked, file_name, nonce_of
 from portal.gprs import Found, data_of, id_of
@@ -21,10 +21,12 @@ from portal.gprwire import GprAsk, GprChanged, GprData, GprEdit, GprFiled, GprNa
 from portal.hiding import Veil
 from portal.naming import checked_name, listed
 from portal.paging import Portioned, portion
-from portal.serving import Asking, Envelope, Looking, Of, Page, changed, ok
+from portal.replaying import Named, id_then
+from portal.serving import Asking, Envelope, Looking, Of, Page, Parts, changed, ok
+from portal.tagging import of_each, tag_without
 from portal.view import View
 from portal.whys import Why, why
-from portal.writing import Changes, Tree, Wish
+from portal.writing import Changes, Landed, Tree, Wish
 from schemas.identity import uid_of
 from schemas.status import Phase
 
@@ -45,7 +47,7 @@ _EXAMPLE = {
 }
 
 
-@router.post("", responses=refusals(403, 404, 409, 422), summary="File a request.")
+@router.post("", responses=refusals(404, *NAMED, "GprAlreadyExists"), summary="File a request.")
 async def file_gpr(
     ask: Annotated[GprAsk, Body(examples=[_EXAMPLE])],
     view: Looking,
@@ -60,7 +62,7 @@ async def file_gpr(
     seen_slice(view, caller, ask.slice_name)
     check_member(caller, ask.slice_name, "file requests there")
     wanted = asked(ask)
-    nonce = nonce_of(_who(caller), idempotency) if idempotency else secrets.token_hex(16)
+    nonce = nonce_of(caller.email, idempotency) if idempotency else secrets.token_hex(16)
     key = f"{ask.slice_name}/{checked_name('name', file_name(ask, nonce))}"
 
     def make(view: View, tree: Tree) -> Changes:
@@ -71,19 +73,27 @@ async def file_gpr(
     return ok(filed, "; ".join(wanted.notes) or "Success")
 
 
-@router.put("", responses=refusals(403, 404, 409, 422), summary="Change a request, or give its nodes back.")
+@router.put(
+    "",
+    responses=refusals(
+        404, *NAMED, "GpuAlreadyProvisioned", "GpuAlreadyReleased", "NotProvisioned", "Held", "Unchanged"
+    ),
+    summary="Change a request, or give its nodes back.",
+)
 async def edit_gpr(
     edit: Annotated[GprEdit, Body(examples=[{"gprId": "gpr-7c29e338-ebda", "priority": 180}])],
     view: Looking,
     caller: Asking,
     parts: Of,
-    idempotency: IdempotencyKey = "",
+    again: Named,
 ) -> Envelope[GprChanged]:
     """Changes the fields that are named, and nothing else in the file.
 
     409 GpuAlreadyProvisioned: it has its nodes and keeps its terms. 409 NotProvisioned: `earlyRelease` of one that
     waits. 409 GpuAlreadyReleased: it is over.
     """
+    if again.landed is not None:
+        return _again(view, parts, again.landed, edit.gpr_id, asked(edit).notes)
     found = _to_change(view, caller, edit.gpr_id)
     wanted = asked(edit)
     changing.check_edit(found, wanted.fields)
@@ -94,30 +104,36 @@ async def edit_gpr(
     subject = _subject(found.key, edit)
     # Idle GPUs cost: giving them back waits for nobody's review.
     hurries = bool(edit.early_release or edit.stopped)
-    landed = await parts.writer.submit(Wish(caller, subject, make, idempotency, must_push=hurries))
+    landed = await parts.writer.submit(Wish(caller, subject, make, again.key, must_push=hurries))
     data = GprChanged(gpr_id=id_of(view, found) or found.key, change=changed(landed))
     return ok(data, "; ".join(wanted.notes) or "Success")
 
 
-@router.delete("", responses=refusals(403, 404, 409, 422), summary="Take a waiting request back.")
+@router.delete(
+    "",
+    responses=refusals(404, *NAMED, "GpuAlreadyProvisioned", "GpuAlreadyReleased", "Held"),
+    summary="Take a waiting request back.",
+)
 async def cancel_gpr(
     view: Looking,
     caller: Asking,
     parts: Of,
+    again: Named,
     gpr_id: Annotated[str, Query(alias="gprId", max_length=200, description=_ID)] = "",
     named: Annotated[GprNamed | None, Body()] = None,
-    idempotency: IdempotencyKey = "",
 ) -> Envelope[GprChanged]:
     """Deletes its file. 409 GpuAlreadyProvisioned: it has its nodes, release it. 409 GpuAlreadyReleased: it is over."""
     id_ = gpr_id or ("" if named is None else named.gpr_id)
     if not id_:
         raise bad_parameters("gprId: which request; as a parameter, or in the body")
+    if again.landed is not None:
+        return _again(view, parts, again.landed, id_)
     found = _to_change(view, caller, id_)
 
     def make(view: View, tree: Tree) -> Changes:
         return changing.cancelled(view, tree, found.key)
 
-    landed = await parts.writer.submit(Wish(caller, f"Cancel {found.key}", make, idempotency))
+    landed = await parts.writer.submit(Wish(caller, f"Cancel {found.key}", make, again.key))
     return ok(GprChanged(gpr_id=id_of(view, found) or found.key, change=changed(landed)))
 
 
@@ -125,7 +141,9 @@ async def cancel_gpr(
 async def get_gpr(gpr_id: GprId, view: Looking, caller: Asking, parts: Of) -> Envelope[GprData]:
     """What it asks for, its phase and why, its promise and how it moved, its nodes and its cost."""
     found = changing.seen(view, caller, gpr_id)
-    return ok(data_of(view, found, parts.now(), Veil(caller, view)))
+    data = data_of(view, found, parts.now(), Veil(caller, view))
+    tag_without(tagging.REQUEST, data)
+    return ok(data)
 
 
 @router.get("/list", responses=refusals(404, 422), summary="Requests of a workspace, or of all.")
@@ -147,9 +165,10 @@ async def list_gprs(
     keys = [key for key in _keys_in(view, slice_name) if _is_wanted(view, caller, key, phase)]
     chosen, more = portion(keys, portioned, lambda key: key)
     veil, now = Veil(caller, view), parts.now()
-    return ok(
-        Page(items=[data_of(view, changing.seen(view, caller, key), now, veil) for key in chosen], next=more)
-    )
+    items = [data_of(view, changing.seen(view, caller, key), now, veil) for key in chosen]
+    page = Page[GprData](items=items, next=more)
+    tag_without(of_each(tagging.REQUEST), page)
+    return ok(page)
 
 
 @router.get("/why", responses=refusals(404), summary="Why a request stands where it does.")
@@ -187,13 +206,16 @@ def _to_change(view: View, caller: Caller, id_: str) -> Found:
     return found
 
 
+def _again(
+    view: View, parts: Parts, landed: Landed, id_: str, notes: Sequence[str] = ()
+) -> Envelope[GprChanged]:
+    """The first answer to a change that landed."""
+    data = GprChanged(gpr_id=id_then(view, parts.store, landed.commit, id_), change=changed(landed))
+    return ok(data, "; ".join(notes) or "Success")
+
+
 def _subject(key: str, edit: GprEdit) -> str:
     if edit.early_release:
         return f"Release {key}"
     names = sorted(GprEdit.model_fields[field].alias or field for field in edit.model_fields_set - {"gpr_id"})
     return f"Edit {key}: {', '.join(names)}"
-
-
-def _who(caller: Caller) -> str:
-    """Whose name for a change it is: two people, or two keys of one, may use the same."""
-    return f"{caller.email} {caller.key}"

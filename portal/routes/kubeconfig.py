@@ -11,11 +11,11 @@ from portal.workspaces import ClusterNamed
 
 router = APIRouter(tags=["workspaces"])
 
+_REFUSALS = refusals(403, 404, 422, "CrossSite", "NoKubeconfig", "WorkspaceNotReady")
 
-@router.post(
-    "/slice-workspace/kube-config", summary="A kubeconfig for an hour", responses=refusals(403, 404, 409, 422)
-)
-@router.post("/kube-config", summary="A kubeconfig for an hour", responses=refusals(403, 404, 409, 422))
+
+@router.post("/slice-workspace/kube-config", summary="A kubeconfig for an hour", responses=_REFUSALS)
+@router.post("/kube-config", summary="A kubeconfig for an hour", responses=_REFUSALS)
 def kube_config(body: ClusterNamed, view: Looking, caller: Asking, of: Of) -> Envelope[KubeConfig]:
     """For the caller as a member of the workspace. It is a secret; whoever needs it longer asks again."""
     return ok(given(way_of(view, caller, body), of.settings.base.kubeconfigs))

@@ -7,14 +7,15 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 
 from portal.allowing import check_admin, seen_slice
-from portal.documenting import IdempotencyKey, refusals
+from portal.documenting import NAMED, refusals
 from portal.documents import with_changes
 from portal.paging import Portioned, portion
 from portal.policies import Policy, PolicyChanged, PolicyWish, limits_of, policy_of
+from portal.replaying import Named
 from portal.serving import Asking, Envelope, Looking, Of, Page, changed, ok
 from portal.view import View
 from portal.workspacefiles import file_of
-from portal.writing import Changes, Tree, Wish
+from portal.writing import Changes, Landed, Tree, Wish
 
 router = APIRouter(prefix="/workspace-policies", tags=["workspaces"])
 
@@ -36,11 +37,13 @@ async def get(name: Name, view: Looking, caller: Asking) -> Envelope[Policy]:
     return ok(_policy(view, name))
 
 
-@router.put("/{name}", summary="Change the policy of a workspace", responses=refusals(403, 404, 409, 422))
+@router.put("/{name}", summary="Change the policy of a workspace", responses=refusals(404, *NAMED))
 async def update(
-    name: Name, body: PolicyWish, view: Looking, caller: Asking, of: Of, key: IdempotencyKey = ""
+    name: Name, body: PolicyWish, view: Looking, caller: Asking, of: Of, named: Named
 ) -> Envelope[PolicyChanged]:
     """Changes the limits in the workspace's file, and nothing else in it. Admins."""
+    if named.landed is not None:
+        return _done(name, named.landed)
     seen_slice(view, caller, name)
     check_admin(caller, "change the policies of workspaces")
     limits_of(body, view.wanted.slices[name].limits, view.wanted.project)
@@ -51,7 +54,11 @@ async def update(
         after = limits_of(body, before, view.wanted.project)
         return {path: with_changes(data, ("spec", "limits"), before, after)}
 
-    landed = await of.writer.submit(Wish(caller, f"Edit the limits of slice {name}", make, key))
+    landed = await of.writer.submit(Wish(caller, f"Edit the limits of slice {name}", make, named.key))
+    return _done(name, landed)
+
+
+def _done(name: str, landed: Landed) -> Envelope[PolicyChanged]:
     return ok(PolicyChanged(policy_name=name, change=changed(landed)))
 
 

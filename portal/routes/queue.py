@@ -13,6 +13,7 @@ from portal.documenting import refusals
 from portal.paging import Portioned, portion
 from portal.queues import plan_json, queue, queue_row
 from portal.serving import Asking, Envelope, Looking, Of, Page, Wire, ok
+from portal.tagging import PLAN, QUEUE_ROW, of_each, tag_without
 
 router = APIRouter(tags=["Queue"])
 
@@ -64,10 +65,14 @@ async def get_queue(
         seen_slice(view, caller, slice_name)
     keys, more = portion(queue(view, caller, slice_name, cluster), portioned, lambda key: key)
     rows = (queue_row(view, key, parts.now()) for key in keys)
-    return ok(Page(items=[QueueRow.model_validate(row) for row in rows], next=more))
+    page = Page[QueueRow](items=[QueueRow.model_validate(row) for row in rows], next=more)
+    tag_without(of_each(QUEUE_ROW), page)
+    return ok(page)
 
 
 @router.get("/plan", responses=refusals(), summary="Who starts when and where.")
 async def get_plan(view: Looking, caller: Asking, parts: Of) -> Envelope[PlanData]:
     """As `egs plan -o json`; others' requests are left out."""
-    return ok(PlanData(**await asyncio.to_thread(plan_json, view, caller, parts.now())))
+    data = PlanData(**await asyncio.to_thread(plan_json, view, caller, parts.now()))
+    tag_without(PLAN, data)
+    return ok(data)

@@ -85,7 +85,8 @@ def slices(view: Looking, caller: Asking, wanted: Portioned) -> Rows:
 
 @router.get("/requests", summary="egs get requests", responses=_list_of("request"))
 def requests(view: Looking, caller: Asking, of: Of, wanted: Portioned) -> Rows:
-    """Slices that people asked for; others than admins see what they asked for themselves."""
+    """Slices that people asked for; others than admins see what they asked for or would be a member of, with a key
+    that is good for it, and those of workspaces that they see."""
     return _page(commandrows.requests(view, caller, of.store), wanted, _name)
 
 

@@ -8,11 +8,13 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from portal.allowing import check_admin
-from portal.documenting import IdempotencyKey, refusals
+from portal.callers import Caller
+from portal.documenting import NAMED, IdempotencyKey, refusals
 from portal.documents import fields_of, new_document, standing, with_changes
 from portal.errors import ApiError, bad_parameters, conflict, not_found
 from portal.naming import checked_name
 from portal.paging import Portioned, portion
+from portal.replaying import Named
 from portal.serving import Asking, Envelope, Looking, Of, Page, changed, ok
 from portal.templates import (
     Template,
@@ -43,7 +45,7 @@ AnyName = Annotated[
 ]
 
 
-@router.post("", summary="Make a template", responses=refusals(403, 409, 422))
+@router.post("", summary="Make a template", responses=refusals(*NAMED, "GprTemplateAlreadyExists"))
 async def create(
     body: TemplateWish, view: Looking, caller: Asking, of: Of, key: IdempotencyKey = ""
 ) -> Envelope[TemplateChanged]:
@@ -61,12 +63,14 @@ async def create(
     return _done(name, await of.writer.submit(Wish(caller, f"Create template {name}", make, key)))
 
 
-@router.put("", summary="Change a template", responses=refusals(403, 404, 409, 422))
+@router.put("", summary="Change a template", responses=refusals(404, *NAMED))
 async def update(
-    body: TemplateWish, view: Looking, caller: Asking, of: Of, key: IdempotencyKey = ""
+    body: TemplateWish, view: Looking, caller: Asking, of: Of, named: Named
 ) -> Envelope[TemplateChanged]:
     """What is absent stays; "" and 0 take a field out. Requests that were accepted keep what they got. Admins."""
-    _check_there(view, body.name)
+    if named.landed is not None:
+        return _done(body.name, named.landed)
+    _check_there(view, caller, body.name)
     check_admin(caller, "change templates")
     check_clusters(
         wish_of(body, Fields(idle_timeout=view.wanted.templates[body.name].idle_timeout)),
@@ -81,23 +85,27 @@ async def update(
         data, document = found
         return {path: with_changes(data, ("spec",), document.spec, wish_of(body, document.spec))}
 
-    return _done(body.name, await of.writer.submit(Wish(caller, f"Edit template {body.name}", make, key)))
+    return _done(
+        body.name, await of.writer.submit(Wish(caller, f"Edit template {body.name}", make, named.key))
+    )
 
 
-@router.delete("", summary="Take a template away", responses=refusals(403, 404, 409, 422))
+@router.delete("", summary="Take a template away", responses=refusals(404, *NAMED, "GprTemplateInUse"))
 async def delete(
     view: Looking,
     caller: Asking,
     of: Of,
+    named: Named,
     body: TemplateNamed | None = None,
     gpr_template_name: AnyName = None,
-    key: IdempotencyKey = "",
 ) -> Envelope[TemplateChanged]:
     """Requests that were accepted keep what they got. Refused while a binding names it. Admins."""
     name = body.gpr_template_name if body is not None else gpr_template_name
     if not name:
         raise bad_parameters("gprTemplateName: say which, in the body or behind ?gprTemplateName=")
-    _check_there(view, name)
+    if named.landed is not None:
+        return _done(name, named.landed)
+    _check_there(view, caller, name)
     check_admin(caller, "take templates away")
 
     def make(view: View, tree: Tree) -> Changes:
@@ -106,26 +114,26 @@ async def delete(
         _check_unbound(view, name)
         return {template_path(name): None}
 
-    return _done(name, await of.writer.submit(Wish(caller, f"Delete template {name}", make, key)))
+    return _done(name, await of.writer.submit(Wish(caller, f"Delete template {name}", make, named.key)))
 
 
 @router.get("", summary="One template", responses=refusals(404, 422))
-async def get(gpr_template_name: Name, view: Looking, _: Asking) -> Envelope[Template]:
+async def get(gpr_template_name: Name, view: Looking, caller: Asking) -> Envelope[Template]:
     """As its file says; what is absent is left to requests."""
-    _check_there(view, gpr_template_name)
+    _check_there(view, caller, gpr_template_name)
     return ok(template_of(gpr_template_name, view.wanted.templates[gpr_template_name]))
 
 
 @router.get("/list", summary="All templates", responses=refusals(422))
-async def list_all(view: Looking, _: Asking, wanted: Portioned) -> Envelope[Page[Template]]:
-    """By name."""
-    names, more = portion(sorted(view.wanted.templates), wanted, str)
+async def list_all(view: Looking, caller: Asking, wanted: Portioned) -> Envelope[Page[Template]]:
+    """By name; none for who may look into no workspace."""
+    names, more = portion(sorted(view.wanted.templates) if caller.sees_any else [], wanted, str)
     found = [template_of(name, view.wanted.templates[name]) for name in names]
     return ok(Page[Template](items=found, next=more))
 
 
-def _check_there(view: View, name: str) -> None:
-    if name not in view.wanted.templates:
+def _check_there(view: View, caller: Caller, name: str) -> None:
+    if name not in view.wanted.templates or not caller.sees_any:
         raise not_found("template", name)
 
 

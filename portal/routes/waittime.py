@@ -16,7 +16,9 @@ router = APIRouter(prefix="/gpr", tags=["Requests"])
 _EXAMPLE = {"sliceName": "vision", "numberOfGPUs": 8, "numberOfGPUNodes": 2, "exitDuration": "0d6h0m"}
 
 
-@router.post("/waittime", responses=refusals(403, 404, 422), summary="Ask when a request would start.")
+@router.post(
+    "/waittime", responses=refusals(404, 422, "CrossSite"), summary="Ask when a request would start."
+)
 async def wait_time(
     ask: Annotated[WaitAsk, Body(examples=[_EXAMPLE])], view: Looking, caller: Asking, parts: Of
 ) -> Envelope[Page[WaitTime]]:

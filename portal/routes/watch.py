@@ -10,6 +10,7 @@ from fastapi.responses import StreamingResponse
 from portal.allowing import seen_slice
 from portal.changing import seen
 from portal.documenting import refusals
+from portal.errors import not_found
 from portal.live import STREAM, Told, streaming
 from portal.serving import Asking, Looking, Of
 from portal.view import View
@@ -34,16 +35,23 @@ async def watch_gpr(
     caller: Asking,
     parts: Of,
 ) -> StreamingResponse:
-    """`event: gpr` with the request's data at once, and each time that something of it is another."""
+    """`event: gpr` with the request's data at once, and each time that something of it is another.
+
+    One that waited and whose file is gone is told once more, with phase Cancelled; then the stream ends.
+    """
     key = seen(view, caller, gpr_id).key
     watch = Watch(keys=frozenset({key}))
 
     def tell(view: View) -> list[Told]:
         who = parts.logins.recognise(request, view)
-        seen(view, who, key)  # who may not see it any more hears nothing further
-        return watch.tell(view, who, parts.now())
+        if not who.may_see(key.partition("/")[0]):  # who may not see it any more hears nothing further
+            raise not_found("request", key)
+        told = watch.tell(view, who, parts.now())
+        if not told:
+            raise not_found("request", key)
+        return told
 
-    return streaming(request, parts, tell)
+    return streaming(request, parts, caller, tell)
 
 
 @router.get(
@@ -70,4 +78,4 @@ async def watch_slice(
         seen_slice(view, who, slice_name)
         return watch.tell(view, who, parts.now())
 
-    return streaming(request, parts, tell)
+    return streaming(request, parts, caller, tell)

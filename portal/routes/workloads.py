@@ -10,6 +10,7 @@ from portal.allowing import seen_slice
 from portal.documenting import refusals
 from portal.paging import Portioned, portion
 from portal.serving import Asking, Envelope, Looking, Of, Page, ok
+from portal.tagging import WORKLOAD, of_each, tag_without
 from portal.workloads import Usage, Workload, usage, workloads
 
 router = APIRouter(tags=["Workloads"])
@@ -30,7 +31,9 @@ async def list_workloads(
         seen_slice(view, caller, slice_name)
     found = workloads(view, caller, parts.now(), slice_name)
     chosen, more = portion(found, portioned, lambda one: one.name)
-    return ok(Page(items=chosen, next=more))
+    page = Page[Workload](items=chosen, next=more)
+    tag_without(of_each(WORKLOAD), page)
+    return ok(page)
 
 
 @router.get("/usage", responses=refusals(422), summary="What workspaces used and cost.")

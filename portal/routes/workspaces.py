@@ -9,8 +9,9 @@ from fastapi import APIRouter, Query
 from portal import workspacefiles, workspaces
 from portal.allowing import check_admin, check_owner, seen_slice
 from portal.callers import Caller
-from portal.documenting import IdempotencyKey, refusals
+from portal.documenting import NAMED, IdempotencyKey, refusals
 from portal.errors import bad_parameters, forbidden
+from portal.replaying import Named
 from portal.serving import Asking, Envelope, Looking, Of, changed, ok
 from portal.view import View
 from portal.workspaces import (
@@ -38,14 +39,16 @@ AnyName = Annotated[
 ]
 
 
-@router.post("", summary="Make a workspace, or ask for one", responses=refusals(403, 409, 422))
+@router.post(
+    "", summary="Make a workspace, or ask for one", responses=refusals(*NAMED, "WorkspaceAlreadyExists")
+)
 async def create(
     body: WorkspaceWish, view: Looking, caller: Asking, of: Of, key: IdempotencyKey = ""
 ) -> Envelope[WorkspaceChanged]:
     """An admin's is there at once; anybody else's waits for an admin, and the answer says where it is asked for."""
     name = body.workspace_name
     workspacefiles.check_wish(body, view.wanted)
-    _check_may_ask(caller, name)
+    _check_may_ask(caller, name, workspacefiles.owner_of(body, caller)["email"])
 
     def make(view: View, tree: Tree) -> Changes:
         workspacefiles.check_free(tree, view, name)
@@ -58,65 +61,78 @@ async def create(
     return _done(name, await of.writer.submit(wish), message)
 
 
-def _check_may_ask(caller: Caller, name: str) -> None:
+def _check_may_ask(caller: Caller, name: str, owner: str) -> None:
     if not any(grant.role != "Viewer" and grant.covers(name) for grant in caller.grants):
         raise forbidden(
             f"workspace {name} is asked for by who may write in the whole project; {caller.email} may not with what "
             "they logged in with, or this key may not"
         )
+    if not caller.is_admin and owner.lower() != caller.email.lower():
+        raise forbidden(
+            f"email: you ask for workspaces that are yours, {caller.email}'s; {owner} asks for theirs, or an admin "
+            "makes it"
+        )
 
 
-@router.put("", summary="Change a workspace", responses=refusals(403, 404, 409, 422))
+@router.put("", summary="Change a workspace", responses=refusals(404, *NAMED, "WorkspaceInUse"))
 async def update(
-    body: WorkspaceEdit, view: Looking, caller: Asking, of: Of, key: IdempotencyKey = ""
+    body: WorkspaceEdit, view: Looking, caller: Asking, of: Of, named: Named
 ) -> Envelope[WorkspaceChanged]:
     """What is absent stays. What owners may not decide alone is asked for, and an admin's merge makes it."""
     name = body.workspace_name
+    if named.landed is not None:
+        return _done(name, named.landed)
     seen_slice(view, caller, name)
     check_owner(caller, name, "change it")
 
     def make(view: View, tree: Tree) -> Changes:
         return workspacefiles.changed(body, view, tree)
 
-    return _done(name, await of.writer.submit(Wish(caller, f"Edit slice {name}", make, key)))
+    return _done(name, await of.writer.submit(Wish(caller, f"Edit slice {name}", make, named.key)))
 
 
-@router.post("/detach", summary="Take a cluster out of a workspace", responses=refusals(403, 404, 409, 422))
+@router.post(
+    "/detach", summary="Take a cluster out of a workspace", responses=refusals(404, *NAMED, "WorkspaceInUse")
+)
 async def detach(
-    body: ClusterNamed, view: Looking, caller: Asking, of: Of, key: IdempotencyKey = ""
+    body: ClusterNamed, view: Looking, caller: Asking, of: Of, named: Named
 ) -> Envelope[WorkspaceChanged]:
     """Its namespaces there go with all that is in them, so nothing may hold nodes there. Never the last cluster."""
     name = body.workspace_name
+    if named.landed is not None:
+        return _done(name, named.landed)
     seen_slice(view, caller, name)
     check_admin(caller, "take clusters out of workspaces")
 
     def make(view: View, tree: Tree) -> Changes:
         return workspacefiles.detached(view, tree, name, body.cluster_name)
 
-    wish = Wish(caller, f"Detach cluster {body.cluster_name} from slice {name}"[:200], make, key)
+    wish = Wish(caller, f"Detach cluster {body.cluster_name} from slice {name}"[:200], make, named.key)
     return _done(name, await of.writer.submit(wish))
 
 
-@router.delete("", summary="Take a workspace away", responses=refusals(403, 404, 409, 422))
+@router.delete("", summary="Take a workspace away", responses=refusals(404, *NAMED, "WorkspaceInUse"))
 async def delete(
     view: Looking,
     caller: Asking,
     of: Of,
+    named: Named,
     body: WorkspaceNamed | None = None,
     workspace_name: AnyName = None,
-    key: IdempotencyKey = "",
 ) -> Envelope[WorkspaceChanged]:
     """With its namespaces and all that is in them. Refused while a request of it is not over."""
     name = body.workspace_name if body is not None else workspace_name
     if not name:
         raise bad_parameters("workspaceName: say which, in the body or behind ?workspaceName=")
+    if named.landed is not None:
+        return _done(name, named.landed)
     seen_slice(view, caller, name)
     check_admin(caller, "take workspaces away")
 
     def make(view: View, tree: Tree) -> Changes:
         return workspacefiles.removed(view, tree, name)
 
-    return _done(name, await of.writer.submit(Wish(caller, f"Delete slice {name}", make, key)))
+    return _done(name, await of.writer.submit(Wish(caller, f"Delete slice {name}", make, named.key)))
 
 
 @router.get("", summary="One workspace", responses=refusals(404, 422))

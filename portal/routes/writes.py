@@ -10,7 +10,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
-from portal.documenting import refusals
+from portal.documenting import CHANGES, refusals
 from portal.errors import not_found
 from portal.serving import Asking, Changed, Envelope, Of, changed, ok
 
@@ -30,7 +30,7 @@ Id = Annotated[
     "/writes/{id}",
     summary="Follow a change",
     response_model=Envelope[Changed],
-    responses=refusals(403, 404, 409, 422),
+    responses=refusals(*CHANGES, "WriteNotFound"),
 )
 async def followed(id: Id, caller: Asking, parts: Of) -> Envelope[Changed]:
     """Where it is now; 404 where nobody of this caller's knows it, and what refused it where something did."""

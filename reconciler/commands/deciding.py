@@ -202,12 +202,17 @@ def approval_spec(state: State, key: str, spec: RequestSpec, word: Word, end: da
         "gpr": name,
         "decision": word.decision,
         "rule": None if word.rule == "request" else word.rule,
-        "specDigest": spec.digest(free_priority(slice_of(state, slice_), state.wanted.project)),
+        "specDigest": bound(state, spec),
         "limit": _limit(state, spec, word) if word.decision == "approve" else None,
         "notAfter": format_instant(end),
         "reason": word.reason or None,
     }
     return {field: value for field, value in content.items() if value is not None}
+
+
+def bound(state: State, spec: RequestSpec) -> str:
+    """What a word about a request that reads so binds."""
+    return spec.digest(free_priority(slice_of(state, spec.slice), state.wanted.project))
 
 
 def _limit(state: State, spec: RequestSpec, word: Word) -> dict[str, Any]:

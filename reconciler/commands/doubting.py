@@ -48,7 +48,8 @@ def _listed(state: State, email: str) -> Actor | None:
         return None
     # Whom slices alone name is known by what those list; whether the operator knows more is not seen from here.
     own_in = None if email in admins else owns | works
-    return Actor(email, email in admins, owns, owns | works, admins.get(email, ""), own_in=own_in)
+    handle = admins.get(email, "")
+    return Actor(email, email in admins, owns, owns | works, handle, own_in=own_in, admins=frozenset(admins))
 
 
 def _change(path: str, old: bytes | None, new: bytes | None) -> Change:

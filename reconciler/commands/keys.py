@@ -7,6 +7,7 @@ Held by tests/commands/test_keys.py.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -63,7 +64,8 @@ def create(means: Means, asked: Asked, *, is_trial: bool) -> None:
         raise WrongUse(f"{asked.name} is no name: lower-case letters, digits and '-', at most 63")
     path, text = key_path(asked.name), new_text()
 
-    def build(_: State, base: str) -> Change:
+    def build(state: State, base: str) -> Change:
+        _check_for_another(state, asked, lambda: source.author(means.author).email)
         if source.store.read_path(base, path) is not None:
             raise NotAllowed(
                 f"there is a key {asked.name} already, revoked or not; choose another name, `egs key list` shows all"
@@ -84,6 +86,22 @@ def create(means: Means, asked: Asked, *, is_trial: bool) -> None:
     where = "from now on" if done.is_pushed else "once that is on main"
     output.note(f"the key opens the API {where}; it is shown here and never again, so keep it in a vault")
     output.text(text)
+
+
+def _check_for_another(state: State, asked: Asked, me: Callable[[], str]) -> None:
+    """With a key in another admin's name one admin would be two: where main is verified it would be held."""
+    email = asked.email
+    is_admins = email in {admin.email for admin in state.wanted.project.admins}
+    if email is None or not (is_admins or asked.role == "Owner") or email == (mine := me()):
+        return
+    if is_admins:
+        raise NotAllowed(
+            f"{email} is an admin and makes keys in that name themselves; you are {mine}", "NotYours"
+        )
+    raise NotAllowed(
+        f"a key of the role Owner is made by {email} themselves; for another give --role Editor or Viewer",
+        "NotYours",
+    )
 
 
 def manifest(asked: Asked, email: str, sha256: str, end: datetime | None) -> bytes:

@@ -41,7 +41,7 @@ def judge(
     denials: list[Denial] = []
     may: dict[str, str] = {}
     for change in changes:
-        may[change.path] = least(change)
+        may[change.path] = least(change, authority.admins.emails)
         found = _actors((*vouchers.get("", ()), *vouchers.get(change.path, ())), authority, now, shown)
         actors |= {actor.email: actor for actor in found}
         refusals = [denial(actor, change) for actor in found]
@@ -63,20 +63,22 @@ def _actors(
     ]
 
 
-def least(change: Change) -> str:
-    """Whose change it is, in words: the widest circle that may make it."""
+def least(change: Change, admins: frozenset[str] = frozenset()) -> str:
+    """Whose change it is, in words: the widest circle that may make it; `admins` are their addresses."""
     rule = rule_of(change.path)
     if rule is None:
         return "anybody"
     slice_ = rule[1].get("slice", rule[1].get("name", ""))
     circle = frozenset({slice_})
     whose = {d.spec.email for d in (change.old, change.new) if isinstance(d, Own)}
+    admin = Actor("", is_admin=True, admins=admins)
+    beside = " and admins" if denial(admin, change) is None else ""
     circles = (
         ("anybody", Actor("")),
-        *((f"{email} and admins", Actor(email)) for email in sorted(whose)),
+        *((f"{email}{beside}", Actor(email)) for email in sorted(whose)),
         (f"members of slice {slice_} and admins", Actor("", member_of=circle)),
         (f"owners of slice {slice_} and admins", Actor("", owns=circle, member_of=circle)),
-        ("admins", Actor("", is_admin=True)),
+        ("admins", admin),
     )
     found = (name for name, actor in circles if denial(actor, change) is None)
     return next(found, f"the admin {rule[1].get('name')}")

@@ -98,7 +98,7 @@ class Authority:
         handle = self.handles.get(email, "") if is_admin else ""
         # What a slice calls somebody must not open what the address opens elsewhere.
         own_in = None if strong else self._calling(voucher, email, member_of)
-        return Actor(email, is_admin, owns, member_of, handle, own_in=own_in)
+        return Actor(email, is_admin, owns, member_of, handle, own_in=own_in, admins=self.admins.emails)
 
     def _calling(self, voucher: Voucher, email: str, slices: Collection[str]) -> frozenset[str]:
         """Of these slices those that list the evidence beside this address."""

@@ -57,6 +57,8 @@ class Actor:
     own_in: frozenset[str] | None = None
     """Slices for which alone they make keys and profiles of their address: those that alone call them by it, or all
     that the key they came with lets through; None: for every slice."""
+    admins: frozenset[str] = field(default=frozenset(), compare=False)
+    """Addresses of all admins, whose keys nobody makes but themselves."""
 
 
 @dataclass(frozen=True, slots=True)

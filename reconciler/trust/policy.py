@@ -95,9 +95,12 @@ TABLE = (
         "ApiKey",
         "keys/<name>.yaml",
         "everything, of keys whose `email` is theirs before and after",
-        "that person, admins; whom slices alone name, for keys of those slices",
+        "that person; whom slices alone name, for keys of those slices",
     ),
-    Row("ApiKey", "", "everything else", "admins"),
+    Row("ApiKey", "", "delete, set `revoked`", "admins, of everybody's"),
+    Row(
+        "ApiKey", "", "everything else, up to the role Editor and where no admin's `email` is named", "admins"
+    ),
     Row(
         "Profile",
         "people/<name>.yaml",
@@ -118,9 +121,11 @@ def is_governed(path: str) -> bool:
 def denial(actor: Actor, change: Change) -> Denial | None:
     """Why this actor may not make this change; None: they may."""
     found = rule_of(change.path)
-    if found is None or (actor.is_admin and found[0].kind != "Approval"):
+    if found is None or (actor.is_admin and found[0].kind not in ("Approval", "ApiKey")):
         return None
     kind, names = found[0].kind, found[1]
+    if actor.is_admin and kind == "ApiKey":
+        return _of_key_by_admin(actor, change)
     match kind:
         case "GPR":
             return _of_request(actor, change, names["slice"])
@@ -205,6 +210,33 @@ def _is_same_statement(change: Change) -> bool:
 
 def _unsigned(approval: Approval) -> Approval:
     return approval.model_copy(update={"spec": approval.spec.model_copy(update={"signature": None})})
+
+
+def _of_key_by_admin(actor: Actor, change: Change) -> Denial | None:
+    """What a key does is done in its person's name: with another admin's one admin would be two."""
+    new = change.new
+    if not isinstance(new, ApiKey) or _only_ends(change.old, new):
+        return None
+    named = {each.spec.email for each in (change.old, new) if isinstance(each, ApiKey)}
+    others = sorted(named & actor.admins - {actor.email})
+    if others:
+        why = f"makes no key in the name of {others[0]}, who is an admin too and makes it themselves"
+        return _refused(change, "NotYours", actor, why)
+    if new.spec.role == "Owner" and new.spec.email != actor.email:
+        why = (
+            f"makes keys for {new.spec.email} up to the role Editor; one of the role Owner that person makes "
+            "themselves"
+        )
+        return _refused(change, "NotYours", actor, why)
+    return None
+
+
+def _only_ends(old: Document | None, new: ApiKey) -> bool:
+    return isinstance(old, ApiKey) and new.spec.revoked and _revoked(old) == _revoked(new)
+
+
+def _revoked(key: ApiKey) -> ApiKey:
+    return key.model_copy(update={"spec": key.spec.model_copy(update={"revoked": True})})
 
 
 def _of_own(actor: Actor, change: Change) -> Denial | None:

@@ -185,3 +185,23 @@ def test_a_slice_that_a_key_names_is_not_deleted_under_it(tmp_path: Path) -> Non
     done = egs("slice", "delete", "a", "--yes", "--repo", repo, "--author", ADA)
     assert done.code == 0, done.err
     assert "bindings/a.yaml" not in git(repo, "ls-tree", "-r", "--name-only", "main")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        pytest.param(
+            ("--role", "Viewer", "--slice", "a", "--for", "ada@example.com"), "is an admin", id="an admin's"
+        ),
+        pytest.param(
+            ("--role", "Owner", "--for", "robot@example.com"), "by robot@example.com themselves", id="Owner"
+        ),
+    ],
+)
+def test_no_key_is_made_that_nobody_may_make_for_another(
+    tmp_path: Path, words: tuple[str, ...], sentence: str
+) -> None:
+    repo = repository(tmp_path / "r.git", fleet())
+    done = _key(repo, "create", "nightly", *words)
+    assert (done.code, sentence in done.err) == (1, True), done.err
+    assert git(repo, "ls-tree", "--name-only", "main", PATH) == ""

@@ -38,6 +38,18 @@ def test_the_key_that_it_prints_opens_the_api(system: System) -> None:
         assert door.key not in repr(door)
 
 
+def test_it_is_ready_however_fast_the_clock_of_the_demo_runs(system: System) -> None:
+    clock = ManualClock(START)
+    with served(system, clock, 0) as door:
+        ready = lambda: httpx.get(f"{door.url}/readyz").status_code == 200  # noqa: E731
+        eventually(ready, "the API reads the repository")
+        for hours in range(1, 20):
+            clock.set(START + timedelta(hours=hours))
+            assert ready()
+        opens = {"Authorization": f"Bearer {door.key}"}
+        assert int(httpx.get(f"{door.url}/api/v1/auth", headers=opens).headers["Age"]) < 60
+
+
 def test_a_port_that_is_taken_is_one_sentence(system: System) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

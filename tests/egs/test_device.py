@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
+import threading
 from collections.abc import Iterator
 from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -93,3 +96,29 @@ def test_somebody_logs_in_with_a_browser(
         assert (me["email"], me["via"], me["server"]) == ("bo@example.com", "login", url)
         assert shell("get", "slices", "-o", "json").data[0]["name"] == "vision"
     site.close()
+
+
+class _Elsewhere(BaseHTTPRequestHandler):
+    """Sends whoever asks on to a place that says what it likes."""
+
+    def do_GET(self) -> None:
+        issuer = f"http://127.0.0.1:{self.server.server_address[1]}"
+        ends = {"device_authorization_endpoint": f"{issuer}/code", "token_endpoint": f"{issuer}/token"}
+        body = json.dumps({"issuer": issuer, **ends}).encode()
+        self.send_response(200 if self.path == "/elsewhere" else 302)
+        self.send_header("Location", "/elsewhere")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Says nothing."""
+
+
+def test_a_provider_that_sends_one_elsewhere_is_not_believed() -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Elsewhere)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with pytest.raises(Said, match="does not say how it logs people in"):
+        device.id_token(f"http://127.0.0.1:{server.server_address[1]}", CLI, SCOPES)
+    server.shutdown()
+    server.server_close()

@@ -104,6 +104,7 @@ def test_the_list_is_the_same_in_both_modes(tmp_path: Path, capsys: pytest.Captu
 
     server = {"EGS_SERVER": "https://s", "EGS_API_KEY": "k"}
     assert listed({}) == listed(server)
+    assert "Most commands work on it: on --repo" in " ".join(listed(server).split())
     assert listed({}, "gpr") == listed(server, "gpr")
 
 

@@ -102,11 +102,53 @@ def test_what_runs_is_extended_stopped_started_and_released(shell: Shell, site: 
     assert spec(site, "nlp/runs")["earlyRelease"] is True
 
 
+def test_what_runs_is_a_table(shell: Shell, site: Site) -> None:
+    as_cy(shell, "gpr create nlp/works --nodes 1 --gpus-per-node 8 --duration 6h --model llama")
+    site.pass_time(5)
+    head, row = shell.on_server("get workloads --slice nlp", who="cy-editor").out.splitlines()
+    assert head.split() == [
+        "REQUEST",
+        "PHASE",
+        "MODEL",
+        "WHERE",
+        "NODES",
+        "GPUS",
+        "HEALTHY",
+        "IDLE",
+        "START",
+        "END",
+        "COST",
+    ]
+    words = row.split()
+    assert words[:3] == ["nlp/works", "Provisioned", "llama"]
+    assert words[3] == "east/h100"
+    assert "8 x H100-80GB" in row
+    assert not set("{}[]'") & set(row)
+
+
 def test_trying_writes_nothing(shell: Shell, site: Site) -> None:
     before = site.log()
     done = shell.on_server("gpr create vision/try --nodes 1 --duration 1h --dry-run -o json")
     assert (done.code, done.data["dryRun"], done.data["commit"]) == (0, True, None)
     assert site.log() == before
+
+
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_trying_what_can_never_start_is_no(shell: Shell, site: Site, form: str) -> None:
+    before = site.log()
+    done = shell.on_server(f"gpr create vision/try --nodes 99 --duration 1h --dry-run -o {form}")
+    assert done.code == 1
+    assert "no pool it may use could ever hold it: east/h100 has up to 4 nodes" in done.err
+    assert done.data["estimate"] is None if form == "json" else "no start, as things are" in done.out
+    assert site.log() == before
+
+
+def test_what_the_server_says_beside_its_answer_is_told(shell: Shell) -> None:
+    done = shell.on_server("wait --slice vision --nodes 99 --duration 1h -o json")
+    assert (done.code, done.data) == (1, [])
+    assert done.err.count("no pool it may use could ever hold it: east/h100 has up to 4 nodes") == 1
+    as_bo(shell, "gpr create vision/high --nodes 1 --duration 1h --not-before 2027-06-01T00:00:00Z")
+    assert "was set to 300" in as_bo(shell, "gpr edit vision/high priority=999")
 
 
 def test_an_admins_word(shell: Shell, site: Site) -> None:
@@ -115,6 +157,7 @@ def test_an_admins_word(shell: Shell, site: Site) -> None:
     assert shell.on_server("reject vision/other --reason no", who="bo-editor").code == 1
     done = shell.on_server("reject vision/other --reason", "not now")
     assert done.code == 0, done.err
+    assert "vision/other asks for 1 x 1 GPUs, any shape, in any cluster, for 1h0m0s" in done.err
     assert site.main("approvals/vision/other/ada.yaml") is not None
 
 

@@ -159,6 +159,11 @@ def test_bindings(face, ada):
     binding = face("get_gpr_template_binding", "vision", ada)
     assert (binding.name, binding.enable_auto_gpr) == ("vision", False)
     assert binding.clusters[0].template_status == {"small": "Valid"}
+    assert {name: binding.clusters[0][name] for name in ("clusterName", "defaultTemplateName")} == {
+        "clusterName": "east",
+        "defaultTemplateName": "small",
+    }
+    assert binding.clusters[0]["templates"] == ("small",)
     assert face("update_gpr_template_binding", "vision", [{**offered[0], "clusterName": "west"}], False, ada)
     assert face("list_gpr_template_bindings", ada)[0].clusters[0].cluster_name == "west"
     with pytest.raises(exceptions.BadParameters, match="author"):
@@ -182,6 +187,7 @@ def test_policies(face, ada):
     assert change.way == "pushed"
     policy = face("get_workspace_policy", policy_name="vision", authenticated_session=ada)
     assert (policy.priority_range, policy.max_gprs, policy.max_exit_duration_per_gpr) == ("medium", 3, "1W")
+    assert (policy.PriorityRange, policy.maxGPRs, policy.maxExitDurationPerGPR) == ("medium", 3, "1W")
     held = policy.global_gpu_constraints
     assert (held.gpu_shapes, held.max_gpu_per_gpr, held.max_memory_per_gpr) == (("H100-80GB",), 16, 80)
     assert [p.workspace_name for p in face("list_workspace_policies", authenticated_session=ada)] == [

@@ -14,6 +14,7 @@ from egs.calling import Ask, backoff_s, call, lifetime_s
 from egs.exceptions import (
     EgsApplicationException,
     ResourceNotFound,
+    ServerMessage,
     ServerUnreachable,
     Unauthorized,
     UnhandledException,
@@ -47,6 +48,21 @@ def test_a_token_that_is_about_to_end_is_renewed_before_the_call(monkeypatch):
     assert played(call(who, READ), [said(200)]).sent == [GET]
     instant[0] += 2
     assert played(call(who, READ), [hour, said(200)]).sent == [LOGIN, GET]
+
+
+def test_what_the_server_says_beside_an_answer_is_a_warning_at_the_line_that_asked():
+    beside = Answer(200, {}, '{"data": 7, "message": "priority 999 was set to 300"}')
+    with pytest.warns(ServerMessage, match="was set to 300") as told:
+        assert played(call(session(), WRITE), [TOKEN, beside]).result == 7
+    assert issubclass(ServerMessage, UserWarning)
+    assert told[0].filename.endswith("tests/support/sdk.py")  # which carries the script out
+
+
+@pytest.mark.parametrize("message", ['"Success"', '""', "null", "3"])
+def test_of_nothing_to_say_nothing_is_said(message, recwarn):
+    answer = Answer(200, {}, f'{{"data": 7, "message": {message}}}')
+    assert played(call(session(), READ), [TOKEN, answer]).result == 7
+    assert list(recwarn) == []
 
 
 @pytest.mark.parametrize(

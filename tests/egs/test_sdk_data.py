@@ -6,9 +6,19 @@ import dataclasses
 
 import pytest
 
-from egs.data.fleet import Inventory, ListWorkspacesResponse, Workspace, read_inventory
-from egs.data.gpr import GpuRequestData, GpuRequestStatus, WaitTime, read_gpr, read_gprs
-from egs.data.records import Answered, Change, Items, Named, of
+from egs.data.fleet import (
+    GlobalGPUConstraints,
+    GprTemplateBinding,
+    GpuSlicingProfile,
+    Inventory,
+    ListWorkspacesResponse,
+    Workspace,
+    WorkspacePolicy,
+    read_inventory,
+)
+from egs.data.gpr import GpuRequestData, GpuRequestStatus, WaitTime, read_gpr
+from egs.data.records import Answered, Change, Items, Named, camel, each, of
+from portal.inventories import SlicingProfile
 
 DOCUMENTED = """
     request_id workspace_name cluster_name number_of_gpus number_of_gpu_nodes instance_type memory_per_gpu priority
@@ -104,8 +114,48 @@ def test_what_is_shown_is_what_was_said():
     )
 
 
+USUAL = {
+    "gpuSharingMode": "dedicated",
+    "estimatedWaitTime": "0h0m0s",
+    "dedicatedNodes": True,
+    "requeueOnFailure": True,
+    "enableEviction": True,
+    "start": "asap",
+    "prefer": "earliest",
+    "extend": "0h0m0s",
+    "model": {"name": "", "framework": "", "parameters": {}},
+    "gpuShape": "H100-80GB",
+    "gpuShapes": ["H100-80GB"],
+    "clusterName": "east",
+    "preferredClusters": ["east"],
+    "specDigest": "sha256:0123",
+}
+
+
+def test_what_goes_without_saying_is_not_shown():
+    assert repr(of(GpuRequestData, USUAL)) == "GpuRequestData(cluster_name='east', gpu_shape='H100-80GB')"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("gpuSharingMode", "shared", "gpu_sharing_mode='shared'"),
+        ("requeueOnFailure", False, "requeue_on_failure=False"),
+        ("enableEviction", False, "enable_eviction=False"),
+        ("start", "fixed", "start='fixed'"),
+        ("prefer", "cheapest", "prefer='cheapest'"),
+        ("extend", "1h0m0s", "extend='1h0m0s'"),
+        ("model", {"name": "llama"}, "model={'name': 'llama'}"),
+        ("gpuShapes", ["H100-80GB", "A100-80GB"], "gpu_shapes=('H100-80GB', 'A100-80GB')"),
+        ("preferredClusters", ["east", "west"], "preferred_clusters=('east', 'west')"),
+    ],
+)
+def test_what_is_unusual_is_shown(name, value, shown):
+    assert shown in repr(of(GpuRequestData, USUAL | {name: value}))
+
+
 def test_a_list_is_also_under_items_and_a_table_in_a_notebook():
-    rows = read_gprs([{"gprId": "gpr-1"}, {"gprId": "gpr-2", "gprName": "<b>"}])
+    rows = each(GpuRequestData)([{"gprId": "gpr-1"}, {"gprId": "gpr-2", "gprName": "<b>"}])
     assert rows.items is rows
     assert repr(rows).splitlines()[1] == "  GpuRequestData(request_id='gpr-1'),"
     assert repr(rows[:1]) == "[GpuRequestData(request_id='gpr-1')]"
@@ -146,6 +196,39 @@ def test_lists_under_their_vendors_names():
     assert isinstance(found, list)
 
 
+POLICY = {
+    "workspaceName": "vision",
+    "PriorityRange": "high",
+    "maxGPRs": 3,
+    "maxExitDurationPerGPR": "6h0m0s",
+    "requeueOnFailure": True,
+    "enableAutoEviction": True,
+    "enforceIdleTimeOut": False,
+}
+CONSTRAINTS = {"gpuShapes": ("H100",), "maxGPUPerGpr": 8, "maxMemoryPerGpr": 80}
+
+
+def test_a_policy_under_the_documented_names():
+    policy = of(WorkspacePolicy, {**POLICY, "globalGPUConstraints": CONSTRAINTS})
+    assert {name: getattr(policy, name) for name in POLICY} == POLICY
+    found = policy.globalGPUConstraints
+    assert isinstance(found, GlobalGPUConstraints)
+    assert {name: getattr(found, name) for name in CONSTRAINTS} == CONSTRAINTS
+
+
+def test_the_clusters_of_a_binding_under_the_documented_names():
+    row = {"clusterName": "east", "defaultTemplateName": "small", "templates": ["small"]}
+    found = of(GprTemplateBinding, {"name": "vision", "clusters": [row]}).clusters[0]
+    assert (found["clusterName"], found["defaultTemplateName"], found["templates"]) == (
+        "east",
+        "small",
+        ("small",),
+    )
+    assert (found.cluster_name, found.default_template_name) == ("east", "small")
+    with pytest.raises(KeyError):
+        found["cluster_name"]
+
+
 def test_a_name_is_text_that_knows_where_its_change_is():
     name = Named("gpr-1", Change("pushed", "c1"))
     assert name == "gpr-1"
@@ -155,6 +238,12 @@ def test_a_name_is_text_that_knows_where_its_change_is():
 
 def test_reports_are_dicts_that_are_shown():
     assert "<td>3</td>" in Answered({"requests": 3})._repr_html_()
+
+
+def test_a_part_of_a_gpu_has_the_fields_that_the_server_has():
+    """G5: no field of it is passed over."""
+    names = {f.metadata.get("wire") or camel(f.name) for f in dataclasses.fields(GpuSlicingProfile)}
+    assert names == {field.alias for field in SlicingProfile.model_fields.values()}
 
 
 def test_every_field_has_a_default():

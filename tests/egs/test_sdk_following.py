@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from egs.asking.following import has_reached, watch, watch_events
+from egs.asking.following import has_reached, wait_for, watch, watch_events
 from egs.data.gpr import LIFE, OVER, GpuRequestData
-from egs.exceptions import PhaseNotReached, ServerUnreachable, Unauthorized
+from egs.exceptions import PhaseNotReached, ResourceNotFound, ServerUnreachable, Unauthorized
 from egs.steps import Open, Unreached
 from tests.support.nightly import law
 from tests.support.sdk import TOKEN, Played, connection, played, refused, said, session
@@ -55,6 +55,40 @@ def test_it_is_opened_again_where_it_was_and_tells_each_state_once(end):
     opened = [step.outgoing.headers.get("last-event-id") for step in log.steps if isinstance(step, Open)]
     assert opened == [None, "c7", "c7"]
     assert len(log.pauses) == 2
+
+
+def test_one_that_is_cancelled_while_the_stream_is_broken():
+    """D14: it waited when it was last seen, and its workspace is still there."""
+    answers = [TOKEN, OPENED, message("Queued"), None, refused(404), said(200, {"items": [], "next": None})]
+    log = played(watch("gpr-1", authenticated_session=session()), answers)
+    assert _phases(log) == ["Queued", "Cancelled"]
+    assert log.sent[-1] == ("GET", "/api/v1/gpr/list")
+
+
+@pytest.mark.parametrize(
+    ("phase", "answers"),
+    [
+        pytest.param("Queued", [refused(404)], id="the caller may not see its workspace any more"),
+        pytest.param("Provisioned", [], id="it had its nodes"),
+    ],
+)
+def test_what_became_of_it_is_not_guessed(phase, answers):
+    with pytest.raises(ResourceNotFound):
+        played(
+            watch("gpr-1", authenticated_session=session()),
+            [TOKEN, OPENED, message(phase), None, refused(404), *answers],
+        )
+
+
+def test_it_is_cancelled_while_it_is_waited_for():
+    """D14."""
+    seen = said(200, {"gprId": "gpr-1", "sliceName": "vision", "phase": "Queued", "priority": 7})
+    gone = [TOKEN, seen, refused(404), said(200, {"items": [], "next": None})]
+    ended = played(wait_for("gpr-1", "Cancelled", authenticated_session=session()), gone).result
+    assert (ended.phase, ended.status.provisioning_status, ended.priority) == ("Cancelled", "Cancelled", 7)
+    with pytest.raises(PhaseNotReached) as told:
+        played(wait_for("gpr-1", authenticated_session=session()), gone)
+    assert told.value.request == ended
 
 
 def test_the_server_says_when_to_come_back():

@@ -5,12 +5,13 @@ D1, D3, D8, D9, D10, D11, D14, D15, D16, E5, H10, H17, K2; every test for `egs` 
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 
 import pytest
 
 from egs import exceptions
-from egs.exceptions import PriorityClamped
+from egs.exceptions import PriorityClamped, ServerMessage
 from tests.support.portal import KEYS, Site
 from tests.support.sdk import FACES, first_values
 from tests.support.world import slice_
@@ -65,6 +66,8 @@ def test_a_request_from_its_quote_to_its_cost(do, site):
     site.pass_time(3)
     request = do("wait_for", request_id, "Successful", timeout=0)
     assert request.status.provisioning_status == "Successful"
+    assert len(repr(request)) < 650
+    assert "\n" not in repr(request)
     assert do("workloads", "vision")[0].nodes[0]["name"] == request.status.nodes[0]
 
     site.pass_time(400)
@@ -100,6 +103,20 @@ def test_a_priority_of_301_is_300(do):
     assert do("gpu_request_status", request_id).priority == 300
 
 
+def test_what_the_server_says_beside_its_answer_is_told(do):
+    with pytest.warns(ServerMessage, match="idleTimeOutDuration .* was left out") as told:
+        do("request_gpu", *TEN, "0d0h30m", False)
+    assert told[0].filename.endswith(("tests/support/sdk.py", "tests/egs/test_sdk_requests.py"))
+
+
+def test_a_quote_says_why_there_is_none(do):
+    with pytest.warns(ServerMessage) as told:
+        quotes = do("wait_time", "vision", 99, 8, "6h")
+    assert (quotes, quotes.message) == ([], str(told[0].message))
+    assert "no pool it may use could ever hold it: east/h100 has up to 4 nodes" in quotes.message
+    assert do("queue").message == ""
+
+
 def _is_cancelled(do, name):
     """Its file is gone, and with it the request; what happened stays."""
     return do("events", request_id=name)[0].reason == "GPRCancelled"
@@ -119,6 +136,21 @@ def test_a_waiting_request_is_changed_and_cancelled(do, site):
     assert _is_cancelled(do, request.name)
     with pytest.raises(exceptions.ResourceNotFound):
         do("cancel_gpu_request", request_id)
+
+
+def test_one_that_was_cancelled_is_waited_for(do, site):
+    request_id = do("request_gpu", *TEN, not_before=TOMORROW)
+    site.settle()
+    do("cancel_gpu_request", request_id)
+    site.settle()
+    ended = do("wait_for", request_id, "Cancelled", timeout=5)
+    assert (ended.request_id, ended.workspace_name, ended.is_over) == (request_id, "vision", True)
+    with pytest.raises(exceptions.PhaseNotReached) as told:
+        do("wait_for", request_id, "Provisioned", timeout=5)
+    assert told.value.request.status.provisioning_status == "Cancelled"
+    assert do("events", request_id=request_id)[0].reason == "GPRCancelled"
+    with pytest.raises(exceptions.ResourceNotFound):
+        do("wait_for", "gpr-00000000-0000", "Cancelled", timeout=5)
 
 
 def test_releasing_one_that_waits_cancels_it(do, site):
@@ -200,12 +232,15 @@ def test_an_admin_decides(do, site):
     waiting = do("approvals", who="ada-owner")
     assert [row.gpr_id for row in waiting] == [request_id]
     assert waiting[0].reasons == ("QuotaExceeded",)
-    do("approve", request_id, "the deadline is real", who="ada-owner")
+    with pytest.raises(exceptions.Conflict) as caught:
+        do("approve", request_id, "sha256:" + "0" * 64, who="ada-owner")
+    assert caught.value.data["specDigest"] == waiting[0].spec_digest
+    do("approve", request_id, waiting[0].spec_digest, "the deadline is real", who="ada-owner")
     site.settle()
     assert do("gpu_request_status", request_id).phase == "Provisioning"
     other = do("request_gpu", "big", "vision", "", 4, 8, 0, "", "", "1h", 100)
     site.settle()
-    do("reject", other, "one is enough", who="ada-owner")
+    do("reject", other, reason="one is enough", who="ada-owner")
     site.settle()
     with pytest.raises(exceptions.PhaseNotReached) as caught:
         do("wait_for", other)
@@ -250,6 +285,38 @@ def test_a_stream_of_one_request_ends_with_it(url, site):
     ] == ["Completed"]
     with pytest.raises(exceptions.BadParameters):
         egs.watch(authenticated_session=auth)
+
+
+def test_a_stream_ends_with_a_request_that_is_cancelled(url, site):
+    """D14: of both faces; the last value is what it was, cancelled."""
+    import egs
+    from egs import aio
+
+    def cancel(request_id):
+        egs.cancel_gpu_request(request_id, auth)
+        site.settle()
+
+    async def followed(request_id):
+        found = []
+        async for request in aio.watch(request_id, authenticated_session=auth):
+            if not found:
+                cancel(request_id)
+            found.append(request)
+        return found
+
+    auth = egs.authenticate(url, KEYS["bo-editor"])
+    for is_blocking in (True, False):
+        request_id = egs.request_gpu(*TEN, auth, not_before=TOMORROW)
+        site.settle()
+        if is_blocking:
+            stream = egs.watch(request_id, authenticated_session=auth)
+            found = [next(stream)]
+            cancel(request_id)
+            found += stream
+        else:
+            found = asyncio.run(followed(request_id))
+        assert [request.phase for request in found] == ["Queued", "Cancelled"]
+        assert {request.request_id for request in found} == {request_id}
 
 
 def test_events_as_they_happen(url, site):

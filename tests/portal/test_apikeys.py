@@ -8,14 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.apikeys import KeyWish, end_of, new_text, spec_of
+from portal.apikeys import KeyWish, end_of, spec_of
 from portal.callers import Grant, caller_of
 from portal.errors import ApiError
+from portal.sessions import Session, issue
 from reconciler.trust.model import Actor
 from schemas.apikey import digest_of
+from schemas.yamltext import dump
 from tests.support.nightly import law
-from tests.support.portal import KEYS, Site
-from tests.support.world import START
+from tests.support.portal import HEAD, KEYS, Site
+from tests.support.world import START, project
 
 PATH = "/api/v1/api-key"
 DAY = {"validity": "2026-12-31"}
@@ -249,12 +251,82 @@ def test_a_day_ends_in_utc_and_none_means_tomorrow():
     assert end_of("", late) == datetime(2026, 11, 23, tzinfo=UTC)
 
 
-def test_texts_of_keys_are_long_and_differ():
-    assert len({new_text() for _ in range(100)}) == 100
-    assert all(len(new_text()) == len("egs_") + 43 for _ in range(10))
-
-
 def test_no_text_of_a_key_is_in_a_repr():
     from portal.apikeys import KeyNamed
 
     assert "egs_secret" not in repr(KeyNamed(api_key="egs_secret"))
+
+
+def key_of(name, email, **more):
+    """The manifest of a key of that person."""
+    spec = {"sha256": digest_of(name), "email": email, "role": "Editor", "slices": ["vision"], **more}
+    return dump({**HEAD, "kind": "ApiKey", "metadata": {"name": name}, "spec": spec})
+
+
+def as_login(site, email, **more):
+    """Asks as somebody who logged in."""
+    client = site.client(None)
+    session = Session(email, email, site.now + timedelta(hours=1), **more)
+    client.headers["Authorization"] = f"Bearer {issue(site.portal.parts.logins.signer, session)}"
+    return client
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        pytest.param(
+            {"role": role, "workspaceName": where, "username": who}, "is an admin", id=f"{role} of {who}"
+        )
+        for role, where in (("Owner", ""), ("Owner", "vision"), ("Editor", "vision"), ("Viewer", "vision"))
+        for who in ("al@example.com", "AL@example.com")
+    ]
+    + [
+        pytest.param(
+            {"role": "Owner", "username": "robot@example.com"},
+            "up to the role Editor",
+            id="an owner's of a robot",
+        )
+    ],
+)
+def test_no_admin_acts_in_anothers_name(site, body, sentence):
+    """With such a key one admin would be the two whom a large request needs."""
+    admins = [{"email": "ada@example.com"}, {"email": "al@example.com"}]
+    site.commit({"project.yaml": project(admins=admins), "keys/als.yaml": key_of("als", "al@example.com")})
+    with site.client("ada-owner") as ada:
+        assert sentence in refused(ada.post(PATH, json={"name": "k", **DAY, **body}), 403, "Forbidden")
+        assert site.main("keys/k.yaml") is None
+        assert (
+            ada.request("DELETE", PATH, json={"name": "als"}).status_code == 200
+        )  # to end one is anybody's help
+
+
+def test_a_stranger_makes_no_keys(site):
+    """Whoever the identity provider lets in writes nothing to main before somebody adds them."""
+    with as_login(site, "eve@example.com") as eve:
+        said = refused(eve.post(PATH, json={"name": "k", "role": "Owner", **DAY}), 403, "Forbidden")
+    assert "works in no workspace" in said
+    assert site.main("keys/k.yaml") is None
+
+
+def test_nobody_has_keys_without_end(site):
+    over = {"notAfter": "2026-11-01T00:00:00Z"}
+    have = 3  # of KEYS that open something
+    more = {f"k{i}": {} for i in range(50 - have)} | {"over": over, "gone": {"revoked": True}}
+    site.commit({f"keys/{name}.yaml": key_of(name, "bo@example.com", **spec) for name, spec in more.items()})
+    body = {"name": "k", "role": "Viewer", "workspaceName": "vision", **DAY}
+    with site.client("bo-owner") as bo:
+        said = refused(bo.post(PATH, json=body), 422, "BadParameters")
+        assert said == "bo@example.com has 50 keys in force, and nobody has more; revoke one first"
+        bo.request("DELETE", PATH, json={"name": "k0"})
+        assert bo.post(PATH, json=body).status_code == 200
+        assert bo.post(PATH, json=body | {"name": "l"}).status_code == 422
+
+
+def test_a_login_by_an_id_token_makes_no_key_for_years(site):
+    body = {"role": "Viewer", "workspaceName": "vision", "validity": "2027-06-30"}
+    with as_login(site, "bo@example.com", is_handed=True) as bo:
+        said = refused(bo.post(PATH, json={"name": "k", **body}), 403, "Forbidden")
+        assert "90 days" in said
+        assert bo.post(PATH, json={"name": "k", **body, **DAY}).status_code == 200
+    with as_login(site, "bo@example.com") as bo:
+        assert bo.post(PATH, json={"name": "l", **body}).status_code == 200

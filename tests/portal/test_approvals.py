@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,11 @@ import pytest
 
 from schemas.approval import Approval
 from schemas.reading import read_document
+from tests.support import repos
 from tests.support.portal import Site
-from tests.support.world import slice_
+from tests.support.world import gpr, gpr_path, project, slice_
 
-WORD = "approvals/vision/big/ada.yaml"
+WORD, SMALL = "approvals/vision/big/ada.yaml", "approvals/vision/small/ada.yaml"
 
 
 @pytest.fixture
@@ -28,10 +30,24 @@ def site(tmp_path: Path) -> Iterator[Site]:
     made.close()
 
 
+def shown(site: Site, key: str = "vision/big") -> dict[str, Any]:
+    """How the request reads for whoever may see all."""
+    data: dict[str, Any] = site.client("ada-viewer").get(f"/api/v1/gpr?gprId={key}").json()["data"]
+    return data
+
+
 def decide(site: Site, who: str = "ada-owner", **word: Any) -> Any:
-    """The answer to a decision about `vision/big`."""
+    """The answer to a decision about `vision/big`, or another, as it reads now."""
     body = {"gprId": "vision/big", "decision": "approve"} | word
-    return site.client(who).post("/api/v1/approvals", json=body)
+    digest = word.get("specDigest") or shown(site, body["gprId"])["specDigest"]
+    return site.client(who).post("/api/v1/approvals", json=body | {"specDigest": digest})
+
+
+def refused(answer: Any, status: int, key: str) -> Any:
+    """It is refused so; what it says beside that."""
+    body = answer.json()
+    assert (answer.status_code, body["error"]["errorKey"]) == (status, key), body
+    return body["error"]["data"]
 
 
 def test_what_waits_is_listed_and_an_approval_lets_it_run(site: Site) -> None:
@@ -83,3 +99,81 @@ def test_who_may_not_and_what_makes_no_sense(site: Site, who: str, word: dict[st
     """B10: nothing is written."""
     assert decide(site, who, **word).status_code == status
     assert site.main(WORD) is None
+
+
+@pytest.mark.parametrize("decision", ["approve", "reject"])
+def test_what_was_not_shown_is_not_decided(site: Site, decision: str) -> None:
+    """D14: whoever asks for more between an admin's look and word gets no word about that."""
+    before = shown(site)["specDigest"]
+    site.file("vision/big", nodes=4)
+    for seen in (False, True):  # by the controller
+        if seen:
+            site.settle()
+        told = refused(decide(site, decision=decision, specDigest=before), 409, "Conflict")
+        assert told["asked"]["numberOfGPUNodes"] == 4
+        assert site.main(WORD) is None
+    assert told["specDigest"] == shown(site)["specDigest"]
+    assert decide(site, decision=decision, specDigest=told["specDigest"]).status_code == 200
+
+
+@pytest.mark.parametrize("decision", ["approve", "reject"])
+def test_a_word_says_what_it_is_about(site: Site, decision: str) -> None:
+    body = {"gprId": "vision/big", "decision": decision}
+    refused(site.client("ada-owner").post("/api/v1/approvals", json=body), 422, "BadParameters")
+    assert site.main(WORD) is None
+
+
+def test_grace_is_approved_in_numbers(site: Site) -> None:
+    """The digest leaves grace out, so the word says how much."""
+    site.file("vision/small", nodes=1, duration="2h", extend="3h")
+    site.commit({"project.yaml": project(maxExtension="1h")})
+    site.settle()
+    word = {"gprId": "vision/small", "rule": "extension"}
+    refused(decide(site, **word), 422, "BadParameters")
+    refused(decide(site, limit={"extend": "3h"}), 422, "BadParameters")
+    assert decide(site, **word, limit={"extend": "2h"}).status_code == 200
+    document = read_document(SMALL, (site.main(SMALL) or "").encode())
+    assert isinstance(document, Approval)
+    assert document.spec.limit is not None
+    assert document.spec.limit.extend == timedelta(hours=2)
+
+
+def test_nobody_approves_what_they_wrote(site: Site) -> None:
+    """E5: wholly or in part, whoever began it; to reject it is another matter."""
+    text = gpr("vision", "own", nodes=2)
+    site.commit({gpr_path("vision/own"): text}, "Bo <bo@example.com>")
+    site.settle()
+    by_ada = gpr("vision", "own", nodes=2, displayName="Own")
+    site.commit({gpr_path("vision/own"): by_ada}, "Ada <ADA@example.com>")
+    site.settle()
+    refused(decide(site, gprId="vision/own"), 403, "OwnRequest")
+    site.commit({gpr_path("vision/own"): text}, "Bo <bo@example.com>")
+    site.settle()
+    refused(decide(site, gprId="vision/own"), 403, "OwnRequest")
+    assert site.main("approvals/vision/own/ada.yaml") is None
+    assert decide(site, gprId="vision/own", decision="reject", reason="no").status_code == 200
+
+
+def test_where_the_project_allows_it_an_admin_approves_their_own(site: Site) -> None:
+    site.commit({gpr_path("vision/own"): gpr("vision", "own", nodes=2)})
+    site.settle()
+    refused(decide(site, gprId="vision/own"), 403, "OwnRequest")
+    site.commit({"project.yaml": project(approval={"ownRequests": True})})
+    site.settle()
+    assert decide(site, gprId="vision/own").status_code == 200
+
+
+def test_who_merges_a_request_or_deleted_another_of_its_name_wrote_nothing_of_it(site: Site) -> None:
+    path = gpr_path("vision/own")
+    site.commit({path: gpr("vision", "own", nodes=1)})
+    site.commit({path: None})
+    base = repos.tip(site.repo)
+    repos.git(site.repo, "branch", "asked", base)
+    repos.commit(site.repo, {path: gpr("vision", "own", nodes=2)}, "asked", author="Bo <bo@example.com>")
+    tree = repos.git(site.repo, "rev-parse", "asked^{tree}")
+    who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
+    merge = repos.git(site.repo, *who, "commit-tree", tree, "-p", base, "-p", "asked", "-m", "Merge")
+    repos.git(site.repo, "update-ref", "refs/heads/main", merge)
+    site.refresh()
+    site.settle()
+    assert decide(site, gprId="vision/own").status_code == 200

@@ -325,6 +325,43 @@ def test_each_key_has_its_own_allowance(tmp_path: Path):
             assert [client.get(AUTH).status_code for _ in range(3)] == [200, 200, 429]
 
 
+def test_one_person_has_twice_the_allowance_of_a_key_however_many_keys(tmp_path: Path):
+    for site in _site(tmp_path, rates=Rates(Rate(2, 3), Rate(1, 1), GENEROUS.failures)):
+        with site.client(None) as client:
+            names = ("bo-owner", "bo-editor", "bo-viewer")
+            asked = [client.get(AUTH, headers=bearer(KEYS[name])).status_code for name in names * 3]
+            assert asked == [200] * 6 + [429] * 3
+            assert client.get(AUTH, headers=cookie_of(site)).status_code == 429, "with a login as well"
+            assert client.get(AUTH, headers=bearer(KEYS["olga-owner"])).status_code == 200, "another person"
+            site.clock.set(site.now + timedelta(seconds=1))
+            assert [client.get(AUTH, headers=bearer(KEYS["bo-viewer"])).status_code for _ in range(2)] == [
+                200
+            ] * 2
+
+
+def test_a_key_that_is_refused_costs_its_person_nothing(tmp_path: Path):
+    for site in _site(tmp_path, rates=Rates(Rate(1, 2), Rate(1, 1), GENEROUS.failures)):
+        with site.client("bo-editor") as client:
+            assert [client.get(AUTH).status_code for _ in range(9)] == [200] * 2 + [429] * 7
+            assert client.get(AUTH, headers=bearer(KEYS["bo-viewer"])).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/api/v1/plan", "/api/v1/gpr/why?gprId=vision/none"])
+def test_what_plans_anew_counts_as_ten_reads(tmp_path: Path, path: str):
+    for site in _site(tmp_path, rates=Rates(Rate(1, 25), Rate(1, 1), GENEROUS.failures)):
+        with site.client("bo-editor") as client:
+            assert 429 not in [client.get(path).status_code for _ in range(2)]
+            refused = client.get(path)
+            assert (refused.status_code, refused.headers["Retry-After"]) == (429, "5")
+            assert client.get(AUTH).status_code == 200, "what is cheap goes on"
+
+
+def test_logging_out_has_an_end_too(tmp_path: Path):
+    for site in _site(tmp_path, rates=Rates(Rate(2, 3), Rate(1, 1), GENEROUS.failures)):
+        with site.client(None) as client:
+            assert [client.post(f"{AUTH}/logout").status_code for _ in range(4)] == [200] * 3 + [429]
+
+
 def test_whoever_guesses_is_slowed_down_and_nobody_else(tmp_path: Path):
     for site in _site(tmp_path, rates=Rates(failures=Rate(0.1, 3))):
         with site.client(None) as client:

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from portal import eventsearch
 from portal.eventlog import EventReader
+from portal.eventsearch import search_of
 from reconciler.commands.happenings import Filter, Spot, walk
 from schemas.units import parse_instant
 from tests.commands.rig import egs
-from tests.support.portal import Site
+from tests.egs.remote import Shell
+from tests.support.portal import KEYS, Site
+from tests.support.sdk import FACES
+from tests.support.world import gpr_path
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """Two hours in which two workspaces ran requests."""
-    made = Site(tmp_path_factory.mktemp("site"))
+    made = Site(tmp_path_factory.mktemp("site"), poll=timedelta(minutes=10))
     made.file("vision/train", nodes=2, duration="4m", clusters=["east"])
     made.file("nlp/eval", nodes=1, duration="3m")
     made.settle()
-    made.pass_time(61)
+    made.pass_time(9)
+    made.clock.set(made.now + timedelta(minutes=52))
     made.file("vision/late", nodes=1, duration="2m", clusters=["east"])
     made.pass_time(9)
     yield made
@@ -92,6 +100,24 @@ def test_a_cursor_goes_on_where_the_last_portion_ended(site: Site) -> None:
     assert len(found(site, "limit=500")["items"]) > len(whole)
 
 
+def test_empty_pages_are_gone_through(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """H10: a question looks at so many events and says where to go on; the SDK and the command do."""
+    ends = found(site, "reason=GPRCompleted&limit=500")["items"]
+    monkeypatch.setattr(eventsearch, "SEARCHED", 3)
+    page = found(site, "q=nowhere")
+    assert (page["items"], page["next"] is None) == ([], False)
+    with site.server() as url:
+        for call in FACES.values():
+            session = call("authenticate", url, KEYS["ada-owner"])
+            told = call("events", reason="GPRCompleted", limit=len(ends), authenticated_session=session)
+            assert [row.at for row in told] == [row["at"] for row in ends]
+        shell = Shell(site, url, tmp_path, capsys)
+        for more in ("", f" --limit {len(ends)}"):
+            assert shell.on_server(f"get events --reason GPRCompleted -o json{more}").data == ends
+
+
 @pytest.mark.parametrize(
     ("query", "word"),
     [
@@ -139,3 +165,71 @@ def test_a_log_that_is_followed_is_that_of_its_commit(site: Site) -> None:
     site.settle()
     assert reader.at(site.view.status).files == site.view.events.files
     assert log.files != site.view.events.files
+
+
+def test_a_cancelled_request_is_found_by_its_id(tmp_path: Path) -> None:
+    """H10: its file and its status are gone; others of its name are others."""
+    site = Site(tmp_path, poll=timedelta(minutes=10))
+    try:
+        site.settle()
+        site.file("vision/waits", nodes=9)
+        site.settle()
+        id_ = site.view.facts.requests["vision/waits"].uid
+        site.commit({gpr_path("vision/waits"): None})
+        site.settle()
+        for who in ("bo-viewer", "ada-owner"):
+            reasons = [row["reason"] for row in found(site, f"gpr={id_}", who)["items"]]
+            assert (reasons[0], reasons[-1]) == ("GPRCancelled", "GPRCreated")
+        rows = egs("get", "events", "--gpr", id_, "--repo", site.repo, "-o", "json").json
+        assert [row["reason"] for row in rows] == reasons
+        assert found(site, f"gpr={id_}", "cy-editor")["items"] == []
+    finally:
+        site.close()
+
+
+def test_who_had_a_node_is_found_by_it(site: Site) -> None:
+    """H10: also where the nodes of a request are in the message alone."""
+    rows = found(site, "gpr=vision/train&limit=500")["items"]
+    (has,) = (row for row in rows if row["reason"] == "GPRProvisioned")
+    assert not has["node"]
+    node = has["message"].split(" has ")[1].split(",")[0]
+    for name in (node, f"east/{node}"):
+        told = {row["reason"] for row in found(site, f"gpr=vision/train&node={name}&limit=500")["items"]}
+        assert told >= {"GPRProvisioning", "GPRProvisioned", "GPRCompleted"}
+    assert found(site, f"node=west/{node}&slice=vision")["items"] == []
+    assert found(site, f"node={node[:-1]}")["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("node", "message", "takes"),
+    [
+        pytest.param("h100-1", "b has h100-1, h100-2 of east/h100", True, id="one of many"),
+        pytest.param("h100-2", "it lost h100-2.", True, id="before a full stop"),
+        pytest.param("east/h100-1", "b has h100-1 of east/h100", True, id="with the event's cluster"),
+        pytest.param("west/h100-1", "b has h100-1 of east/h100", False, id="of another cluster"),
+        pytest.param("west/h100-1", "it went to west/h100-1", True, id="of the cluster that is named"),
+        pytest.param("h100-1", "b has h100-10 of east/h100", False, id="part of a longer name"),
+        pytest.param("h100-1", "b has h100-1.example.com", False, id="the beginning of a longer one"),
+        pytest.param("h100", "b has h100-1 of east/h100", False, id="of a path"),
+    ],
+)
+def test_a_message_names_a_node_as_a_whole_word(node: str, message: str, takes: bool) -> None:
+    """H10."""
+    assert Filter(node=node).takes({"cluster": "east", "message": message}) is takes
+
+
+def test_no_name_of_others_is_found_as_a_node(tmp_path: Path) -> None:
+    """B10: what is hidden from a reader is not found by its letters either."""
+    site = Site(tmp_path, poll=timedelta(minutes=10))
+    try:
+        site.settle()
+        site.file("nlp/theirs", nodes=1)
+        site.settle()
+        row = {"request": "vision/mine", "message": "it waits for nlp/theirs"}
+        search = [
+            search_of(site.view, site.portal.caller(who), Filter(node="nlp/theirs")).data(row)
+            for who in ("ada-owner", "bo-viewer")
+        ]
+        assert [one is not None for one in search] == [True, False]
+    finally:
+        site.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -199,5 +200,36 @@ def test_a_slice_that_forbids_it_refuses_the_request(tmp_path: Path) -> None:
         assert answer.status_code == 422
         assert "DurationTooLong" in answer.json()["message"]
         assert len(site.log()) == 1
+    finally:
+        site.close()
+
+
+def test_the_cost_stands_while_nodes_are_taken_back(tmp_path: Path) -> None:
+    """D16, H17: it neither falls to nothing when the lease ends, nor grows until the nodes are clean."""
+    site = Site(tmp_path, poll=timedelta(minutes=10))
+    try:
+        site.settle()
+        site.file("vision/train", duration="2h", clusters=["east"])
+        site.pass_time(64)
+        before = stands(site, "vision/train")["status"]["cost"]
+        call(site, "PUT", "gpr", json={"gprId": "vision/train", "earlyRelease": True})
+        site.settle()
+        ended = site.now
+        for _ in range(2):
+            found = stands(site, "vision/train")
+            assert (found["phase"], found["status"]["cost"]) == ("Releasing", before)
+            (row,) = call(site, "GET", "workloads")["items"]
+            (used,) = call(site, "GET", "usage")["items"]
+            assert (row["cost"], f"{used['cost']:.2f} USD", used["months"]) == (before, before, [])
+            site.clock.set(site.now + timedelta(minutes=3))
+        site.clock.set(ended)
+        site.pass_time(10)
+        over = stands(site, "vision/train")
+        (used,) = call(site, "GET", "usage")["items"]
+        assert (over["phase"], over["status"]["cost"], f"{used['cost']:.2f} USD") == (
+            "Completed",
+            before,
+            before,
+        )
     finally:
         site.close()

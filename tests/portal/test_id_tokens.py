@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from portal.oidc import groups_in, verified
 from portal.provider import Provider, key_set
 from portal.settings import ProviderSettings
 from tests.support.nightly import law
+from tests.support.portal import Site
 from tests.support.world import START
 
 Claims = dict[str, Any]
@@ -220,3 +222,29 @@ PROVIDER_OF_NOBODY = _Silent(ProviderSettings("http://127.0.0.1:9", "egs"))
 )
 def test_where_groups_are(found: Claims, where: str, want: set[str]):
     assert groups_in(found, where) == want
+
+
+def test_a_token_that_is_brought_is_young(provider: Provider):
+    """One that lay about opens nothing; of a login that began here the nonce says as much."""
+    later = {"exp": seconds(START + timedelta(hours=1))}
+
+    def token(minutes: int) -> str:
+        return signed(claims(provider, **later, iat=seconds(START - timedelta(minutes=minutes))))
+
+    assert verified(provider, token(5), START).email == "bo@example.com"
+    with pytest.raises(ApiError, match="more than five minutes old"):
+        verified(provider, token(7), START)
+    assert verified(provider, token(7), START, nonce="once").email == "bo@example.com"
+
+
+def test_a_session_by_a_token_that_was_brought_makes_no_key_for_years(provider: Provider, tmp_path: Path):
+    site = Site(tmp_path, portal={"provider": provider.settings})
+    with site.client(None) as bo:
+        opened = bo.post("/api/v1/auth", json={"idToken": signed(claims(provider, nonce=None))}).json()[
+            "data"
+        ]
+        bo.headers["Authorization"] = f"Bearer {opened['token']}"
+        body = {"name": "k", "role": "Viewer", "workspaceName": "vision", "validity": "2027-06-30"}
+        answer = bo.post("/api/v1/api-key", json=body)
+    assert (answer.status_code, "90 days" in answer.json()["message"]) == (403, True)
+    site.close()

@@ -80,6 +80,18 @@ def test_looking_counts_nothing():
         limiter.check("bo", START)
 
 
+def test_what_costs_more_takes_more_and_at_most_a_full_bucket():
+    limiter = Limiter(Rate(1, 20))
+    for _ in range(2):
+        limiter.take("bo", START, 10)
+    with pytest.raises(ApiError) as refused:
+        limiter.take("bo", START, 10)
+    assert refused.value.headers == {"Retry-After": "10"}
+    small = Limiter(Rate(0.1, 1))
+    small.take("bo", START, 10)
+    small.take("bo", START + timedelta(seconds=10), 10)
+
+
 def test_of_too_many_the_quietest_are_forgotten():
     limiter = Limiter(Rate(0.001, 1), remembered=3)
     for who in ("a", "b", "c"):

@@ -158,7 +158,9 @@ TABLE: Mapping[str, Path] = {
     "GET /plan": Path(_known),
     "GET /problems": Path(_admins),
     "GET /approvals": Path(_known),
-    "POST /approvals": Path(ADMIN_OF, body={"gprId": "{id}", "decision": "approve"}),
+    "POST /approvals": Path(
+        ADMIN_OF, body={"gprId": "{id}", "decision": "approve", "specDigest": "sha256:" + "0" * 64}
+    ),
     "GET /inventory": Path(_sees, OF_SLICE),
     "GET /inventory/list": Path(_known),
     "GET /workloads": Path(_sees, OF_SLICE),

@@ -13,7 +13,7 @@ from tests.support import repos
 from tests.support.forge import Forge, served
 from tests.support.portal import Site
 from tests.support.wishes import files, filing, landed, refused, submit, wish
-from tests.support.world import project, slice_
+from tests.support.world import gpr, gpr_path, project, slice_
 
 
 @pytest.fixture
@@ -82,3 +82,52 @@ def test_a_pull_request(tmp_path: Path, is_down: bool) -> None:
             assert found.branch in found.url if is_down else len(forge.pulls) == 1
         finally:
             site.close()
+
+
+def asked(site: Site, who: str, key: str, **spec: object) -> Wish:
+    """Somebody asks for vision/train under that key of theirs."""
+    return Wish(site.portal.caller(who), "Ask", filing("vision/train", **spec), key, asks=True)
+
+
+def open_branches(site: Site) -> list[str]:
+    return repos.git(site.repo, "for-each-ref", "--format=%(refname)", "refs/heads/requests/").splitlines()
+
+
+def test_one_branch_for_one_wish(site: Site) -> None:
+    """Who asks twice for the same gets the branch that is there; another wish for it is told which one is open."""
+    first = landed(submit(site.portal, asked(site, "bo-editor", "k1"))[0])
+    for replica in (site.portal, site.replica()):
+        again = landed(submit(replica, asked(site, "bo-editor", "k2"))[0])
+        assert (again.branch, again.commit, again.id) == (first.branch, first.commit, first.id)
+    for other in (asked(site, "bo-editor", "k3", nodes=2), asked(site, "ada-owner", "k1")):
+        error = refused(submit(site.portal, other)[0])
+        assert (error.status, error.reason) == (409, "AlreadyProposed")
+        assert error.data == {"branch": first.branch, "path": gpr_path("vision/train")}
+    assert len(open_branches(site)) == 1
+
+
+def test_two_at_once_for_the_same(site: Site) -> None:
+    one, other = submit(site.portal, asked(site, "bo-editor", "k1"), asked(site, "ada-owner", "k2"))
+    assert landed(one).way == "branch"
+    assert refused(other).reason == "AlreadyProposed"
+
+
+def test_a_branch_that_was_merged_proposes_nothing(site: Site) -> None:
+    """However it came to main, and whether or not the branch was deleted; nor does one that is gone."""
+    landed(submit(site.portal, asked(site, "bo-editor", "k1"))[0])
+    site.commit({gpr_path("vision/train"): gpr("vision", "train")})
+    site.commit({gpr_path("vision/train"): None})
+    found = landed(submit(site.portal, asked(site, "ada-owner", "k2"))[0])
+    assert len(open_branches(site)) == 2
+    repos.git(site.repo, "update-ref", "-d", f"refs/heads/{found.branch}")
+    assert landed(submit(site.portal, asked(site, "bo-editor", "k3", nodes=2))[0]).way == "branch"
+
+
+def test_a_branch_by_hand_counts(site: Site) -> None:
+    """What somebody proposes by Git in several commits is found by all that it changes."""
+    theirs = {gpr_path("vision/train"): gpr("vision", "train", nodes=2)}
+    repos.git(site.repo, "branch", "requests/theirs", "main")
+    repos.commit(site.repo, theirs, branch="requests/theirs")
+    repos.commit(site.repo, {gpr_path("vision/more"): gpr("vision", "more")}, branch="requests/theirs")
+    error = refused(submit(site.portal, asked(site, "bo-editor", "k1"))[0])
+    assert (error.reason, (error.data or {})["branch"]) == ("AlreadyProposed", "requests/theirs")

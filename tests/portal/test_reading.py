@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -15,8 +16,8 @@ from portal.view import View
 from reconciler.settings import Trust
 from tests.support import repos
 from tests.support.machinekeys import line, private_text
-from tests.support.portal import Site
-from tests.support.world import gpr, gpr_path, project, slice_
+from tests.support.portal import KEYS, Site
+from tests.support.world import START, gpr, gpr_path, project, slice_
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def test_a_view_is_one_commit(site: Site) -> None:
     site.clock.set(site.now + timedelta(seconds=30))
     site.refresh()
     assert site.view is first
-    assert site.portal.reader.fetched == site.now
+    assert (site.portal.reader.fetched, site.portal.reader.age_s) == (site.now, 0)
 
 
 def test_before_any_controller(site: Site) -> None:
@@ -94,6 +95,57 @@ def test_a_main_that_is_judged(tmp_path: Path) -> None:
         assert site.view.request("vision/stranger") is None
     finally:
         site.close()
+
+
+@pytest.mark.parametrize(
+    ("poll", "good_s", "bad_s"),
+    [
+        pytest.param(timedelta(seconds=5), 60, 61, id="a minute whatever the poll is"),
+        pytest.param(timedelta(minutes=10), 1800, 1801, id="three polls where those are longer"),
+    ],
+)
+def test_what_is_too_old_opens_no_door(tmp_path: Path, poll: timedelta, good_s: int, bad_s: int) -> None:
+    """Nobody knows who may what after so long: 503 that says since when, until the remote answers again."""
+    site = Site(tmp_path, poll=poll)
+    away = site.repo.with_name("away")
+    with site.client("bo-editor") as client:
+        shutil.move(site.repo, away)
+        site.silent_s = good_s
+        site.clock.set(START + timedelta(days=1))
+        site.refresh()
+        assert client.get("/api/v1/auth").status_code == 200
+        site.silent_s = bad_s
+        key = {"apiKey": KEYS["bo-editor"]}
+        for answer in (
+            client.get("/api/v1/auth"),
+            client.post("/api/v1/auth", json=key),
+            client.get("/api/v1/queue"),
+        ):
+            assert (answer.status_code, answer.json()["error"]["errorKey"]) == (503, "Unavailable")
+            assert answer.headers["Retry-After"] == "5"
+            told = f"does not answer since {START:%Y-%m-%dT%H:%M:%SZ}, for {bad_s} s: "
+            assert told in answer.json()["message"]
+        assert client.get("/readyz").status_code == 503
+        assert client.get("/healthz").status_code == 200
+        shutil.move(away, site.repo)
+        site.refresh()
+        assert client.get("/api/v1/auth").headers["Age"] == "0"
+    site.close()
+
+
+def test_a_stream_of_what_is_too_old_ends(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does a stream that is open go on for a key that may be revoked by now."""
+    monkeypatch.setattr("portal.live.KEEP_ALIVE_S", 0.01)
+
+    async def story() -> list[bytes]:
+        stream = heard(site.portal.reader, lambda view: [], "")
+        first = await anext(stream)
+        site.silent_s = 61
+        return [first] + [part async for part in stream]
+
+    first, last = asyncio.run(story())
+    assert first == b": keep-alive\n\n"
+    assert b"event: error\ndata: Unavailable: the repository does not answer since" in last
 
 
 def test_who_waits_is_woken(site: Site) -> None:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
+from portal import commandrows
+from portal.errors import ApiError
+from portal.eventlog import EventLog
 from portal.gprs import NOT_SEEN_TEXT
 from portal.hiding import SOMEBODY
+from portal.view import View
+from schemas.yamltext import dump
 from tests.support.portal import Site
 
 TABLES = "/api/v1/tables"
@@ -27,7 +34,7 @@ THINGS = {
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """nlp runs in east, the only cluster that it may use; vision waits behind it there."""
-    made = Site(tmp_path_factory.mktemp("site"))
+    made = Site(tmp_path_factory.mktemp("site"), poll=timedelta(minutes=10))
     made.settle()
     made.file("nlp/secret-plan", nodes=4, duration="4h")
     made.settle()
@@ -126,3 +133,73 @@ def test_problems_are_for_admins(site: Site) -> None:
     with site.client() as client:
         found = client.get("/api/v1/problems").json()["data"]["items"]
     assert [row["rule"] for row in found] == ["KeyExpired"]
+
+
+ASKED = {
+    "requester": {"email": "bo@example.com"},
+    "clusters": ["east"],
+    "namespaces": ["robots"],
+    "members": [{"email": "cy@example.com"}],
+    "reason": "after nlp/secret-plan",
+}
+
+
+@pytest.fixture(scope="module")
+def robots(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """bo asked for the slice robots, with cy in it, and an admin merged it."""
+    made = Site(tmp_path_factory.mktemp("robots"), poll=timedelta(minutes=10))
+    head = {"apiVersion": "egs.dev/v1alpha1", "kind": "WorkspaceRequest", "metadata": {"name": "robots"}}
+    made.commit({"requests/robots.yaml": dump({**head, "spec": ASKED})})
+    made.settle()
+    made.file("nlp/secret-plan")
+    made.settle()
+    yield made
+    made.close()
+
+
+def waiting(site: Site) -> View:
+    """The view as if robots still waited, with events of it and of a slice that was called so before."""
+    view = site.view
+    rows = [
+        {"at": "2026-11-21T08:00:00Z", "slice": "robots", "message": "waits, as nlp/secret-plan does"},
+        {"at": "2026-11-21T08:01:00Z", "request": "robots/older", "message": "is over"},
+    ]
+    slices = {name: spec for name, spec in view.wanted.slices.items() if name != "robots"}
+    log = EventLog({"events/2026-11-21/08-0.yaml": "rows"}, lambda _: rows)
+    return replace(view, wanted=replace(view.wanted, slices=slices), events=log, _of_plan={}, _worked_out={})
+
+
+WHO = ["ada-owner", "ada-vision", "bo-owner", "bo-viewer", "cy-editor", "eve-editor"]
+
+
+def told(site: Site, view: View, who: str) -> Any:
+    """The description of robots; None: there is none for them."""
+    caller = site.portal.caller(who)
+    if view is not site.view and caller.sees is not None:
+        caller = replace(caller, sees=caller.sees - {"robots"})
+    listed = commandrows.requests(view, caller, site.portal.store)
+    if not listed:
+        with pytest.raises(ApiError, match="there is no request for a slice called robots"):
+            commandrows.described_request(view, caller, site.portal.store, "robots")
+        return None
+    found = commandrows.described_request(view, caller, site.portal.store, "robots")
+    assert [{**found, **row} for row in listed] == [found]
+    return found
+
+
+def test_a_key_shows_no_request_for_a_slice_that_it_is_not_good_for(robots: Site) -> None:
+    """B10: neither while it waits nor when the slice is there; bo-viewer is a key for vision alone."""
+    for view in (robots.view, waiting(robots)):
+        seen = [who for who in WHO if told(robots, view, who) is not None]
+        assert seen == ["ada-owner", "bo-owner", "cy-editor"]
+
+
+def test_a_request_for_a_slice_names_no_request_of_others(robots: Site) -> None:
+    """B10: neither its reason nor what happened to it."""
+    view = waiting(robots)
+    for who, is_told in (("ada-owner", True), ("bo-owner", False)):
+        found = told(robots, view, who)
+        assert ("secret-plan" in json.dumps(found["reason"])) is is_told
+        assert ("secret-plan" in json.dumps(found["events"])) is is_told
+        assert ("robots/older" in json.dumps(found["events"])) is is_told
+        assert len(found["events"]) == (2 if is_told else 1)

@@ -236,3 +236,16 @@ def test_refusals_of_bindings(ada, clusters, auto, sentence):
 
 def test_a_binding_of_no_workspace_is_not_found(ada):
     refused(ada.post(BINDINGS, json={"workspaceName": "none", "clusters": [BOUND]}), 404, "NotFound")
+
+
+def test_a_stranger_sees_no_templates(site):
+    """eve is on no list."""
+    with site.client("eve-editor") as eve:
+        assert eve.get("/api/v1/gpr-template/list").json()["data"]["items"] == []
+        assert eve.get("/api/v1/gpr-template", params={"gprTemplateName": "small"}).status_code == 404
+        assert (
+            eve.request("DELETE", "/api/v1/gpr-template", params={"gprTemplateName": "small"}).status_code
+            == 404
+        )
+    with site.client("bo-viewer") as bo:
+        assert bo.get("/api/v1/gpr-template", params={"gprTemplateName": "small"}).status_code == 200

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,12 @@ import pytest
 
 from portal.watching import Watch
 from tests.support.portal import KEYS, Site
+from tests.support.world import gpr_path
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    made = Site(tmp_path)
+    made = Site(tmp_path, poll=timedelta(minutes=10))
     made.settle()
     yield made
     made.close()
@@ -45,8 +47,6 @@ def test_time_alone_is_no_news(site: Site) -> None:
 
 def test_a_workspace_is_followed_to_the_end_of_each(site: Site) -> None:
     """A5: who lives, who is only filed, and who ends meanwhile; nobody of another workspace."""
-    site.file("vision/old", duration="1m")
-    site.pass_time(9)
     site.file("nlp/theirs")
     site.file("vision/train", duration="2m")
     watch = Watch(slice="vision")
@@ -96,3 +96,46 @@ def test_who_may_not_see_it_hears_nothing(site: Site) -> None:
     assert client.get("/api/v1/gpr/watch?gprId=nlp/theirs").status_code == 404
     assert client.get("/api/v1/watch?sliceName=nlp").status_code == 404
     assert site.client(None).get("/api/v1/watch?sliceName=nlp").status_code == 401
+
+
+def test_one_that_is_cancelled_is_told_once_more(site: Site) -> None:
+    """D14, A5: also one that the controller has not answered, or that came back under its name."""
+    one, whole = Watch(keys=frozenset({"vision/waits"})), Watch(slice="vision")
+    site.file("vision/waits", nodes=9)
+    for settles in (True, False):
+        if settles:
+            site.settle()
+        assert told(one, site)["vision/waits"]["phase"] in {"Queued", "PendingApproval"}
+        assert set(told(whole, site)) == {"vision/waits"}
+        site.commit({gpr_path("vision/waits"): None})
+        if settles:
+            site.settle()
+        (last,) = one.tell(site.view, site.portal.caller("bo-viewer"), site.now)
+        assert last.is_last
+        for data in (json.loads(last.text), told(whole, site)["vision/waits"]):
+            assert (data["phase"], data["status"]["provisioningStatus"]) == ("Cancelled", "Cancelled")
+            assert (data["reason"], data["position"], data["estimatedStartTime"]) == ("FileGone", None, "")
+        assert told(whole, site) == {}
+        site.file("vision/waits", nodes=9)
+
+
+def test_the_stream_of_one_ends_when_it_is_cancelled(site: Site) -> None:
+    """D14: over a real server."""
+    site.file("vision/waits", nodes=9)
+    site.settle()
+    headers = {"Authorization": f"Bearer {KEYS['bo-viewer']}"}
+    phases: list[str] = []
+    with (
+        site.server() as url,
+        httpx.stream(
+            "GET", f"{url}/api/v1/gpr/watch?gprId=vision/waits", headers=headers, timeout=30
+        ) as answer,
+    ):
+        for line in answer.iter_lines():
+            assert line != "event: error"
+            if line.startswith("data: "):
+                phases.append(json.loads(line[6:])["phase"])
+                if len(phases) == 1:
+                    site.commit({gpr_path("vision/waits"): None})
+                    site.settle()
+    assert phases == [phases[0], "Cancelled"]

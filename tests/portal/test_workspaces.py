@@ -238,3 +238,30 @@ def test_the_same_key_makes_a_workspace_once(site, ada):
     headers = {"Idempotency-Key": "once"}
     first = ada.post(PATH, json=SEED, headers=headers).json()
     assert ada.post(PATH, json=SEED, headers=headers).json() == first
+
+
+def test_nobody_asks_for_another(site):
+    body = {"workspaceName": "mine", "clusters": ["east"]}
+    with site.client("bo-owner") as bo:
+        for other in ({"email": "cy@example.com"}, {"username": "cy@example.com"}):
+            assert "yours" in refused(bo.post(PATH, json=body | other), 403, "Forbidden")
+        assert bo.post(PATH, json=body | {"email": "Bo@example.com"}).status_code == 200
+
+
+def test_nobody_asks_for_workspaces_without_end(site):
+    """Five wait at a time; what was merged, or taken back, waits no more."""
+    with site.client("bo-owner") as bo:
+
+        def ask(name):
+            return bo.post(PATH, json={"workspaceName": name, "clusters": ["west"]})
+
+        branches = [ask(f"w{i}").json()["data"]["change"]["branch"] for i in range(5)]
+        assert "5 workspaces" in refused(ask("w5"), 422)
+        repos.git(site.repo, "update-ref", "refs/heads/main", branches[0])  # an admin merges it
+        site.refresh()
+        assert ask("w5").status_code == 200
+        assert refused(ask("w6"), 422)
+        repos.git(site.repo, "update-ref", "-d", f"refs/heads/{branches[1]}")
+        assert ask("w6").status_code == 200
+    with site.client("cy-editor") as cy:
+        assert cy.post(PATH, json={"workspaceName": "w7", "clusters": ["west"]}).status_code == 200

@@ -2,7 +2,8 @@
 
 `Site(folder)` makes a bare repository with two embedded clusters (east, west), slices `vision` and `nlp`, the admin
 ada, the owner olga, the members bo (vision) and cy (nlp), and the controller that decides; nothing passes until
-`settle()` (until there is nothing left to do now) or `pass_time(minutes)`.
+`settle()` (until there is nothing left to do now) or `pass_time(minutes)`. Whatever the clock
+says, answers are as old as the remote has not been asked in `silent_s`.
 
 `with site.client("bo-editor") as client:` is a `TestClient` that asks as somebody; `with site.server() as url:` is
 uvicorn on loopback, for the SDK and the command line. KEYS has the text of every API key.
@@ -29,7 +30,7 @@ from portal.keys import caller_by_key
 from portal.limits import Rate, Rates
 from portal.settings import PortalSettings
 from portal.view import View
-from reconciler.clock import Clock, ManualClock
+from reconciler.clock import Clock, ManualClock, monotonic_s
 from reconciler.compose import controller
 from reconciler.loop import Cycle
 from reconciler.settings import Settings
@@ -114,6 +115,8 @@ class Site:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.clock: Any = clock or ManualClock(START)
+        self.silent_s = 0.0
+        self.monotonic = monotonic_s if clock else lambda: self.silent_s
         secret = folder / "sessions"
         secret.write_text("0123456789abcdef" * 2)
         self.portal_settings = {"rates": GENEROUS, "session_secret": secret} | dict(portal or {})
@@ -211,7 +214,7 @@ class Replica:
         state.mkdir()
         base = replace(site.settings, state=state)
         self.settings = PortalSettings(base, **site.portal_settings)
-        made = portal(self.settings, site.clock)
+        made = portal(self.settings, site.clock, site.monotonic)
         self.store, self.reader, self.writer = made.store, made.reader, made.writer
         self.parts, self.app = made.parts, made.app
         self.reader.refresh()

@@ -43,10 +43,10 @@ BASE = {
 
 OWN: dict[str, tuple[Files, set[str]]] = {
     "a key of one's own for one's slice": ({"keys/a.yaml": key_of("a", "bo")}, {ADMIN, MEMBER}),
-    "an owner's key of an owner": ({"keys/b.yaml": key_of("b", "olga", "Owner")}, {ADMIN, OWNER}),
+    "an owner's key of an owner": ({"keys/b.yaml": key_of("b", "olga", "Owner")}, {OWNER}),
     "a key for another's address": ({"keys/c.yaml": key_of("c", "ada", "Viewer")}, {ADMIN}),
     "a key for a robot": ({"keys/d.yaml": key_of("d", "robot")}, {ADMIN}),
-    "a member's key with the role of an owner": ({"keys/e.yaml": key_of("e", "bo", "Owner")}, {ADMIN}),
+    "a member's key with the role of an owner": ({"keys/e.yaml": key_of("e", "bo", "Owner")}, set()),
     "a key for the whole project": ({"keys/f.yaml": key_of("f", "bo", slices=())}, {ADMIN}),
     "a key for another slice too": ({"keys/a1.yaml": key_of("a1", "bo", slices=("a", "b"))}, {ADMIN}),
     "a key is revoked": ({"keys/bold.yaml": key_of("bold", "bo", revoked=True)}, {ADMIN, MEMBER}),

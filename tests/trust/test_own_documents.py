@@ -21,6 +21,9 @@ KEY, PROFILE = "keys/k.yaml", "people/p.yaml"
 A = frozenset({"a"})
 BO = Actor("bo@example.com", member_of=A)
 HERE = Actor("bo@example.com", member_of=A, own_in=A)
+ADA = Actor(
+    "ada@example.com", is_admin=True, handle="ada", admins=frozenset({"ada@example.com", "al@example.com"})
+)
 OLGA = Actor("olga@example.com", owns=A, member_of=A, own_in=A)
 DOOR = Actor("bo@example.com", member_of=A, is_narrowed=True)
 
@@ -47,6 +50,34 @@ def key(who: str = "bo", **spec: object) -> ApiKey:
         pytest.param(BO, Change(KEY, "delete", key("ada"), None), False, id="another's is deleted"),
         pytest.param(BO, Change(KEY, "delete", None, None), False, id="what does not read is deleted"),
         pytest.param(DOOR, Change(KEY, "create", None, key()), False, id="said by a service for requests"),
+        pytest.param(
+            ADA, Change(KEY, "create", None, key("ada", role="Owner", slices=())), True, id="an admin's own"
+        ),
+        pytest.param(ADA, Change(KEY, "create", None, key("robot")), True, id="a robot's, by an admin"),
+        pytest.param(
+            ADA, Change(KEY, "create", None, key(role="Owner")), False, id="an owner's, by an admin"
+        ),
+        pytest.param(ADA, Change(KEY, "create", None, key("al", role="Viewer")), False, id="another admin's"),
+        pytest.param(ADA, Change(KEY, "change", key(), key("al")), False, id="handed to another admin"),
+        pytest.param(ADA, Change(KEY, "change", key("al"), key("ada")), False, id="taken from another admin"),
+        pytest.param(ADA, Change(KEY, "change", None, key("al")), False, id="another admin's, over nothing"),
+        pytest.param(
+            ADA, Change(KEY, "change", key("al"), key("al", revoked=True)), True, id="revoked by another"
+        ),
+        pytest.param(
+            ADA,
+            Change(KEY, "change", key("al", revoked=True), key("al")),
+            False,
+            id="brought back by another",
+        ),
+        pytest.param(
+            ADA,
+            Change(KEY, "change", key("al"), key("al", revoked=True, role="Owner")),
+            False,
+            id="revoked by another and changed",
+        ),
+        pytest.param(ADA, Change(KEY, "change", key("al"), None), True, id="broken by another"),
+        pytest.param(ADA, Change(KEY, "delete", key("al"), None), True, id="deleted by another"),
         pytest.param(HERE, Change(KEY, "create", None, key()), True, id="where a slice alone knows them"),
         pytest.param(
             HERE, Change(KEY, "create", None, key(slices=())), False, id="everywhere, known to one alone"
