@@ -22,7 +22,7 @@ _BY_STATUS: Mapping[int, Mapping[str, str]] = {
     403: {
         "Forbidden": "only an admin of the project may do this",
         "CrossSite": "a browser's session changes things only from this portal's own pages; use a key elsewhere",
-        "OwnRequest": "you filed vision/train yourself; another admin decides about it",
+        "OwnRequest": "you filed vision/train yourself; another admin approves it",
         "PushRefused": "the server refused the push to main, which may be protected; let the portal push there",
     },
     404: {

@@ -124,7 +124,8 @@ class Site:
         self.repo = repos.bare(
             folder / "repo.git", {p: text for p, text in start.items() if text is not None}
         )
-        given: dict[str, Any] = {"pushes_per_minute": None, "poll": timedelta(seconds=5)} | settings
+        self.portal_poll: timedelta = settings.get("poll", timedelta(seconds=5))
+        given: dict[str, Any] = {"pushes_per_minute": None, "poll": timedelta(minutes=10)} | settings
         self.settings = Settings(repo=str(self.repo), state=folder / "controller", **given)
         self.controller = controller(self.settings, adopt=True)
         self.replicas: list[Replica] = []
@@ -212,7 +213,7 @@ class Replica:
     def __init__(self, site: Site, name: str) -> None:
         state = site.folder / name
         state.mkdir()
-        base = replace(site.settings, state=state)
+        base = replace(site.settings, state=state, poll=site.portal_poll)
         self.settings = PortalSettings(base, **site.portal_settings)
         made = portal(self.settings, site.clock, site.monotonic)
         self.store, self.reader, self.writer = made.store, made.reader, made.writer
