@@ -29,6 +29,8 @@ ADMIN = Person("Ada", "ada@example.com")
 """Of the example; the key is hers."""
 NAME = "demo"
 POLL = timedelta(seconds=1)
+START_S = 0.05
+"""Between two looks whether the server answers already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,8 @@ def served(system: System, clock: Clock, port: int) -> Iterator[Served]:
         server = uvicorn.Server(uvicorn.Config(made.app, lifespan="off", log_config=None, access_log=False))
         thread = Thread(target=server.run, args=([listening],), daemon=True)
         thread.start()
+        while not server.started and thread.is_alive():
+            thread.join(START_S)
         try:
             yield Served(f"http://127.0.0.1:{listening.getsockname()[1]}", key)
         finally:

@@ -217,8 +217,8 @@ def _value(word: str, text: str) -> Any:
     import yaml
 
     try:
-        # Gives text alone, so that nothing is taken for a time or for `on`.
-        return _plain(yaml.load(text, Loader=yaml.BaseLoader)) if text.strip() else None  # noqa: S506
+        # Texts, lists and mappings alone: nothing is taken for a time or for `on`, and nothing typed makes an object.
+        return _plain(yaml.BaseLoader(text).get_single_data()) if text.strip() else None
     except yaml.YAMLError as error:
         raise wrong_use(f"{word}: the value cannot be read as YAML") from error
 
