@@ -185,7 +185,9 @@ class RateOptions:
         return Rates(Rate(reads, max(1, round(4 * reads))), Rate(writes, max(1, round(5 * writes))))
 
 
-@app.command(epilog="Example: egs-portal --repo https://forge.example.com/fleet.git --listen :8080")
+@app.command(
+    epilog="Example: egs-portal --repo https://forge.example.com/fleet.git --verify none --listen :8080"
+)
 @grouped
 def run(  # noqa: PLR0913 - one for each option
     repo: Repo,
@@ -215,7 +217,7 @@ def run(  # noqa: PLR0913 - one for each option
     """Answer for one repository until SIGTERM or Ctrl-C; changes that wait are pushed before it ends."""
     if hook_secrets is not None:
         secrets_of(_text(hook_secrets))
-    settled = trust.settings()
+    settled = trust.settings(repo)
     base = Settings(
         repo=repo,
         state=state.expanduser(),

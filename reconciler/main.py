@@ -99,7 +99,7 @@ class Given:
                 f"--routes {self.routes} is no folder; make it, with a file for each secret that routes name",
                 "WrongUse",
             )
-        trust = self.trust.settings()
+        trust = self.trust.settings(repo)
         budget = HOSTED_BUDGET if self.budget is None and is_remote(repo) else self.budget
         return Settings(
             repo=repo,
@@ -140,7 +140,9 @@ def _settle(reconciler: Reconciler) -> tuple[Cycle, int]:
     return cycle, told
 
 
-@app.command(epilog="Example: egs-reconciler run --repo https://forge.example.com/fleet.git --listen :8080")
+@app.command(
+    epilog="Example: egs-reconciler run --repo https://forge.example.com/fleet.git --verify signature --trust trust"
+)
 @grouped
 def run(  # noqa: PLR0913 - one for each option
     repo: Repos,
@@ -169,7 +171,9 @@ def run(  # noqa: PLR0913 - one for each option
         _until_told(tending, server)
 
 
-@app.command(epilog="Example: egs-reconciler apply --cluster east --repo https://forge.example.com/fleet.git")
+@app.command(
+    epilog="Example: egs-reconciler apply --cluster east --repo https://forge.example.com/fleet.git --verify none"
+)
 @grouped
 def apply(  # noqa: PLR0913 - one for each option
     cluster: Annotated[

@@ -40,9 +40,7 @@ Kubeconfig = Annotated[
 ]
 
 
-@app.command(
-    epilog="Example: egs-reconciler door --cluster east --repo https://forge.example.com/fleet.git --via commit"
-)
+@app.command(epilog="Example: egs-reconciler door --cluster east --repo URL --verify none --via commit")
 @grouped
 def door(
     cluster: Annotated[
@@ -66,7 +64,7 @@ def door(
         repo=repo,
         state=state.expanduser(),
         credentials=from_environment(os.environ),
-        trust=trust.settings(),
+        trust=trust.settings(repo),
     )
     log.info("door opened cluster=%s via=%s", cluster, via)
     run_door(api, settings, DoorSettings(cluster, via), ended)

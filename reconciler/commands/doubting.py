@@ -1,8 +1,9 @@
-"""Before a change goes to main: whether it would be held there, as far as the author's address tells.
+"""Before a change goes to main: may its author make it, as far as the author's address tells?
 
-The controller goes by signatures and by the forge, never by addresses; so this only warns.
+Where main is verified the controller goes by signatures and by the forge, never by addresses: a doubt is a warning.
+Where it is not, nothing behind the command asks who changed what: a doubt is the command's refusal.
 
-Held by tests/commands/test_resubmitting.py.
+Held by tests/commands/test_resubmitting.py and tests/commands/test_rights.py.
 """
 
 from __future__ import annotations
@@ -12,40 +13,42 @@ from reconciler.commands.source import Changes, Source
 from reconciler.commands.state import State
 from reconciler.store.port import Person
 from reconciler.trust.authority import Team, roll_of
-from reconciler.trust.model import Actor
+from reconciler.trust.model import Actor, Denial
 from reconciler.trust.policy import Change, What, denial
 from schemas.approval import Approval
 from schemas.base import Document
 from schemas.reading import read_document
 
 
-def doubts(source: Source, state: State, base: str, changes: Changes, who: Person) -> tuple[str, ...]:
-    """A sentence for every file whose change its author may not make; none where main is not verified."""
-    if state.committed is None or state.committed.trust is None:
-        return ()
-    actor = _listed(state, who.email)
-    if actor is None:
+def is_verified(state: State) -> bool:
+    """True if the controller judges who may change what on main."""
+    return state.committed is not None and state.committed.trust is not None
+
+
+def doubts(source: Source, state: State, base: str, changes: Changes, who: Person) -> tuple[Denial, ...]:
+    """Why the author may not make the change, one for each such file.
+
+    On a verified main an address that no manifest lists tells nothing: its key may be listed.
+    """
+    actor = _actor(state, who.email)
+    if is_verified(state) and not (actor.is_admin or actor.member_of):
         return ()
     found = []
     for path, data in sorted(changes.items()):
         if path.startswith("requests/") and data is not None:
-            continue  # to wait for an admin is its way
-        refused = denial(actor, _change(path, ground(source, state, base, path).counts, data))
-        if refused is not None:
-            found.append(f"main will hold this change, {refused.rule}: {refused.message}")
-    return tuple(found)
+            continue  # it waits for an admin by design
+        found.append(denial(actor, _change(path, ground(source, state, base, path).counts, data)))
+    return tuple(refused for refused in found if refused is not None)
 
 
-def _listed(state: State, email: str) -> Actor | None:
-    """What the manifests make of that address; None: they do not name it."""
+def _actor(state: State, email: str) -> Actor:
+    """What the manifests make of that address."""
     project = state.wanted.project
     admins = {person.email: person.handle for person in project.admins}
     rolls = {name: (roll_of(s.members), roll_of(s.owners)) for name, s in state.wanted.slices.items()}
     teams = {name: Team(*both) for name, both in rolls.items()}
     owns = frozenset(name for name, team in teams.items() if email in team.owners.emails)
     works = frozenset(name for name, team in teams.items() if email in team.members.emails)
-    if email not in admins and not owns | works:
-        return None
     # Whom slices alone name is known by what those list; whether the operator knows more is not seen from here.
     own_in = None if email in admins else owns | works
     handle = admins.get(email, "")

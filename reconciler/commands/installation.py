@@ -37,6 +37,7 @@ class Asked:
     cluster: str | None
     image: str | None
     git_secret: str | None
+    verify: str | None
     file: Path | None
 
 
@@ -116,6 +117,8 @@ def _values(asked: Asked) -> Values:
         given["cluster"] = asked.cluster
     if asked.git_secret:
         given["git"] = {**given.get("git", {}), "secret": asked.git_secret}
+    if asked.verify:
+        given["trust"] = {**given.get("trust", {}), "level": asked.verify}
     if asked.image:
         given["image"] = {**given.get("image", {}), **image_of(asked.image)}
     return read(given)

@@ -10,6 +10,7 @@ import typer
 
 from reconciler.commands.entering import Context, Kubeconfig
 from reconciler.commands.output import Form
+from reconciler.trust.model import Level
 
 
 class Role(StrEnum):
@@ -49,6 +50,13 @@ def install(  # noqa: PLR0913 - each is an option of the command
         str | None,
         typer.Option(metavar="SECRET", help="Secret that opens the repository.", show_default=False),
     ] = None,
+    verify: Annotated[
+        Level | None,
+        typer.Option(
+            help="What has to be shown of a change on main; none: everyone who can push counts as an admin.",
+            show_default=False,
+        ),
+    ] = None,
     values: Annotated[
         Path | None,
         typer.Option(
@@ -67,12 +75,13 @@ def install(  # noqa: PLR0913 - each is an option of the command
 
     \b
     Examples:
-      egs install --repo git@forge.example.com:team/fleet.git --git-secret fleet-git --image example.com/egs:0.1.0
-      egs install --role cluster --cluster east --repo https://forge.example.com/fleet.git --dry-run -o yaml
+      egs install -f values.yaml --image example.com/egs:0.1.0
+      egs install --repo https://forge.example.com/fleet.git --verify none --dry-run -o yaml
     """
     from reconciler.commands.installation import Asked, Own, put_in, show
 
-    asked = Asked(tuple(repo or ()), None if role is None else role.value, cluster, image, git_secret, values)
+    part = None if role is None else role.value
+    asked = Asked(tuple(repo or ()), part, cluster, image, git_secret, verify, values)
     own = Own(kubeconfig, context)
     if dry_run:
         show(asked, name, output)

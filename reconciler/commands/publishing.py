@@ -133,12 +133,21 @@ def _settled(
 
 
 def _doubts(source: Source, tried: Submitted, author: Person | None, means: Means) -> tuple[str, ...]:
-    """Why main would hold it; what asks to be merged is for whoever merges it."""
-    from reconciler.commands.doubting import doubts
+    """Why main would hold it. NotAllowed where nothing but this command asks who changes what.
+
+    A change that asks to be merged is for the person who merges it.
+    """
+    from reconciler.commands.doubting import doubts, is_verified
 
     if author is None or means.asks(tried.before.wanted.project):
         return ()
-    return doubts(source, tried.before, tried.base, tried.change.changes, author)
+    found = doubts(source, tried.before, tried.base, tried.change.changes, author)
+    if found and not is_verified(tried.before):
+        why = "; ".join(refused.message for refused in found)
+        raise NotAllowed(
+            f"nothing is changed, because {why}; with --pull-request it waits for a merge", found[0].rule
+        )
+    return tuple(f"main will hold this change, {refused.rule}: {refused.message}" for refused in found)
 
 
 def _tell(sentences: tuple[str, ...], told: set[str]) -> None:

@@ -26,7 +26,7 @@ def signing(run: Program, secret: str) -> Program:
 def keyed(run: Program, values: Values, secret: str) -> Program:
     """The same with the key that it signs with, and those that it knows others by."""
     run, trust = signing(run, secret), values.trust
-    variables = {} if trust.level == "none" else {"EGS_VERIFY": trust.level}
+    variables = {"EGS_VERIFY": trust.level}
     if not trust.signers:
         return replace(run, variables={**run.variables, **variables})
     return replace(

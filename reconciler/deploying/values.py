@@ -54,8 +54,12 @@ class Trust(Model):
     """Whose word counts; see docs/security.md."""
 
     level: Annotated[
-        Level, Field(description="What has to be shown of a change on main: none, signature, forge or both.")
-    ] = "none"
+        Level | Literal[""],
+        Field(
+            description="What has to be shown of a change on main: signature, forge or both; none: everyone who can "
+            "push counts as an admin. It has to be said."
+        ),
+    ] = ""
     signers: Annotated[
         Secret, Field(description="ConfigMap with allowed_signers and, if you like, revoked_keys.")
     ] = ""
@@ -338,6 +342,11 @@ def missing(values: Values) -> list[str]:
 def _without_keys(values: Values) -> list[str]:
     """Where words are checked, every part that speaks needs a key, or nobody believes it."""
     level = values.trust.level
+    if not level:
+        return [
+            "trust.level is empty; write signature, forge or both, or none: then everyone who can push counts as an "
+            "admin"
+        ]
     if level == "none":
         return []
     parts = ["controller" if values.role == "controller" else "apply"]

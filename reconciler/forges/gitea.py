@@ -67,10 +67,22 @@ class Gitea:
         """See `port.Forge.pull`."""
         row = self._api.the_row(f"{self._repository}/pulls/{number}")
         timeline = self._api.rows(f"{self._repository}/issues/{number}/timeline")
-        pusher = self._last_pusher(row, timeline)
-        merger = row.maybe_row("merged_by") if row.flag("merged") else None
-        merged_by = None if merger is None or _was_pushed_unseen(timeline, merger) else _account(merger)
-        return _pull(row, pusher, merged_by)
+        return _pull(row, self._last_pusher(row, timeline), self._merger(row, timeline))
+
+    def _merger(self, pull: Row, timeline: Sequence[Row]) -> Account | None:
+        """Who had it merged; None: the forge's record tells of no such person."""
+        if not pull.flag("merged") or not pull.has("merged_by"):
+            return None
+        merger: Account | None = _account(pull.row("merged_by"))
+        if self._may_detect_merges():
+            # The record then names the author of a pushed commit, whom the pusher chose; who pushed it is beyond that.
+            merger = self.pusher_of(pull.row("base").text("ref"), pull.oid("merge_commit_sha"))
+        return None if merger is None or _was_pushed_unseen(timeline, merger) else merger
+
+    def _may_detect_merges(self) -> bool:
+        """True if a push may count as a merge there, or if the server is too old to tell (go-gitea/gitea#36581)."""
+        repository = self._api.the_row(self._repository)
+        return not repository.has("autodetect_manual_merge") or repository.flag("autodetect_manual_merge")
 
     def open_pulls(self) -> Sequence[Pull]:
         """See `port.Forge.open_pulls`."""
@@ -240,13 +252,13 @@ def _pull(row: Row, last_pusher: Account | None, merged_by: Account | None) -> P
     )
 
 
-def _was_pushed_unseen(timeline: Sequence[Row], merger: Row) -> bool:
+def _was_pushed_unseen(timeline: Sequence[Row], merger: Account) -> bool:
     """True when the merger told it to merge itself, and somebody else pushed after that."""
     told = [row.number("id") for row in timeline if row.text("type") == "pull_scheduled_merge"]
     return any(
         row.text("type") == "pull_push"
         and row.number("id") > max(told)
-        and _account(row.maybe_row("user")) != _account(merger)
+        and _account(row.maybe_row("user")) != merger
         for row in timeline
         if told
     )

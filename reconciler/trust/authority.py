@@ -128,7 +128,7 @@ class Authority:
             return {voucher.email}
         if not voucher.key:
             return set() if voucher.account else None
-        if self.keyring.revoked(voucher.key):
+        if self.keyring.bars(voucher.key, now):
             return None
         principals = self.keyring.principals(voucher.key, namespace, now)
         if any(is_machine(principal) for principal in principals):

@@ -42,12 +42,15 @@ class Signer:
     valid_before: datetime | None = None
 
     def counts(self, namespace: str, now: datetime) -> bool:
-        """Whether its key may sign for that purpose at that instant."""
-        if self.valid_after is not None and now < self.valid_after:
-            return False
-        if self.valid_before is not None and now > self.valid_before:
+        """True if its key may sign for that purpose at that instant."""
+        if not self.is_timely(now):
             return False
         return not self.namespaces or any(fnmatchcase(namespace, each) for each in self.namespaces)
+
+    def is_timely(self, now: datetime) -> bool:
+        """True from `valid_after` to `valid_before`."""
+        has_begun = self.valid_after is None or now >= self.valid_after
+        return has_begun and (self.valid_before is None or now <= self.valid_before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,14 @@ class Keyring:
     def revoked(self, key: str) -> bool:
         """Whether that key never counts again, wherever it is listed."""
         return key in self.revoked_keys
+
+    def bars(self, key: str, now: datetime) -> bool:
+        """True if a key that manifests list does not count at that instant: it is revoked, or no line of it is timely.
+
+        The folder's dates hold for a key wherever it is listed, else a line in a slice would outlive them.
+        """
+        lines = [signer for signer in self.signers if signer.key == key]
+        return self.revoked(key) or (bool(lines) and not any(line.is_timely(now) for line in lines))
 
     def _signers(self, key: str, namespace: str, now: datetime) -> Iterator[Signer]:
         if not self.revoked(key):

@@ -2,8 +2,8 @@
 
 So everything is checked in this process: no stranger's commit makes us start a program. A key counts for controllers
 when the trust folder names it as `controller`; for an agent or an applier when the folder does (`agent:east/h100-1`,
-`agent:east/*`, `applier:east`), or the cluster's manifest; never when it is revoked. When a key has an end, the
-instant counts that the signed thing states: what may be in wrong hands is to be revoked.
+`agent:east/*`, `applier:east`), or the cluster's manifest; never when it is revoked, nor outside the dates that the
+folder gives it. The instant counts that the signed thing states: what may be in wrong hands is to be revoked.
 
 Nothing is asked of machines that nobody gave a key to, at level none.
 
@@ -42,8 +42,8 @@ class Keys(Protocol):
     def names_any(self, prefix: str) -> bool:
         """Whether any key is named for a principal that begins so."""
 
-    def revoked(self, key: str) -> bool:
-        """Whether it counts for nobody any more."""
+    def bars(self, key: str, now: datetime) -> bool:
+        """Whether it does not count at that instant, wherever it is listed: revoked, or outside its dates."""
 
 
 class KeptKeys:
@@ -102,7 +102,7 @@ class Machines:
 
         def is_appliers(commit: Commit) -> bool:
             key = signer(GIT, commit.payload, commit.signature)
-            if key is None or self.keys().revoked(key):
+            if key is None or self.keys().bars(key, commit.at):
                 return False
             return _lists(spec.applier_keys, key) or self.keys().allows(key, principal, GIT, commit.at)
 
@@ -115,7 +115,7 @@ class Machines:
     def believes(self, signed: Signed, spec: ClusterSpec) -> bool:
         """Whether the report is by the agent whose branch it lies on."""
         key = signer(HEALTH, signed.report, signed.signature)
-        if key is None or self.keys().revoked(key):
+        if key is None or self.keys().bars(key, signed.at):
             return False
         listed = (own.key for own in spec.agent_keys if own.agent in (signed.agent, "*"))
         principal = f"agent:{signed.cluster}/{signed.agent}"

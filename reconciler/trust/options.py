@@ -5,6 +5,7 @@ Held by tests/trust/test_options.py.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,14 +20,18 @@ from reconciler.store.address import is_remote
 from reconciler.trust.model import Level
 from schemas.errors import UserError
 
+log = logging.getLogger(__name__)
+
 ForgeKind = Literal["github", "gitlab", "gitea"]
 
 Verify = Annotated[
-    Level,
+    Level | None,
     typer.Option(
         "--verify",
         envvar="EGS_VERIFY",
-        help="What has to be shown of a change on main before it counts: a signature, the forge's word, or both.",
+        help="What has to be shown of a change on main before it counts: a signature, the forge's word, or both. "
+        "Default: none for a folder; a remote repository needs an answer.",
+        show_default=False,
     ),
 ]
 Folder = Annotated[
@@ -95,13 +100,21 @@ _HTTP_PORTS = {"https": 443, "http": 80}
 class TrustOptions:
     """What was said about trust."""
 
-    verify: Verify = "none"
+    verify: Verify = None
     trust: Folder = None
     key: OwnKey = None
 
-    def settings(self) -> Trust:
-        """The same with absolute paths."""
-        return Trust(self.verify, _absolute(self.trust), _absolute(self.key))
+    def settings(self, repo: str) -> Trust:
+        """The same with absolute paths. UserError `WrongUse` if `repo` is remote and no level was given."""
+        level = self.verify
+        if level is None and is_remote(repo):
+            raise _wrong(
+                "nothing says whose changes of main count; give --verify signature, forge or both, or --verify none: "
+                "then everyone who can push counts as an admin (docs/trust.md)"
+            )
+        if level == "none" and is_remote(repo):
+            log.warning("main is not verified: everyone who can push counts as an admin; see docs/trust.md")
+        return Trust(level or "none", _absolute(self.trust), _absolute(self.key))
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ class Signers:
     def vouchers(self, commit: Commit, keyring: Keyring, now: datetime) -> tuple[Voucher, ...]:
         """Who stands behind a commit by its signature: its signer, or whom a service that signed it names."""
         key = self._key(_Signed(commit.oid, commit.payload, commit.signature)) if commit.signature else None
-        if key is None or keyring.revoked(key):
+        if key is None or keyring.bars(key, now):
             return ()
         principals = keyring.principals(key, GIT, now)
         if any(principal.startswith(SERVICE) for principal in principals):

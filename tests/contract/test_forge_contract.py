@@ -133,6 +133,28 @@ def test_the_last_pusher_of_a_fork_is_told_unless_the_fork_is_gone(on: On) -> No
     assert on.again().pull(number).last_pusher is None
 
 
+@pytest.mark.parametrize(
+    "detects", [pytest.param(True, id="merges are detected"), pytest.param(None, id="the server does not tell")]
+)
+def test_a_pusher_does_not_choose_who_merged(on: On, detects: bool | None) -> None:
+    if on.ours.kind != "gitea":
+        pytest.skip("others name the account that pushed")
+    on.there.detects_merges = detects
+    number = _opened(on, "bo", "mine", "mine\n")
+    commit = on.there.merge_by_push(number, pusher="eve", names="ada")
+    (pull,) = on.ours.pulls_of(commit)
+    assert pull.merged_by is not None
+    assert pull.merged_by.login == "eve"
+
+
+def test_a_merge_on_the_forge_counts_where_merges_are_detected_too(on: On) -> None:
+    on.there.detects_merges = True
+    commit = on.there.merge(_opened(on, "bo", "mine", "mine\n"), "ada")
+    (pull,) = on.ours.pulls_of(commit)
+    assert pull.merged_by is not None
+    assert pull.merged_by.login == "ada"
+
+
 def test_a_pull_request_that_merged_itself_after_another_push_has_no_merger(on: On) -> None:
     if on.there.kind == "gitlab":
         pytest.skip("GitLab itself takes auto-merge back at a push")

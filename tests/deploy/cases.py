@@ -6,7 +6,8 @@ from typing import Any
 
 Json = dict[str, Any]
 
-REPO = {"repositories": ["git@forge.example.com:team/fleet.git"]}
+BELIEVING = {"trust": {"level": "none"}}
+REPO = {"repositories": ["git@forge.example.com:team/fleet.git"], **BELIEVING}
 PULL = {**REPO, "role": "cluster", "cluster": "east"}
 TARGET = {
     "apiVersion": "cluster.x-k8s.io/v1beta1",
@@ -19,6 +20,7 @@ EVERY_PART = {"door": {"enabled": True}, "admission": {"enabled": True}, "agents
 CASES: dict[str, Json] = {
     "a controller alone": REPO,
     "a controller of two repositories": {
+        **BELIEVING,
         "repositories": ["one=https://forge.example.com/one.git", "two=https://forge.example.com/two.git"],
         "controller": {
             "drivesThisCluster": False,
@@ -124,7 +126,7 @@ CASES: dict[str, Json] = {
     "keys before anything is asked": {
         **REPO,
         "controller": {"signingKey": "controller-key"},
-        "trust": {"signers": "signers"},
+        "trust": {"level": "none", "signers": "signers"},
     },
     "a token for the forge that the address tells": {**REPO, "forge": {"secret": "forge-token"}},
     "keys in pull mode": {
@@ -143,7 +145,11 @@ CASES: dict[str, Json] = {
 }
 
 REFUSED: dict[str, tuple[Json, str]] = {
-    "no repository": ({}, "repositories is empty"),
+    "no repository": (BELIEVING, "repositories is empty"),
+    "no word on who is believed": (
+        {"repositories": ["/a"]},
+        "trust.level is empty; write signature, forge or both",
+    ),
     "pull mode without a cluster": ({**REPO, "role": "cluster"}, "cluster is empty; role cluster needs"),
     "a door without a cluster": ({**REPO, "door": {"enabled": True}}, "cluster is empty; door needs"),
     "a level without keys of others": (
@@ -178,7 +184,11 @@ REFUSED: dict[str, tuple[Json, str]] = {
         "portal.signingKey is empty; level signature needs",
     ),
     "a portal of two repositories": (
-        {"repositories": ["a=/a", "b=/b"], "portal": {"enabled": True, "sessionSecret": "session"}},
+        {
+            **BELIEVING,
+            "repositories": ["a=/a", "b=/b"],
+            "portal": {"enabled": True, "sessionSecret": "session"},
+        },
         "repositories has more than one; portal serves one",
     ),
     "replicas that do not know each other's sessions": (
@@ -186,7 +196,7 @@ REFUSED: dict[str, tuple[Json, str]] = {
         "portal.sessionSecret is empty; several replicas need",
     ),
     "agents of two repositories": (
-        {"repositories": ["a=/a", "b=/b"], "cluster": "east", "agents": {"enabled": True}},
+        {**BELIEVING, "repositories": ["a=/a", "b=/b"], "cluster": "east", "agents": {"enabled": True}},
         "repositories has more than one; agents serves one",
     ),
 }

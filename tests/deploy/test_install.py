@@ -24,7 +24,7 @@ from tests.deploy.snapshot import everything
 from tests.support.kube import Plane
 
 PLACE = Place("0.1.0")
-REMOTE = Asked(("git@forge.example.com:team/fleet.git",), None, None, None, None, None)
+REMOTE = Asked(("git@forge.example.com:team/fleet.git",), None, None, None, None, "none", None)
 
 
 def place_in(kube: Plane) -> Place:
@@ -200,9 +200,10 @@ def test_the_objects_can_be_shown_without_a_cluster(capsys: pytest.CaptureFixtur
 def test_what_is_typed_counts_more_than_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "values.yaml"
     file.write_text(
-        "repositories: [/a]\nimage: {repository: one, pullPolicy: Always}\ncontroller: {replicas: 1}\n"
+        "repositories: [/a]\ntrust: {level: none}\ncontroller: {replicas: 1}\n"
+        "image: {repository: one, pullPolicy: Always}\n"
     )
-    show(Asked(("/b",), None, None, "two:3", "keys", file), "egs", Form.JSON)
+    show(Asked(("/b",), None, None, "two:3", "keys", "none", file), "egs", Form.JSON)
     (deployment,) = (item for item in json.loads(capsys.readouterr().out) if item["kind"] == "Deployment")
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     assert (container["image"], container["imagePullPolicy"], container["args"][2]) == (

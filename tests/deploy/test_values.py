@@ -11,7 +11,7 @@ from reconciler.commands.installation import image_of
 from reconciler.deploying import generate
 from reconciler.deploying.values import Values, read
 from schemas.errors import UserError
-from tests.deploy.cases import CASES, MISSPELT, REFUSED, Json
+from tests.deploy.cases import BELIEVING, CASES, MISSPELT, REFUSED, Json
 from tests.deploy.helm import CHART, ROOT
 
 
@@ -74,7 +74,7 @@ def test_what_is_misspelt_is_refused(given: Json) -> None:
     ],
 )
 def test_parts_that_know_one_repository_get_its_bare_address(address: str, plain: str) -> None:
-    assert read({"repositories": [address]}).repository == plain
+    assert read({"repositories": [address], **BELIEVING}).repository == plain
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,9 @@ def test_every_program_opens_the_repository_over_https(
     with repos.serve(tmp_path, f"egs:{SECRET}", authority.tls) as url:
         where = ("--repo", f"{url}/fleet.git")
         done = [
-            program("egs-reconciler", "adopt", *where, "--state", tmp_path / "state", **opened),
+            program(
+                "egs-reconciler", "adopt", *where, "--verify", "none", "--state", tmp_path / "state", **opened
+            ),
             program("egs-agent", "once", *where, *node, "--state", tmp_path / "agent", **opened),
             program("egs", "get", "queue", *where, "-o", "json", **opened),
         ]
@@ -89,7 +91,9 @@ def test_a_wrong_token_is_told_with_its_reason_and_stays_untold(
     opened = {"EGS_GIT_CREDENTIALS": folder, "EGS_CACHE": tmp_path / "cache"}
     with repos.serve(tmp_path, "egs:another", authority.tls) as url:
         where = ("--repo", f"{url}/fleet.git")
-        controller = program("egs-reconciler", "once", *where, "--state", tmp_path / "state", **opened)
+        controller = program(
+            "egs-reconciler", "once", *where, "--verify", "none", "--state", tmp_path / "state", **opened
+        )
         reader = program("egs", "plan", *where, **opened)
     assert (controller.returncode, reader.returncode, reader.stderr.count("\n")) == (3, 3, 1)
     assert "reason=LoginRefused message=" in controller.stderr
@@ -122,6 +126,14 @@ def test_ssh_without_known_hosts_says_what_to_do(sshd: Sshd, tmp_path: Path) -> 
 
 
 def test_a_folder_of_credentials_that_is_not_there_ends_the_controller_at_once(tmp_path: Path) -> None:
-    words = ("run", "--repo", "https://forge.invalid/x.git", "--state", tmp_path / "state")
+    words = (
+        "run",
+        "--verify",
+        "none",
+        "--repo",
+        "https://forge.invalid/x.git",
+        "--state",
+        tmp_path / "state",
+    )
     done = program("egs-reconciler", *words, EGS_GIT_CREDENTIALS=tmp_path / "none")
     assert (done.returncode, "(BadCredentials)" in done.stderr) == (1, True)

@@ -12,7 +12,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -50,6 +50,7 @@ class Forge:
         self.calls: list[Call] = []
         self.down: int | None = None
         self.limited = False
+        self.detects_merges: bool | None = False  # Gitea: a push may count as a merge; None: it is too old to tell
         self.wrote: threading.Event | None = None  # set at every call that changed something
         self.now = START
         self.me = self.user("egs-controller", bot=True)
@@ -178,6 +179,13 @@ class Forge:
         commits = repos.git(self.repo, "rev-list", after, f"^{before}").split()
         self.pushes.append(PushEvent(pull.base, before, after, merger, "pr_merge", self.now, commits))
         return after
+
+    def merge_by_push(self, number: int, pusher: str, names: str) -> str:
+        """A push of a merge commit that names somebody as its author; the forge takes that one for the merger."""
+        self.merge(number, names)
+        made = self.pushes.pop()
+        self.pushes.append(replace(made, by=self.user(pusher), kind="push"))
+        return made.after
 
     def _rebase(self, pull: PullRequest, before: str) -> str:
         for oid in repos.git(self.repo, "rev-list", "--reverse", pull.head, f"^{before}").split():

@@ -117,6 +117,30 @@ OLGA = {"members": [person("bo")], "owners": [person("olga")]}
             id="a revoked key shows nobody, wherever it is listed",
         ),
         pytest.param(
+            authority(keyring(line("bo@example.com", "bo", 'valid-before="20260101"')), a=BO),
+            by("bo"),
+            None,
+            id="a key past its end shows nobody, wherever it is listed",
+        ),
+        pytest.param(
+            authority(keyring(line("bo@example.com", "bo", 'valid-after="20991231"')), a=BO),
+            by("bo"),
+            None,
+            id="nor does one before its beginning",
+        ),
+        pytest.param(
+            authority(
+                keyring(
+                    line("bo@example.com", "bo", 'valid-before="20260101"'),
+                    line("bo@example.com", "bo", 'valid-after="20260101"'),
+                ),
+                a=BO,
+            ),
+            by("bo"),
+            Actor("bo@example.com", member_of=frozenset({"a"})),
+            id="a key with another line counts by that",
+        ),
+        pytest.param(
             authority(keyring(line("*@example.com", "eve"))),
             by("eve"),
             None,

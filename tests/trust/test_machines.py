@@ -80,6 +80,15 @@ def test_a_revoked_key_counts_for_nobody():
     assert not trusting.believes(report("a"), cluster)
 
 
+@pytest.mark.parametrize("dates", ['valid-before="20261120"', 'valid-after="20261122"'])
+def test_the_folders_dates_hold_for_keys_that_the_manifest_lists(dates):
+    cluster = spec(applierKeys=[key("a").public], agentKeys=[{"agent": "*", "key": key("a").public}])
+    trusting = machines(line("other", "a", dates))
+    assert not trusting.applier("east", cluster)(by("a"))
+    assert not trusting.believes(report("a"), cluster)
+    assert machines().believes(report("a"), cluster)
+
+
 def report(by_: str, cluster: str = "east", agent: str = "h100-1", namespace: str = HEALTH) -> Signed:
     return Signed(cluster, agent, BODY, key(by_).sign(namespace, BODY), NOW)
 

@@ -9,6 +9,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from agent.main import app as agent
+from portal.main import app as portal
 from reconciler.main import app as reconciler
 from reconciler.settings import ForgeAddress, Trust
 from reconciler.trust.options import (
@@ -147,8 +148,28 @@ def test_the_variables_say_the_same_as_the_options():
 
 def test_paths_are_made_absolute(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    found = TrustOptions("signature", Path("trust"), Path("~/key")).settings()
+    found = TrustOptions("signature", Path("trust"), Path("~/key")).settings(
+        "https://forge.example.com/fleet.git"
+    )
     assert found == Trust("signature", tmp_path / "trust", Path("~/key").expanduser())
+
+
+@pytest.mark.parametrize(
+    "repo", ["https://forge.example.com/fleet.git", "git@forge.example.com:team/fleet.git"]
+)
+def test_a_remote_repository_wants_the_level_said(repo, caplog):
+    with pytest.raises(
+        UserError, match="--verify none: then everyone who can push counts as an admin"
+    ) as refused:
+        TrustOptions().settings(repo)
+    assert refused.value.reason == "WrongUse"
+    assert TrustOptions("none").settings(repo).level == "none"
+    assert "main is not verified" in caplog.text
+
+
+def test_a_folder_is_its_owners_and_needs_no_level(tmp_path, caplog):
+    assert TrustOptions().settings(str(tmp_path)).level == "none"
+    assert not caplog.text
 
 
 TRUST, FORGE = (
@@ -180,6 +201,24 @@ def test_an_option_that_is_wrong_is_told_before_anything_is_done(command, tmp_pa
     done = CliRunner().invoke(reconciler, [command, *state, "--verify", "forge"])
     assert isinstance(done.exception, UserError)
     assert "--forge" in str(done.exception)
+    assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize(
+    ("app", "given"),
+    [
+        pytest.param(reconciler, ["run"], id="a controller"),
+        pytest.param(reconciler, ["once"], id="one cycle"),
+        pytest.param(reconciler, ["adopt"], id="taking over"),
+        pytest.param(reconciler, ["apply", "--cluster", "east"], id="an applier"),
+        pytest.param(portal, [], id="a portal"),
+    ],
+)
+def test_no_process_takes_a_remote_without_its_level(app, given, tmp_path):
+    where = ["--repo", "https://127.0.0.1:9/fleet.git", "--state", str(tmp_path / "state")]
+    done = CliRunner().invoke(app, [*given, *where])
+    assert isinstance(done.exception, UserError)
+    assert "nothing says whose changes of main count" in str(done.exception)
     assert not (tmp_path / "state").exists()
 
 

@@ -36,6 +36,7 @@ labels:
 {{- if $v.door.enabled }}{{ $part = "door" }}{{ end }}
 {{- if and $part (not $v.cluster) }}{{ fail (printf "values: cluster is empty; %s needs the name of this cluster's document" $part) }}{{ end }}
 {{- $level := $v.trust.level }}
+{{- if not $level }}{{ fail "values: trust.level is empty; write signature, forge or both, or none: then everyone who can push counts as an admin" }}{{ end }}
 {{- if ne $level "none" }}
 {{- if not $v.trust.signers }}{{ fail (printf "values: trust.signers is empty; level %s needs allowed_signers" $level) }}{{ end }}
 {{- $speaking := list (eq $v.role "controller" | ternary "controller" "apply") }}
@@ -278,7 +279,7 @@ spec:
 {{- range $name, $value := .variables }}{{ $_ := set $found $name $value }}{{ end }}
 {{- if .signs }}{{ $_ := set $found "EGS_KEY" "/etc/egs/signing/ssh-privatekey" }}{{ end }}
 {{- if .trusts }}
-{{- if ne $v.trust.level "none" }}{{ $_ := set $found "EGS_VERIFY" $v.trust.level }}{{ end }}
+{{- $_ := set $found "EGS_VERIFY" $v.trust.level }}
 {{- if $v.trust.signers }}{{ $_ := set $found "EGS_TRUST" "/etc/egs/trust" }}{{ end }}
 {{- end }}
 {{- if .asks }}

@@ -46,7 +46,9 @@ def _pull(pull: PullRequest) -> dict[str, Any]:
 
 
 def repository(request: Request) -> Answer:
-    return 200, {"id": 1, "full_name": "acme/fleet", "default_branch": "main"}
+    detects = request.forge.detects_merges
+    told = {} if detects is None else {"autodetect_manual_merge": detects}
+    return 200, {"id": 1, "full_name": "acme/fleet", "default_branch": "main", **told}
 
 
 def pull_of(request: Request, commit: str) -> Answer:
