@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
+from threading import Event
 from uuid import uuid4
 
 from reconciler.clock import SystemClock
@@ -95,11 +96,13 @@ def controller(
     adopt: bool = False,
     may_lead: Callable[[], bool] | None = None,
     wake: Callable[[], None] = lambda: None,
+    hooked: Event | None = None,
 ) -> Reconciler:
     """A controller over a real repository, with its state in `settings.state`; see `Reconciler` for the rest.
 
     UserError `BadKey`, `BadTrustFolder`, `KeyMissing` or `KeyNotTrusted` for keys that somebody has to mend first.
-    `wake` is called whenever a cluster or what the forge says of approvals changed, from any thread.
+    `wake` is called whenever a cluster or what the forge says of approvals changed, from any thread. `hooked` is set by
+    the caller when a webhook came.
     """
     settings.state.mkdir(parents=True, exist_ok=True)
     key, machines = own_key(settings.trust), machines_of(settings.trust)
@@ -123,7 +126,7 @@ def controller(
         settled=reports.settled,
         machines=machines,
         sources=sources_of(settings, _forge(settings, IN_LOOP)),
-        wording=wording_of(settings, store, _reviews(settings, wake)),
+        wording=wording_of(settings, store, _reviews(settings, wake, hooked)),
         records=records,
         mailroom=None if settings.routes is None else Mailroom(Secrets(settings.routes), Courier()),
     )
@@ -138,10 +141,10 @@ def _forge(settings: Settings, patience: timedelta | None = None) -> Forge | Non
     return open_forge(settings.forge, patience=patience)
 
 
-def _reviews(settings: Settings, wake: Callable[[], None]) -> Reviews | None:
+def _reviews(settings: Settings, wake: Callable[[], None], hooked: Event | None) -> Reviews | None:
     """What the forge says of approvals, asked beside the loop and not in it."""
     forge = _forge(settings)
-    return None if forge is None else Reviews(forge, settings.main_branch, OneByOne(), wake)
+    return None if forge is None else Reviews(forge, settings.main_branch, OneByOne(), wake, hooked)
 
 
 def watcher(settings: Settings) -> Watcher:

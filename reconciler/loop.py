@@ -117,6 +117,7 @@ class Reconciler:
         self._desired = Desired(store, cache)
         self._gate = Gate(store, cache, sources or sources_of(settings), self._desired.in_force, adopt=adopt)
         self._has_more = False  # main goes on, and is judged in the next cycle
+        self._frozen = ""  # why main is not followed until a person acts
         self._wording = wording or wording_of(settings, store)
         trusted = None if machines is None else machines.controllers()
         lead = partial(Leading, store, self._desired, settings, writer, adopt=adopt, may_lead=may_lead)
@@ -219,6 +220,7 @@ class Reconciler:
         if main is not None and reachable:
             known = self._facts()
             admitted = self._gate.admit(main, known.trust, known.intent, now)
+            self._frozen = admitted.alarm if admitted.is_frozen else ""
             self._has_more, alarms = admitted.has_more, [*alarms, *filter(None, [admitted.alarm])]
             self._news.note_main(admitted.commit, admitted.alarm, self._gate.adoption, now)
             try:
@@ -305,9 +307,10 @@ class Reconciler:
             (facts.insights, facts.ended, facts.scales, facts.faults, facts.outbox),
         )
         # Not the order: ageing changes it as time passes, and the next fact brings it up to date.
-        of = (state, self._desired.problems)
+        of = (state, self._desired.problems, self._frozen)
         if self._rendered is None or self._rendered[0] is not wanted or self._rendered[1] != of:
-            files = render(facts, wanted, decision.plan.order, self._desired.problems, self._written)
+            problems, frozen = self._desired.problems, self._frozen
+            files = render(facts, wanted, decision.plan.order, problems, self._written, frozen=frozen)
             self._rendered = (wanted, of, files)
         return self._rendered[2]
 

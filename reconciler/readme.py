@@ -20,10 +20,11 @@ SHOWN = 50
 """Rows of each table; queue.yaml has them all."""
 
 
-def readme(facts: Facts, wanted: Wanted, order: tuple[str, ...]) -> str:
-    """Markdown; every time is UTC."""
+def readme(facts: Facts, wanted: Wanted, order: tuple[str, ...], frozen: str = "") -> str:
+    """Markdown; every time is UTC. `frozen`: why main is not followed, if it is not."""
     parts = [
         "# GPU queue",
+        *([f"**`main` is frozen: no change of it takes effect.** {_cell(frozen)}"] if frozen else []),
         "Written by the controller after every decision; all times are UTC. "
         "A start in this queue is a promise: it moves later only for a cause that the request's own file names.",
         "## Running",

@@ -1,7 +1,8 @@
 """What a forge says of who approved some content: asked seldom, and believed for a short while only.
 
-Each question is asked once a minute at most. An answer that could not be renewed for five minutes counts no more:
-when the forge cannot be asked, nothing is approved.
+Each question is asked once a minute at most, and ever more seldom the longer it is open, but for a webhook, after which
+all are asked again. Approvals that could not be renewed for five minutes count no more: when the forge cannot be asked,
+nothing is approved.
 
 Held by tests/reconciler/test_reviews.py.
 """
@@ -13,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from queue import SimpleQueue
-from threading import Thread
+from threading import Event, Thread
 
 from reconciler.forges.evidence import approving
 from reconciler.forges.port import Forge, Pull, Review
@@ -23,10 +24,14 @@ log = logging.getLogger(__name__)
 
 ASKED_AGAIN = timedelta(minutes=1)
 """Of one question; also how long nobody is asked after the forge did not answer."""
+AGE_PER_PAUSE = 20
+"""A question that is open for so long is asked again after a part of that: five per cent of its age."""
+LONGEST_PAUSE = timedelta(hours=1)
+"""Between two times that one question is asked, however old it is."""
 COUNTS_FOR = timedelta(minutes=5)
-"""An answer, from when it was asked for."""
+"""Approvals, from when they were asked for."""
 KEPT_FOR = timedelta(minutes=10)
-"""Questions that nobody repeats are forgotten after this."""
+"""Questions that the loop does not repeat are forgotten after this."""
 
 Question = tuple[str, str, str]
 """(commit of main, path, Git's id of the content there)."""
@@ -70,34 +75,78 @@ class OneByOne:
                 log.exception("forge not asked")
 
 
+@dataclass(slots=True)
+class _Open:
+    """A question that the loop repeats."""
+
+    first: datetime
+    asked: datetime
+    repeated: datetime
+
+
 class Reviews:
     """One forge's answers. `of` has one caller; answers may come in from another thread."""
 
     def __init__(
-        self, forge: Forge, branch: str, run: Run = at_once, told: Callable[[], None] = lambda: None
+        self,
+        forge: Forge,
+        branch: str,
+        run: Run = at_once,
+        told: Callable[[], None] = lambda: None,
+        hooked: Event | None = None,
     ) -> None:
-        """`told` is called whenever an answer is another one, in the thread that brought it."""
+        """`told` is called when an answer has changed, in the thread that brought it.
+
+        `hooked` is set when a webhook came: something may have been said on the forge.
+        """
         self._forge, self._branch, self._run, self._told = forge, branch, run, told
-        self._asked: dict[Question, datetime] = {}
+        self._hooked = hooked or Event()
+        self._open: dict[Question, _Open] = {}
         self._under_way: set[Question] = set()
         self._answers: dict[Question, _Answer] = {}
         self._silent_until: datetime | None = None
 
     def of(self, question: Question, addresses: Addresses, now: datetime) -> Approvals | None:
         """Reviews that approve exactly that content, whoever made them; None: nothing is known that counts now."""
+        self._heed_hook(now)
         if self._is_due(question, now):
             self._forget(now)
-            self._asked[question] = now
+            first = self._open[question].first if question in self._open else now
+            self._open[question] = _Open(first, now, now)
             self._under_way.add(question)
             self._run(lambda: self._ask(question, addresses, now))
+        if question in self._open:
+            self._open[question].repeated = now
+        return self._counting(question, now)
+
+    def _counting(self, question: Question, now: datetime) -> Approvals | None:
         answer = self._answers.get(question)
-        return None if answer is None or now - answer.at > COUNTS_FOR else answer.approvals
+        if answer is None:
+            return None
+        is_last = question in self._open and answer.at == self._open[question].asked
+        # That there are none is harmless however old it is.
+        return (
+            answer.approvals if now - answer.at <= COUNTS_FOR or (is_last and not answer.approvals) else None
+        )
+
+    def _heed_hook(self, now: datetime) -> None:
+        """After a webhook every question is as good as new."""
+        if self._hooked.is_set():
+            self._hooked.clear()
+            for question in self._open.values():
+                question.first = now
 
     def _is_due(self, question: Question, now: datetime) -> bool:
         if question in self._under_way or (self._silent_until is not None and now < self._silent_until):
             return False
-        asked = self._asked.get(question)
-        return asked is None or now - asked >= ASKED_AGAIN
+        found = self._open.get(question)
+        return found is None or now - found.asked >= self._pause(question, found, now)
+
+    def _pause(self, question: Question, found: _Open, now: datetime) -> timedelta:
+        answer = self._answers.get(question)
+        has_to_count = answer is not None and bool(answer.approvals)
+        longest = COUNTS_FOR - ASKED_AGAIN if has_to_count else LONGEST_PAUSE
+        return min(longest, max(ASKED_AGAIN, (now - found.first) / AGE_PER_PAUSE))
 
     def _ask(self, question: Question, addresses: Addresses, now: datetime) -> None:
         commit, path, blob = question
@@ -115,6 +164,6 @@ class Reviews:
             self._under_way.discard(question)
 
     def _forget(self, now: datetime) -> None:
-        for question in [q for q, at in self._asked.items() if now - at > KEPT_FOR]:
-            self._asked.pop(question)
+        for question in [q for q, found in self._open.items() if now - found.repeated > KEPT_FOR]:
+            self._open.pop(question)
             self._answers.pop(question, None)

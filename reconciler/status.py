@@ -68,14 +68,17 @@ def render(
     order: tuple[str, ...],
     problems: Iterable[Problem],
     written: Written | None = None,
+    *,
+    frozen: str = "",
 ) -> Files:
     """Every file of the branch but requests (see `request_file`) and events (see `event_files`).
 
-    `written` remembers what was written last; None: everything is made anew, which gives the same.
+    `written` remembers what was written last; None: everything is made anew, which gives the same. `frozen` says why
+    main is not followed until a person acts; empty: it is followed.
     """
     written = Written() if written is None else written
     files: Files = {
-        "README.md": readme(facts, wanted, order).encode(),
+        "README.md": readme(facts, wanted, order, frozen).encode(),
         "controller.yaml": document(_controller(facts)),
         "queue.yaml": _queue(facts, order, written),
         "problems.yaml": _problems((*problems, *held_problems(facts.trust))),

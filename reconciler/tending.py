@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from threading import Event
 
 from reconciler.clock import Clock
 from reconciler.compose import controller, watcher
@@ -102,6 +103,7 @@ class Tending:
         self._clock = clock
         alone = len(settings) == 1
         self.loops: dict[str, Waking] = {}
+        self._hooked = {name: Event() for name in settings}
         self._attending = {
             name: Attending(partial(watcher, own), clock, name)
             for name, own in settings.items()
@@ -109,7 +111,8 @@ class Tending:
         }
         for name, own in settings.items():
             metrics.expect(name)
-            make = partial(controller, own, may_lead=may_lead, wake=partial(self._stir, name))
+            wake, hooked = partial(self._stir, name), self._hooked[name]
+            make = partial(controller, own, may_lead=may_lead, wake=wake, hooked=hooked)
             self.loops[name] = Waking(
                 make() if alone else _Later(make),
                 clock,
@@ -163,6 +166,7 @@ class Tending:
         return {name: partial(self._wake, name) for name in self.loops}
 
     def _wake(self, name: str) -> None:
+        self._hooked[name].set()
         self.loops[name].wake()
         if name in self._attending:
             self._attending[name].wake()

@@ -134,7 +134,8 @@ def _of_gpr(file: str, gpr: GPR, view: View) -> Iterator[Finding]:
     spec = _resolved(file, gpr, view)
     if isinstance(spec, Finding):
         yield spec
-    if slice_ is None or not isinstance(spec, RequestSpec):
+    # A request that is to end needs no room: what it would break must not keep it alive.
+    if slice_ is None or not isinstance(spec, RequestSpec) or spec.early_release:
         return
     yield from _of_clusters(file, spec.clusters, view)
     for i, name in enumerate(spec.clusters):

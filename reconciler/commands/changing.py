@@ -36,8 +36,8 @@ SigningKey = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add them to the app."""
-    app.command("approve", short_help="Approve a request that waits for an admin.")(approve)
-    app.command("reject", short_help="Reject a request.")(reject)
+    app.command("approve", short_help="Approve a request that waits (admins).")(approve)
+    app.command("reject", short_help="Reject a request (admins).")(reject)
     app.command("resubmit", short_help="Stand behind a held file as it reads.")(resubmit)
     app.command("init", short_help="Begin a repository.")(init)
     app.command("prune", short_help="Remove files of requests that are over.")(prune)

@@ -49,8 +49,8 @@ def _actor(state: State, email: str) -> Actor:
     teams = {name: Team(*both) for name, both in rolls.items()}
     owns = frozenset(name for name, team in teams.items() if email in team.owners.emails)
     works = frozenset(name for name, team in teams.items() if email in team.members.emails)
-    # Whom slices alone name is known by what those list; whether the operator knows more is not seen from here.
-    own_in = None if email in admins else owns | works
+    # On a verified main whom slices alone name is known by what those list; the operator's keys are not seen from here.
+    own_in = owns | works if is_verified(state) and email not in admins else None
     handle = admins.get(email, "")
     return Actor(email, email in admins, owns, owns | works, handle, own_in=own_in, admins=frozenset(admins))
 

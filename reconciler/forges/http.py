@@ -45,9 +45,8 @@ MOST_TOKEN = 4096
 PAGE = 100
 MOST_PAGES = 30
 REDIRECTS = 3
-KEPT_ANSWERS = 500
-"""Answers with an ETag that are kept for conditional requests, each at most `KEPT_BYTES` long."""
-KEPT_BYTES = 256 << 10
+KEPT_BYTES = 64 << 20
+"""Of all answers with an ETag, which are kept for conditional requests. A page of a hundred pull requests has 2 MB."""
 LONGEST_PAUSE = timedelta(hours=1)
 """However long a forge asks to be left alone."""
 SHORTEST_PAUSE = timedelta(seconds=30)
@@ -72,6 +71,15 @@ class Reply:
     body: bytes = b""
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """An answer that the forge may say has not changed."""
+
+    etag: str
+    body: bytes  # as it came: what is read of it takes ten times the memory
+    links: str
+
+
 @dataclass(slots=True)
 class Api:
     """One forge's API below `base`. Raises UserError `BadForge` when made with an address that cannot be one.
@@ -85,7 +93,8 @@ class Api:
     clock: Clock
     patience: timedelta | None = None
     _client: httpx.Client = field(init=False)
-    _kept: OrderedDict[str, tuple[str, Json, str]] = field(default_factory=OrderedDict)
+    _kept: OrderedDict[str, _Kept] = field(default_factory=OrderedDict)
+    _kept_bytes: int = 0
     _paused: datetime | None = None
     _silent: datetime | None = None  # until then
     _silence: timedelta = FIRST_SILENCE
@@ -154,27 +163,27 @@ class Api:
     def _got(self, path: str, url: str) -> tuple[Json | None, str]:
         """The answer, and the links to other pages that came with it."""
         kept = self._kept.get(url)
-        condition = {} if kept is None else {"If-None-Match": kept[0]}
+        condition = {} if kept is None else {"If-None-Match": kept.etag}
         reply = self._asked(url, condition)
         if reply.status == 304 and kept is not None:
             self._kept.move_to_end(url)
-            return kept[1], kept[2]
+            return _decoded(kept.body, path), kept.links
         if reply.status == 404:
             return None, ""
         if reply.status != 200:
             self._refused("GET", path, reply)
         answer, links = _decoded(reply.body, path), reply.headers.get("Link", "")
-        self._keep(url, reply, answer, links)
+        self._keep(url, reply, links)
         return answer, links
 
-    def _keep(self, url: str, reply: Reply, answer: Json, links: str) -> None:
-        etag = reply.headers.get("ETag", "")
-        if not etag or len(reply.body) > KEPT_BYTES:
-            self._kept.pop(url, None)
-            return
-        self._kept[url] = (etag, answer, links)
-        while len(self._kept) > KEPT_ANSWERS:
-            self._kept.popitem(last=False)
+    def _keep(self, url: str, reply: Reply, links: str) -> None:
+        old = self._kept.pop(url, None)
+        self._kept_bytes -= 0 if old is None else len(old.body)
+        if etag := reply.headers.get("ETag", ""):
+            self._kept[url] = _Kept(etag, reply.body, links)
+            self._kept_bytes += len(reply.body)
+        while self._kept_bytes > KEPT_BYTES:
+            self._kept_bytes -= len(self._kept.popitem(last=False)[1].body)
 
     def _asked(self, url: str, headers: Mapping[str, str]) -> Reply:
         """A GET, once more after trouble that may have passed."""

@@ -39,6 +39,8 @@ MOST_HELD = 20_000
 """Changes that are held at once; main with more counts as it was before them."""
 MOST_CHANGED = 200_000
 """Files that one step may change."""
+NOT_KNOWN_YET = "NotKnownYet"
+"""The Fault of a forge that has not heard of a commit; it learns of it a moment later, so this is no alarm."""
 RETRY = timedelta(seconds=20)
 """How long a forge or a folder that failed is left alone: each question to it may take its time."""
 WORK = 500
@@ -81,7 +83,7 @@ class Gate:
         self._committed: TrustRecord | None = None  # as the status branch had it last
         self._intent = ""
         self._frozen: tuple[str, str, str] | None = None  # main, what was judged, and why
-        self._pause: tuple[str, str, datetime] | None = None  # main, what is in the way, and until when
+        self._pause: tuple[str, str, datetime] | None = None  # main, the alarm of it if any, and until when
         self._provenance: dict[str, Provenance] = {}
         self.adoption: Adoption | None = None
         """What an operator took by this process; None: nothing."""
@@ -104,7 +106,8 @@ class Gate:
         except Frozen as frozen:
             alarm = self._freeze(main, str(frozen))
         except Fault as fault:
-            alarm = f"main is not judged: {fault}; what was judged stays in force, and it is tried again"
+            if fault.reason != NOT_KNOWN_YET:
+                alarm = f"main is not judged: {fault}; what was judged stays in force, and it is tried again"
             self._pause = (main, alarm, fault.until if isinstance(fault, RateLimited) else now + RETRY)
         self._adopt = False  # it was said of the main that was there at the start
         return self._given(main, alarm)
@@ -144,19 +147,21 @@ class Gate:
 
     def _given(self, main: str, alarm: str) -> Admitted:
         assert self._at is not None, "it began"
-        has_more = not alarm and self._at != main
+        is_paused = self._pause is not None
+        has_more = not alarm and not is_paused and self._at != main
+        is_frozen = bool(alarm) and not is_paused
         if self._record is None:
-            return Admitted(self._at, None, {}, alarm)
+            return Admitted(self._at, None, {}, alarm, is_frozen)
         held = self._tree.held if self._has_tree else {}
         if len(held) > MOST_HELD:
             alarm = alarm or (
                 f"main changes more than {MOST_HELD} files that nobody with the right to it stands behind, and counts "
                 f"as it was at {self._record.main[:12]}; revert those changes, or bring in portions what shall count"
             )
-            return Admitted(self._record.main, self._record, self._provenance, alarm, has_more)
+            return Admitted(self._record.main, self._record, self._provenance, alarm, True, has_more)
         if self._record.main != self._at:
             self._record = self._recorded(tuple(change for _, change in sorted(held.items())))
-        return Admitted(self._at, self._record, self._provenance, alarm, has_more)
+        return Admitted(self._at, self._record, self._provenance, alarm, is_frozen, has_more)
 
     # -- going on --------------------------------------------------------------------------------------------
 

@@ -79,6 +79,7 @@ class Admitted:
     provenance: Mapping[str, Provenance] = field(default_factory=dict)
     """Of the requests' files that this process saw change, by path."""
     alarm: str = ""  # why main is not followed any further; empty: it is
+    is_frozen: bool = False  # a person has to act before main is followed again
     has_more: bool = False  # main goes on and is judged at the next call
 
     @property

@@ -33,8 +33,8 @@ def _key(repo: Path, *args: object, author: str = BO) -> Answer:
     return egs("key", *args, "--repo", repo, "--author", author)
 
 
-def _made(repo: Path, *args: object) -> str:
-    done = _key(repo, "create", "nightly", "--role", "Editor", *args)
+def _made(repo: Path, *args: object, author: str = BO) -> str:
+    done = _key(repo, "create", "nightly", "--role", "Editor", *args, author=author)
     assert done.code == 0, done.err
     return done.out.rstrip("\n")
 
@@ -73,7 +73,7 @@ def test_no_two_keys_are_alike() -> None:
 
 def test_its_end_its_person_and_its_scope_are_as_asked(tmp_path: Path) -> None:
     repo = repository(tmp_path / "r.git", fleet())
-    _made(repo, "--slice", "a", "--slice", "b", "--for", "robot@example.com", "--expires", "2h")
+    _made(repo, "--slice", "a", "--slice", "b", "--for", "robot@example.com", "--expires", "2h", author=ADA)
     spec = _manifest(main_file(repo, PATH)).spec
     assert (spec.email, spec.slices) == ("robot@example.com", ("a", "b"))
     ago = egs("key", "list", "--repo", repo, "-o", "json", "--now", "2026-01-01T00:00:00Z").json

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reconciler.commands.moving import MOST, fewest, renumbered
 from scheduler.rank import Standing, rank_key
-from tests.commands.rig import BO, Control, egs, fleet, folder, main_file, minutes, repository, request
+from tests.commands.rig import ADA, BO, Control, egs, fleet, folder, main_file, minutes, repository, request
 from tests.support.repos import tip
 from tests.support.world import project, slice_
 
@@ -109,7 +109,7 @@ def test_a_move_is_one_commit_and_the_controller_does_what_was_said(tmp_path: Pa
         "--repo",
         repo,
         "--author",
-        BO,
+        ADA,
         "-o",
         "json",
     ).json
@@ -125,7 +125,7 @@ def test_a_move_is_one_commit_and_the_controller_does_what_was_said(tmp_path: Pa
     slips = egs("describe", "gpr", "b/two", "--repo", repo, "-o", "json").json["status"]["slips"]
     assert [(slip["cause"], slip["by"]) for slip in slips] == [("AdminMoved", "a/three")]
     assert egs("describe", "gpr", "b/one", "--repo", repo, "-o", "json").json["status"]["slips"] == []
-    last = egs("gpr", "move", "--now", AT, "b/one", "--last", "--repo", repo, "--author", BO)
+    last = egs("gpr", "move", "--now", AT, "b/one", "--last", "--repo", repo, "--author", ADA)
     assert last.code == 0, last.err
     control.run(minutes(8))
     assert queue(repo) == ["a/three", "b/two", "b/one"]
@@ -150,7 +150,7 @@ def test_a_move_is_one_commit_and_the_controller_does_what_was_said(tmp_path: Pa
 def test_what_cannot_be_moved_says_why(tmp_path: Path, words: list[str], code: int, says: str) -> None:
     repo, _ = waiting(tmp_path)
     before = tip(repo)
-    done = egs("gpr", "move", "--now", AT, *words, "--repo", repo, "--author", BO)
+    done = egs("gpr", "move", "--now", AT, *words, "--repo", repo, "--author", ADA)
     assert (done.code, tip(repo)) == (code, before)
     assert says in done.err
 
@@ -165,7 +165,7 @@ def test_a_move_stays_within_one_priority(tmp_path: Path) -> None:
 def test_a_move_passes_nobody_who_stands_higher_for_having_waited(tmp_path: Path) -> None:
     """And says what would; once both waited as long, it does."""
     repo, _ = waiting(tmp_path, scheduling={"ageing": {"every": "10m", "step": 7}})
-    words = ["gpr", "move", "a/three", "--before", "b/one", "--repo", repo, "--author", BO, "--dry-run"]
+    words = ["gpr", "move", "a/three", "--before", "b/one", "--repo", repo, "--author", ADA, "--dry-run"]
     early = egs(*words, "--now", "2026-11-21T08:12:30Z", "-o", "json")
     assert early.code == 1
     assert "b/one has priority 108 (7 of it for waiting) and a/three has priority 101" in early.err

@@ -134,7 +134,8 @@ def test_the_last_pusher_of_a_fork_is_told_unless_the_fork_is_gone(on: On) -> No
 
 
 @pytest.mark.parametrize(
-    "detects", [pytest.param(True, id="merges are detected"), pytest.param(None, id="the server does not tell")]
+    "detects",
+    [pytest.param(True, id="merges are detected"), pytest.param(None, id="the server does not tell")],
 )
 def test_a_pusher_does_not_choose_who_merged(on: On, detects: bool | None) -> None:
     if on.ours.kind != "gitea":

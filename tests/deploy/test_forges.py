@@ -162,7 +162,11 @@ def script(file: Path, text: str) -> None:
     ("text", "code"), [("spec: {slice: a, nodes: 1, duration: 1h}", 0), ("spec: {slice: a, nodes: none}", 1)]
 )
 def test_the_steps_for_gitea_run(tmp_path: Path, text: str, code: int) -> None:
-    files = {"project.yaml": project(), "clusters/east.yaml": cluster(), "slices/a/slice.yaml": slice_("a", members=[BO])}
+    files = {
+        "project.yaml": project(),
+        "clusters/east.yaml": cluster(),
+        "slices/a/slice.yaml": slice_("a", members=[BO]),
+    }
     (tmp_path / "acme").mkdir()
     fleet = repos.bare(tmp_path / "acme" / "fleet.git", files)
     head = f"apiVersion: egs.dev/v1alpha1\nkind: GPR\nmetadata: {{name: x}}\n{text}\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -248,18 +249,36 @@ def test_a_forge_is_left_alone_when_it_says_so(status: int, headers: dict[str, s
     assert (caught.value.until - START).total_seconds() == pause_s
 
 
-def test_what_did_not_change_is_not_sent_again() -> None:
-    met: list[str] = []
-
+def conditional(body: bytes, met: list[str]) -> Callable[[BaseHTTPRequestHandler], None]:
     def respond(handler: BaseHTTPRequestHandler) -> None:
         known = handler.headers.get("If-None-Match") == '"one"'
         met.append("304" if known else "200")
-        (answer(304, b"", ETag='"one"') if known else answer(body=b"[1]", ETag='"one"'))(handler)
+        (answer(304, b"", ETag='"one"') if known else answer(body=body, ETag='"one"'))(handler)
 
-    with server(respond) as base:
+    return respond
+
+
+@pytest.mark.parametrize(
+    "items", [pytest.param(1, id="a small answer"), pytest.param(1_500_000, id="a page of pull requests")]
+)
+def test_what_did_not_change_is_not_sent_again(items: int) -> None:
+    met: list[str] = []
+    with server(conditional(json.dumps([1] * items).encode(), met)) as base:
         one = api(base)
-        assert [one.get("/a"), one.get("/a")] == [[1], [1]]
+        assert one.get("/a") == one.get("/a") == [1] * items
     assert met == ["200", "304"]
+
+
+def test_of_kept_answers_those_that_were_not_asked_for_longest_go_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http, "KEPT_BYTES", 10)
+    met: list[str] = []
+    with server(conditional(b"[1,2]", met)) as base:
+        one = api(base)
+        for path in ("/a", "/b", "/a", "/c", "/a", "/b"):
+            one.get(path)
+    assert met == ["200", "200", "304", "200", "304", "200"]
 
 
 def test_pages_are_followed_by_links_of_the_same_host_alone() -> None:

@@ -78,6 +78,42 @@ def test_an_answer_counts_for_five_minutes_while_the_forge_is_silent() -> None:
     assert _after(reviews, last + 120) == 1
 
 
+def _asked_in(reviews: Reviews, forge: Told, begin: timedelta, length: timedelta) -> int:
+    """How often the forge is asked while a loop with a poll of half a minute turns."""
+    before, polls = forge.asked, int(length / timedelta(seconds=30))
+    for poll in range(polls):
+        reviews.of(QUESTION, {}, START + begin + poll * timedelta(seconds=30))
+    return forge.asked - before
+
+
+def test_an_open_question_is_asked_ever_more_seldom() -> None:
+    forge = Told()
+    forge.approves = False
+    reviews = _reviews(forge)
+    hour, day = timedelta(hours=1), timedelta(days=1)
+    assert _asked_in(reviews, forge, timedelta(), hour) > 20
+    assert _asked_in(reviews, forge, hour, day) < 100
+    assert _asked_in(reviews, forge, day + hour, day) <= 25
+
+
+def test_after_a_webhook_a_question_is_as_good_as_new() -> None:
+    forge, hooked = Told(), Event()
+    forge.approves = False
+    reviews = Reviews(forge, "main", hooked=hooked)  # type: ignore[arg-type]
+    _asked_in(reviews, forge, timedelta(), timedelta(days=2))
+    forge.approves = True
+    assert _after(reviews, 2 * 86400) == 0
+    hooked.set()
+    assert _after(reviews, 2 * 86400 + 61) == 1
+
+
+def test_old_approvals_are_asked_again_before_they_count_no_more() -> None:
+    forge = Told()
+    reviews = _reviews(forge)
+    every = [_after(reviews, seconds) for seconds in range(0, 2 * 86400, 60)]
+    assert set(every) == {1}
+
+
 def test_a_forge_that_never_answered_approves_nothing() -> None:
     forge = Told()
     forge.is_down = True

@@ -111,6 +111,17 @@ def test_a_bound_that_is_broken_is_found_where_it_is_broken(
     assert all(problem.message and problem.fix for problem in found)
 
 
+OF_REQUESTS = [case for case in CASES if TRAIN in case.values]
+
+
+@pytest.mark.parametrize(("changes", "rule", "file", "path"), OF_REQUESTS)
+def test_a_request_that_is_to_end_breaks_no_bound(
+    changes: dict[str, Any], rule: str, file: str, path: Any
+) -> None:
+    ending = {**changes, TRAIN: {**changes.get(TRAIN, {}), "earlyRelease": True}}
+    assert [problem for problem in check(ending).problems if problem.file == TRAIN] == []
+
+
 @pytest.mark.parametrize(
     ("limits", "asked", "cluster", "node", "want"),
     [

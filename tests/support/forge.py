@@ -50,7 +50,9 @@ class Forge:
         self.calls: list[Call] = []
         self.down: int | None = None
         self.limited = False
-        self.detects_merges: bool | None = False  # Gitea: a push may count as a merge; None: it is too old to tell
+        self.detects_merges: bool | None = (
+            False  # Gitea: a push may count as a merge; None: it is too old to tell
+        )
         self.wrote: threading.Event | None = None  # set at every call that changed something
         self.now = START
         self.me = self.user("egs-controller", bot=True)

@@ -146,9 +146,16 @@ def test_that_main_is_followed_again_is_told_once() -> None:
     world.run(at(3))
     assert world.told().count("RepositoryAlarm") == 1
     assert "MainFollowedAgain" not in world.told()
+    assert "**`main` is frozen" in page(world)
     world.remote.tips["main"] = good
     world.run(at(6))
     assert world.told().count("MainFollowedAgain") == 1
+    assert "frozen" not in page(world)
+
+
+def page(world: World) -> str:
+    """The paragraph below the title of the status page."""
+    return (world.text("README.md") or "").split("\n\n")[1]
 
 
 def test_what_an_operator_adopted_is_told_once() -> None:

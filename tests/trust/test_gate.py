@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from reconciler.forges.open import open_forge
+from reconciler.forges.port import Account, Pull
 from reconciler.settings import ForgeAddress
 from reconciler.trust import gate as gates
 from reconciler.trust.model import Admitted
+from schemas.errors import Fault
 from tests.support import repos
 from tests.support.landing import Land, person, rules
 from tests.support.world import gpr, gpr_path, project
@@ -294,10 +296,30 @@ def test_a_forge_that_does_not_answer_leaves_main_where_it_was(land: Land) -> No
     waiting = land.admit(gate, None, base)
     assert waiting.commit == first
     assert "main is not judged" in waiting.alarm
+    assert not waiting.is_frozen
     assert land.admit(gate, None, base).alarm == waiting.alarm  # told once: the same sentence
     land.now += timedelta(minutes=1)
     land.forge = None
     assert land.admit(gate, None, base).commit == first
+
+
+class Learning:
+    """A forge that has not heard of any commit yet."""
+
+    def pulls_of(self, commit: str) -> list[Pull]:
+        return []
+
+    def pusher_of(self, branch: str, commit: str) -> Account | None:
+        raise Fault("the forge does not know yet", "NotKnownYet")
+
+
+def test_what_a_forge_learns_a_moment_later_is_no_alarm(land: Land) -> None:
+    land.forge = Learning()  # type: ignore[assignment] # only what is asked of a commit
+    base, gate = land.at, land.gate("forge")
+    land.push({NEW: gpr("a", "new")}, "bo")
+    waiting = land.admit(gate, None, base)
+    assert (waiting.commit, waiting.alarm, waiting.is_frozen, waiting.has_more) == (base, "", False, False)
+    assert land.admit(gate, None, base) == waiting
 
 
 def test_a_trust_folder_that_cannot_be_read_leaves_main_where_it_was(land: Land, tmp_path: Path) -> None:
