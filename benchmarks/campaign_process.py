@@ -1,0 +1,58 @@
+"""`egs-reconciler` as a campaign starts it: on a clock that the campaign sets, with clusters that keep the true time.
+
+`python -m benchmarks.campaign_process OFFSET -- run --repo …`: the file OFFSET holds the seconds by which the machine's
+clock is wrong for this process. It is read at every look at the clock, so that the clock jumps while the process runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime, timedelta, tzinfo
+from pathlib import Path
+from typing import Any
+
+from reconciler import main
+from reconciler.clusters.embedded import EmbeddedCluster
+
+TRUE = datetime.now  # noqa: TID251 - a campaign is about clocks
+"""The true time."""
+
+
+def offset(file: Path) -> timedelta:
+    """By how much the clock is wrong now."""
+    try:
+        return timedelta(seconds=float(file.read_text() or 0))
+    except (OSError, ValueError):
+        return timedelta()
+
+
+def wrong_clock(file: Path) -> type[datetime]:
+    """The class `datetime` of a machine whose clock is wrong."""
+
+    class Wrong(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Any:
+            return TRUE(tz) + offset(file)
+
+    return Wrong
+
+
+def install(file: Path) -> None:
+    """The modules that read the clock, ours and the scheduler's, read the wrong one; clusters live by the true one."""
+    wrong = wrong_clock(file)
+    for name, module in list(sys.modules.items()):
+        reads = name == "reconciler.clock" or name.startswith("apscheduler")
+        if reads and getattr(module, "datetime", None) is datetime:
+            vars(module)["datetime"] = wrong
+    real = EmbeddedCluster._call
+
+    def call(self: EmbeddedCluster, _: datetime, *rest: Any) -> Any:
+        return real(self, TRUE(UTC), *rest)
+
+    EmbeddedCluster._call = call  # type: ignore[method-assign, assignment]
+
+
+if __name__ == "__main__":
+    install(Path(sys.argv[1]))
+    sys.argv = ["egs-reconciler", *sys.argv[3:]]
+    main.main()
