@@ -112,7 +112,9 @@ def asked(request: Request) -> tuple[object, ...]:
     return tuple(getattr(request, name) for name in _ASKED)
 
 
-_DERIVED = {"promise", "movable", "may_displace", "pools", "fallback", "boost", "share", "service", "latest"}
+_DERIVED = {
+    "promise", "movable", "may_displace", "pools", "slice", "fallback", "boost", "share", "service", "latest",
+}  # fmt: skip
 _ASKED = tuple(f.name for f in fields(Request) if f.name not in _DERIVED)
 
 
