@@ -79,9 +79,7 @@ class Quoter:
         needs, higher = needs_approval or {}, self._higher(rank_key(request))
         if higher != self._ahead[0]:
             self._ahead = (higher, {})
-        quotes = [
-            self._answer(request, key, higher) for key in request.pools if key in self._snapshot.pools
-        ]
+        quotes = [self._answer(request, key, higher) for key in request.pools if key in self._snapshot.pools]
         marked = [replace(answer, needs_approval=needs.get(answer.pool, False)) for answer in quotes]
         return tuple(sorted(marked, key=lambda answer: (answer.start is None, answer.start or 0)))
 
