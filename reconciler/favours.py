@@ -94,5 +94,7 @@ def _promised(world: Snapshot, facts: Facts) -> dict[str, int]:
 def _taken(status: GPRStatus) -> list[int]:
     """Starts that it lost to trouble since it asks for what it asks for now."""
     return [
-        seconds(slip.was) for slip in status.slips if slip.cause in TROUBLE and slip.at >= status.filed_at
+        seconds(slip.was)
+        for slip in status.slips
+        if slip.at >= status.filed_at and any(one.cause in TROUBLE for one in slip.causes)
     ]
