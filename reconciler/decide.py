@@ -6,7 +6,7 @@ side. A move later is always published, with its cause; moves earlier wait until
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -108,14 +108,15 @@ def decide(
     final, scaled = rescaled(final, world, planned, wanted)
     told += scaled
     urgent = bool(started) or any(event.reason in URGENT for event in told)
-    return Decision(final, tuple(told), urgent, _of_the_queue(world, planned), world)
+    return Decision(final, tuple(told), urgent, _of_the_queue(world, planned, started), world)
 
 
-def _of_the_queue(world: Snapshot, planned: Plan) -> Plan:
-    """The plan, in which those who still hold nodes, and come back, have no rank."""
-    if world.leases.keys().isdisjoint(world.requests):
+def _of_the_queue(world: Snapshot, planned: Plan, started: Iterable[Event]) -> Plan:
+    """The plan, in which a request has no rank that still holds nodes, and comes back, or that has its nodes now."""
+    holding = world.leases.keys() | {event.request for event in started}
+    if holding.isdisjoint(world.requests):
         return planned
-    return replace(planned, order=tuple(key for key in planned.order if key not in world.leases))
+    return replace(planned, order=tuple(key for key in planned.order if key not in holding))
 
 
 def _taken(world: Snapshot, planned: Plan) -> frozenset[str]:
