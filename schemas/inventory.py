@@ -104,7 +104,7 @@ class Reservation(Model):
     end: Annotated[
         Instant,
         Field(
-            description="First instant after it, drain not included; of one that leaves earlier for another, when it leaves."
+            description="First instant after it, drain not included: its end, or its eviction where that is earlier."
         ),
     ]
 
