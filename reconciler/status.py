@@ -56,7 +56,6 @@ MAX_HELD = 500
 """Held changes in one file; each has its path, who is concerned and what to do."""
 EVENTS_KEPT = timedelta(days=30)
 """Older event files are dropped; the branch's history has them as long as it lasts."""
-EVENTS_PER_FILE = 1000
 EVENT_BYTES = 700
 """Of one event's message; what it quotes of a file can be longer than all the rest."""
 
@@ -178,11 +177,6 @@ def event_rows(events: Iterable[Event], *known: Facts) -> list[dict[str, str]]:
 def _uid_of(key: str, known: tuple[Facts, ...]) -> str:
     found = (facts.requests.get(key) for facts in known)
     return next((status.uid for status in found if status is not None), "")
-
-
-def event_file(rows: list[dict[str, str]]) -> bytes:
-    """One file of events, oldest first."""
-    return plain("Events", {"events": rows})
 
 
 def _controller(facts: Facts) -> ControllerRecord:

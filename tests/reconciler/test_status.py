@@ -10,13 +10,12 @@ import pytest
 import yaml
 
 from reconciler.branch import StatusBranch
+from reconciler.eventfiles import EVENTS_PER_FILE, event_file
 from reconciler.events import Event, Told
 from reconciler.facts import Facts, Reachability
 from reconciler.readback import events_from, request_status
 from reconciler.status import (
-    EVENTS_PER_FILE,
     MAX_NODE_FILES,
-    event_file,
     event_rows,
     render,
     request_file,
