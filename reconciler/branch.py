@@ -144,6 +144,7 @@ class StatusBranch:
         if self._read is None or self._read[0].tip != tip:
             tree = self._trees.at(tip, None if self._read is None else self._read[0])
             self._read = (tree, self._trees.loaded(tree))
+            self._remembered.tidy(tree.oids.values())
         return self._read[1]
 
     def take_over(self, now: datetime) -> Loaded | None:
@@ -249,15 +250,20 @@ class StatusBranch:
         self._remembered.note({oids[path]: note for path, note in paths.items() if path in oids})
 
     def _remember(self, facts: Facts) -> None:
-        """What was written, so that the next process life need not read it."""
+        """What was written, so that the next process life need not read it; what that replaced is forgotten."""
         assert self.facts is not None
         fresh: dict[str, GPRRecord] = {}
+        replaced: set[str | None] = set()
         for key in changed(self.facts.requests, facts.requests):
-            status, oid = facts.requests.get(key), self._writer.blob(request_path(key))
+            status, path = facts.requests.get(key), request_path(key)
+            oid = None if status is None else self._writer.blob(path)
+            if status is None or oid is not None:
+                replaced.add(self._oids.pop(path, None))
             if status is not None and oid is not None:
-                self._oids[request_path(key)] = oid
+                self._oids[path] = oid
                 fresh[oid] = GPRRecord(metadata=Metadata(name=key.partition("/")[2]), status=status)
         self._remembered.keep(fresh)
+        self._remembered.forget({oid for oid in replaced.difference(self._oids.values()) if oid is not None})
 
     def _changes(self, facts: Facts, files: Files) -> dict[str, bytes | None]:
         assert self.facts is not None
