@@ -184,7 +184,7 @@ def _requests_table(audit: Audit) -> Table:
     for key, history in sorted(audit.requests.items()):
         status = history.last
         assert status is not None
-        causes = ", ".join(f"{slip.cause} ({slip.by})" for slip in status.slips)
+        causes = ", ".join(str(cause) for slip in status.slips for cause in slip.causes)
         cost = "" if status.cost is None else f"{status.cost.amount:.2f} {status.cost.currency}"
         times = [_clock(t) for t in (history.first_promise, status.start_time, status.end_time)]
         table.add_row(key, *times, str(status.phase), causes, cost)

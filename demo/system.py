@@ -18,6 +18,7 @@ from agent.simulated import SimulatedReader
 from agent.watch import Manifest, Watch
 from reconciler.clusters.embedded import EmbeddedCluster
 from reconciler.clusters.port import ClusterDriver
+from reconciler.eventfiles import age
 from reconciler.loop import Drivers, Reconciler
 from reconciler.readback import events_from, request_status
 from reconciler.settings import Settings
@@ -111,7 +112,7 @@ class System:
         tip = self.people.fetch([self.settings.status_branch])[self.settings.status_branch]
         files = {e.path: e.oid for e in self.people.diff(None, tip) if e.path.startswith("events/") and e.oid}
         data = self.people.read(files.values())
-        rows = [row for path in sorted(files) for row in events_from(data[files[path]])]
+        rows = [row for path in sorted(files, key=age) for row in events_from(data[files[path]])]
         return sorted(rows, key=lambda row: row["at"])
 
     def start_controller(self, drivers: Drivers | None = None) -> Reconciler:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from portal.gprwire import ForecastData, GprData, GprStanding, Model, SlipData
+from portal.gprwire import ForecastData, GprData, GprStanding, Model, SlipCauseData, SlipData
 from portal.hiding import Veil
 from portal.queues import Row, queue_row
 from portal.view import View
@@ -262,6 +262,7 @@ def _slips(status: GPRStatus, veil: Veil) -> list[SlipData]:
             now=None if slip.now is None else format_instant(slip.now),
             cause=str(slip.cause),
             by=veil.text(slip.by),
+            also=[SlipCauseData(cause=str(one.cause), by=veil.text(one.by)) for one in slip.also],
             at=format_instant(slip.at),
         )
         for slip in status.slips

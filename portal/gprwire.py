@@ -160,6 +160,13 @@ class GprChanged(Wire):
     change: Changed
 
 
+class SlipCauseData(Wire):
+    """One thing that moved a promise to later."""
+
+    cause: str = Field(description="From a closed list: docs/estimates.md.")
+    by: str = Field(description="What did it, as far as the caller may see it.")
+
+
 class SlipData(Wire):
     """A promise that moved to later."""
 
@@ -167,6 +174,9 @@ class SlipData(Wire):
     now: str | None = Field(description="null: no start is known any more.")
     cause: str = Field(description="From a closed list: docs/estimates.md.")
     by: str = Field(description="What did it, as far as the caller may see it.")
+    also: list[SlipCauseData] = Field(
+        default=[], description="The further causes, where no single one moved the start."
+    )
     at: str
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 
 from reconciler.clusters.port import Stamp
+from reconciler.eventfiles import EventFile, Identity, age, appended, identity
 from reconciler.events import Event
 from reconciler.facts import Facts
 from reconciler.readback import UNREADABLE, events_from
@@ -20,9 +22,7 @@ from reconciler.remembering import Remembered
 from reconciler.settings import Settings
 from reconciler.status import (
     EVENTS_KEPT,
-    EVENTS_PER_FILE,
     Files,
-    event_file,
     event_path,
     event_rows,
     request_file,
@@ -43,6 +43,8 @@ log = logging.getLogger(__name__)
 
 EVENT_FILE = re.compile(r"events/(\d{4}-\d\d-\d\d)/\d\d-(0|[1-9]\d{0,8})\.yaml")
 """Other names below events/ are not ours."""
+RECENT_FILES = 3
+"""Files of events that one push may have filled with what is settled after it (see `telling.MOST_UNSURE`)."""
 AUTHOR = Person("EGS controller", "controller@egs.dev")
 
 
@@ -79,6 +81,7 @@ class StatusBranch:
         self._files: Files = {}
         self._event_path = ""
         self._event_rows: list[dict[str, str]] = []
+        self._told: frozenset[Identity] = frozenset()  # events of the newest files
         self._event_days: set[str] = set()
         self._outcome: Outcome | None = None  # of a take-over that failed
         self.facts: Facts | None = None
@@ -141,6 +144,7 @@ class StatusBranch:
         if self._read is None or self._read[0].tip != tip:
             tree = self._trees.at(tip, None if self._read is None else self._read[0])
             self._read = (tree, self._trees.loaded(tree))
+            self._remembered.tidy(tree.oids.values())
         return self._read[1]
 
     def take_over(self, now: datetime) -> Loaded | None:
@@ -179,25 +183,33 @@ class StatusBranch:
 
     def _resume_events(self, entries: Mapping[str, Entry], now: datetime) -> tuple[str, ...]:
         """Go on in the newest file of events, or beside it when it cannot be read; that is an alarm."""
-        hour = f"events/{now:%Y-%m-%d}/{now:%H}-"
-        parts = [p for p in entries if p.startswith(hour) and EVENT_FILE.fullmatch(p)]
+        files = {p: entry for p, entry in entries.items() if EVENT_FILE.fullmatch(p)}
+        self._told = self._told_in({p: files[p] for p in sorted(files, key=age)[-RECENT_FILES:]})
+        parts = [p for p in files if p.startswith(f"events/{now:%Y-%m-%d}/{now:%H}-")]
         self._event_path, self._event_rows = event_path(now, 0), []
         if not parts:
             return ()
-        last = max(parts, key=_part)
+        last = max(parts, key=age)
         try:
             self._event_rows = events_from(self._trees.contents({last: entries[last]})[last])
             self._event_path = last
         except (KeyError, *UNREADABLE):
-            self._event_path = event_path(now, _part(last) + 1)
+            self._event_path = event_path(now, age(last)[2] + 1)
             return (f"branch {self._branch}: {last} cannot be read; events go on in the next file",)
         return ()
 
+    def _told_in(self, files: Mapping[str, Entry]) -> frozenset[Identity]:
+        """Events of these files, as far as they can be read."""
+        found: set[Identity] = set()
+        for data in self._trees.contents(files).values():
+            with suppress(*UNREADABLE):
+                found.update(map(identity, events_from(data)))
+        return frozenset(found)
+
     def has_told(self, event: Event) -> bool:
-        """True when the newest file of events has it."""
+        """True when one of the newest files of events has it."""
         (wanted,) = event_rows([event])
-        # The id was added when it was written; by now nobody may know the request any more.
-        return any({**row, "uid": ""} == {**wanted, "uid": ""} for row in self._event_rows)
+        return identity(wanted) in self._told
 
     def check(self) -> bool:
         """Whether the branch is still ours, by the last fetch."""
@@ -213,15 +225,18 @@ class StatusBranch:
         if self._writer.leading and not self.is_current:
             return Written(Outcome.CONFLICT)  # with a push of our own that came late: its facts count
         changes = self._changes(facts, files)
-        rows, event_changes = self._with_events(event_rows(events, facts, self.facts), facts.at)
-        changes |= event_changes
+        written = self._event_files(event_rows(events, facts, self.facts), facts.at)
+        changes |= {file.path: file.data for file in written}
+        for day in self._too_old(facts.at) if written else ():
+            changes |= dict.fromkeys(self._paths_of(day))
         result = self._writer.write(changes, facts.intent or None, facts.at, summary, urgent=urgent)
         if result.landed:
             self._remember(facts)
             self.facts, self._tip = facts, self._writer.tip
             self._files, self._unread = files, frozenset()
             if events:
-                self._event_path, self._event_rows = rows
+                self._event_path, self._event_rows = written[-1].path, [*written[-1].rows]
+                self._told = frozenset(identity(row) for file in written for row in file.rows)
                 self._event_days |= {f"{facts.at:%Y-%m-%d}"}
                 self._event_days -= self._too_old(facts.at)
         elif not isinstance(result, Postponed):
@@ -235,15 +250,20 @@ class StatusBranch:
         self._remembered.note({oids[path]: note for path, note in paths.items() if path in oids})
 
     def _remember(self, facts: Facts) -> None:
-        """What was written, so that the next process life need not read it."""
+        """What was written, so that the next process life need not read it; what that replaced is forgotten."""
         assert self.facts is not None
         fresh: dict[str, GPRRecord] = {}
+        replaced: set[str | None] = set()
         for key in changed(self.facts.requests, facts.requests):
-            status, oid = facts.requests.get(key), self._writer.blob(request_path(key))
+            status, path = facts.requests.get(key), request_path(key)
+            oid = None if status is None else self._writer.blob(path)
+            if status is None or oid is not None:
+                replaced.add(self._oids.pop(path, None))
             if status is not None and oid is not None:
-                self._oids[request_path(key)] = oid
+                self._oids[path] = oid
                 fresh[oid] = GPRRecord(metadata=Metadata(name=key.partition("/")[2]), status=status)
         self._remembered.keep(fresh)
+        self._remembered.forget({oid for oid in replaced.difference(self._oids.values()) if oid is not None})
 
     def _changes(self, facts: Facts, files: Files) -> dict[str, bytes | None]:
         assert self.facts is not None
@@ -261,21 +281,12 @@ class StatusBranch:
                 changes[request_path(key)] = request_file(key, status)
         return changes
 
-    def _with_events(
-        self, fresh: list[dict[str, str]], now: datetime
-    ) -> tuple[tuple[str, list[dict[str, str]]], dict[str, bytes | None]]:
-        if not fresh:
-            return (self._event_path, self._event_rows), {}
+    def _event_files(self, fresh: list[dict[str, str]], now: datetime) -> tuple[EventFile, ...]:
+        """The files that these events change."""
         path, rows = self._event_path, self._event_rows
         if not path.startswith(f"events/{now:%Y-%m-%d}/{now:%H}-"):
             path, rows = event_path(now, 0), []
-        elif len(rows) >= EVENTS_PER_FILE:
-            path, rows = event_path(now, _part(path) + 1), []
-        rows = [*rows, *fresh]
-        changes: dict[str, bytes | None] = {path: event_file(rows)}
-        for day in self._too_old(now):
-            changes |= dict.fromkeys(self._paths_of(day))
-        return (path, rows), changes
+        return appended(path, rows, fresh) if fresh else ()
 
     def _too_old(self, now: datetime) -> set[str]:
         oldest = f"{now - EVENTS_KEPT:%Y-%m-%d}"
@@ -285,7 +296,3 @@ class StatusBranch:
         tip = self._writer.tip
         assert tip is not None, "a leader has a branch"
         return [e.path for e in self._store.diff(None, tip) if e.path.startswith(f"events/{day}/")]
-
-
-def _part(path: str) -> int:
-    return int(path.removesuffix(".yaml").rpartition("-")[2])

@@ -14,6 +14,7 @@ from datetime import datetime
 from reconciler.branch import EVENT_FILE, StatusBranch
 from reconciler.clusters.port import Stamp
 from reconciler.desired import Desired
+from reconciler.eventfiles import age
 from reconciler.events import Event, Told
 from reconciler.facts import Facts, Wanted
 from reconciler.noting import TOLD_AGAIN
@@ -178,11 +179,12 @@ class _Events:
         oldest = f"events/{now - TOLD_AGAIN:%Y-%m-%d/%H}"
         plain = {e.path: e.oid for e in entries if e.mode == REGULAR_MODE and e.oid is not None}
         self._read = {path: rows for path, rows in self._read.items() if path >= oldest}
-        for path, oid in sorted(plain.items()):
-            if EVENT_FILE.fullmatch(path) and path >= oldest:
-                rows = self._rows(oid)
-                found += _events_in(rows[self._read.get(path, 0) :])
-                self._read[path] = len(rows)
+        told = (path for path in plain if EVENT_FILE.fullmatch(path) and path >= oldest)
+        for path in sorted(told, key=age):
+            oid = plain[path]
+            rows = self._rows(oid)
+            found += _events_in(rows[self._read.get(path, 0) :])
+            self._read[path] = len(rows)
         return [event for event in found if now - event.at <= TOLD_AGAIN]
 
     def _rows(self, oid: str) -> list[dict[str, str]]:

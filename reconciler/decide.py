@@ -6,7 +6,7 @@ side. A move later is always published, with its cause; moves earlier wait until
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -38,7 +38,7 @@ from scheduler.lifecycle import advance
 from scheduler.plan import plan
 from scheduler.reasons import Reason
 from scheduler.snapshot import ChangeKind, Placement, Plan, Promise, Refusal, Snapshot
-from schemas.status import Assignment, Cause, GPRStatus, Phase
+from schemas.status import Assignment, Cause, GPRStatus, Phase, SlipCause
 from schemas.units import instant
 
 DAMPED_S = 60
@@ -108,14 +108,15 @@ def decide(
     final, scaled = rescaled(final, world, planned, wanted)
     told += scaled
     urgent = bool(started) or any(event.reason in URGENT for event in told)
-    return Decision(final, tuple(told), urgent, _of_the_queue(world, planned), world)
+    return Decision(final, tuple(told), urgent, _of_the_queue(world, planned, started), world)
 
 
-def _of_the_queue(world: Snapshot, planned: Plan) -> Plan:
-    """The plan, in which those who still hold nodes, and come back, have no rank."""
-    if world.leases.keys().isdisjoint(world.requests):
+def _of_the_queue(world: Snapshot, planned: Plan, started: Iterable[Event]) -> Plan:
+    """The plan, in which a request has no rank that still holds nodes, and comes back, or that has its nodes now."""
+    holding = world.leases.keys() | {event.request for event in started}
+    if holding.isdisjoint(world.requests):
         return planned
-    return replace(planned, order=tuple(key for key in planned.order if key not in world.leases))
+    return replace(planned, order=tuple(key for key in planned.order if key not in holding))
 
 
 def _taken(world: Snapshot, planned: Plan) -> frozenset[str]:
@@ -152,25 +153,28 @@ def _slipped(status: GPRStatus, slip: Moved, at: datetime, *, is_taken: bool) ->
     count = status.displaced_count + is_taken
     is_noted = bool(status.slips) and status.slips[-1].at == at  # with what took its start, before planning
     was = None if is_noted else instant(slip.was)
-    slipped = with_slip(status, to, _cause(slip), _blamed(slip), at, lost=was)
+    first, *also = _causes(slip)
+    slipped = with_slip(status, to, first.cause, first.by, at, lost=was)
+    if also and slipped is not status:
+        last = slipped.slips[-1].model_copy(update={"also": tuple(also)})
+        slipped = slipped.model_copy(update={"slips": (*slipped.slips[:-1], last)})
     return slipped.model_copy(update={"displaced_count": count}) if is_taken else slipped
 
 
-def _cause(slip: Moved) -> Cause:
-    """Nothing changed but the time: whoever had to decide the start did not."""
-    return slip.causes[0].cause if slip.causes else Cause.CONTROLLER_ABSENT
+def _causes(slip: Moved) -> tuple[SlipCause, ...]:
+    """What did it, each cause with its own; several when no single change did.
 
-
-def _blamed(slip: Moved) -> str:
-    """What did it; several when no single change did."""
-    return ", ".join(dict.fromkeys(c.by or c.key or "controller" for c in slip.causes)) or "controller"
+    Nothing changed but the time: the controller, which had to decide the start, did not.
+    """
+    found = (SlipCause(cause=c.cause, by=c.by or c.key or "controller") for c in slip.causes)
+    return tuple(dict.fromkeys(found)) or (SlipCause(cause=Cause.CONTROLLER_ABSENT, by="controller"),)
 
 
 def _delayed(slip: Moved, at: datetime) -> Event:
     to = "an unknown time" if slip.now is None else f"{instant(slip.now):%Y-%m-%d %H:%M:%SZ}"
     was = f"{instant(slip.was):%Y-%m-%d %H:%M:%SZ}"
-    cause = f"{_cause(slip)} ({_blamed(slip)})"
-    return Event(at, Told.DELAYED, f"{slip.key} moved from {was} to {to}: {cause}", slip.key)
+    causes = " and ".join(map(str, _causes(slip)))
+    return Event(at, Told.DELAYED, f"{slip.key} moved from {was} to {to}: {causes}", slip.key)
 
 
 def _say_why_unplaced(requests: Records, world: Snapshot, planned: Plan, scene: Scene) -> None:

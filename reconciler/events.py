@@ -69,6 +69,7 @@ class Told(StrEnum):
     FOLLOWED = "MainFollowedAgain"
     ROUTE_SILENT = "RouteSilent"
     NOTICES_LOST = "NotificationsLost"
+    EVENTS_OMITTED = "EventsOmitted"
 
 
 MARKS = {25: Told.MARK_25, 50: Told.MARK_50, 75: Told.MARK_75}
@@ -104,5 +105,5 @@ _WARNINGS = frozenset({
     Told.NODE_OUT, Told.NODE_SUSPECT, Told.POST_CHECK_FAILED, Told.NODES_LATE, Told.CLUSTER_UNREACHABLE,
     Told.MANIFEST_REFUSED, Told.DRIFT, Told.ACTION_REFUSED, Told.DELETIONS_HELD, Told.ALARM,
     Told.DRIFT_SEEN, Told.LATENCY_HIGH, Told.WORKSPACE_INVALID, Told.NOT_AUTHORISED,
-    Told.ROUTE_SILENT, Told.NOTICES_LOST,
+    Told.ROUTE_SILENT, Told.NOTICES_LOST, Told.EVENTS_OMITTED,
 })  # fmt: skip

@@ -14,8 +14,8 @@ from functools import partial
 
 from reconciler.conditions import with_condition, without_condition
 from reconciler.events import Event, Told
-from reconciler.extension import first_hurt, first_in_the_way
 from reconciler.facts import Facts, Wanted
+from reconciler.favours import whom_it_delays
 from reconciler.leaving import IDLE, PREEMPTED
 from reconciler.losing import losses
 from reconciler.records import live, records
@@ -25,7 +25,7 @@ from reconciler.world import lease_of, returning_requests
 from scheduler.plan import plan
 from scheduler.preempting import Preempted, Preemption, Terms, preempted, with_ends, with_returns
 from scheduler.promises import with_promises
-from scheduler.snapshot import Lease, Plan, Snapshot
+from scheduler.snapshot import Plan, Snapshot
 from schemas.scheduling import Preemption as Policy
 from schemas.status import Condition, Eviction, GPRStatus, Phase
 from schemas.units import format_instant, instant
@@ -192,15 +192,11 @@ def _called_off(
             others = {name: request for name, request in world.requests.items() if name != key}
             kept = replace(world, leases={**world.leases, key: lease}, requests=others)
             longer = reserved(kept, wanted, facts)
-            if tried.hurt(key, lease, partial(_hurt, lease, world, longer)):
+            if tried.hurt(key, lease, partial(whom_it_delays, lease, (world, longer), wanted, facts)):
                 continue
             facts, event = _staying(facts, key, stays)
             world, told = longer, (*told, event)
     return facts, world, told
-
-
-def _hurt(lease: Lease, world: Snapshot, longer: Snapshot) -> str | None:
-    return first_in_the_way(lease, longer) or first_hurt(world, longer)
 
 
 def _is_to_leave(status: GPRStatus, now: datetime) -> bool:

@@ -1,6 +1,6 @@
-"""Grace for a running request: granted when nobody's promise moves; beyond the project's bound an admin allows it.
+"""Grace for a running request: granted when no promise moves; beyond the project's bound an admin allows it.
 
-Pure. An admin's word lifts the bound, never somebody else's promise.
+Pure. An admin's word lifts the bound, never the promise of another request.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from datetime import datetime, timedelta
 from reconciler.conditions import has_condition, with_condition, without_condition
 from reconciler.events import Event, Told
 from reconciler.facts import Facts, Turn, Wanted
+from reconciler.favours import whom_it_delays
 from reconciler.placing import gpus_of
 from reconciler.records import records
 from reconciler.reserving import reserved
 from reconciler.trust.model import Word
 from reconciler.undecided import Undecided
-from scheduler.plan import plan
-from scheduler.snapshot import Lease, Snapshot
+from scheduler.snapshot import Snapshot
 from schemas.fit import admins_needed
 from schemas.status import ApprovalState, Condition, GPRStatus, Phase
 from schemas.units import format_duration
@@ -62,7 +62,7 @@ def _turn(
         return _refused(key, status, message, facts), snapshot
     longer = reserved(_with_longer_lease(key, asked - status.extended_by, snapshot), wanted, facts)
     lease = longer.leases[key]
-    hurt = tried.hurt(key, lease, lambda: first_in_the_way(lease, longer) or first_hurt(snapshot, longer))
+    hurt = tried.hurt(key, lease, lambda: whom_it_delays(lease, (snapshot, longer), wanted, facts))
     if hurt is not None:
         message = f"it would make {hurt} start later than promised"
         return _refused(key, status, message, facts), snapshot
@@ -130,28 +130,3 @@ def _with_longer_lease(key: str, by: timedelta, snapshot: Snapshot) -> Snapshot:
     lease, more = snapshot.leases[key], int(by.total_seconds())
     longer = replace(lease, end=lease.end + more, held_until=lease.held_until + more)
     return replace(snapshot, leases={**snapshot.leases, key: longer})
-
-
-def first_in_the_way(lease: Lease, snapshot: Snapshot) -> str | None:
-    """The first request decided already whose nodes, or whose slice, this lease would still hold at its start."""
-
-    def clashes(other: Lease) -> bool:
-        meets = other.start < lease.end and lease.start < other.end
-        held = other.held_from < lease.held_until and lease.held_from < other.held_until
-        shares = other.pool == lease.pool and not set(lease.nodes).isdisjoint(other.nodes)
-        return (other.slice == lease.slice and meets) or (shares and held)
-
-    return next((k for k, o in sorted(snapshot.leases.items()) if k != lease.key and clashes(o)), None)
-
-
-def first_hurt(before: Snapshot, after: Snapshot) -> str | None:
-    """The first request in rank order whose promise would not hold any more only because of this."""
-    as_is, would_be = plan(before), plan(after)
-    for key in would_be.order:
-        promise = before.requests[key].promise
-        was, now = as_is.placements.get(key), would_be.placements.get(key)
-        if promise is None or was is None or was.start > promise.start:
-            continue
-        if now is None or now.start > promise.start:
-            return key
-    return None

@@ -23,6 +23,7 @@ from reconciler.leaving import (
     stopped_text,
     with_what_is_left,
 )
+from reconciler.marks import with_marks
 from scheduler.lifecycle import Event as Move
 from scheduler.lifecycle import advance
 from schemas.edits import ALWAYS_FREE, FIELD_NAMES, asks_more_or_other, changed_terms
@@ -155,6 +156,7 @@ def _held(key: str, status: GPRStatus, spec: RequestSpec, scene: Scene) -> Turn:
 
 def _released(key: str, status: GPRStatus, told: tuple[Event, ...], scene: Scene) -> Turn:
     """Ends a lease now; the room it leaves makes others earlier, never later."""
+    status, marked = with_marks(key, status, scene.now)
     ended = without_condition(status, PREEMPTED, IDLE).model_copy(
         update={
             "phase": advance(status.phase, Move.RELEASE),
@@ -165,7 +167,7 @@ def _released(key: str, status: GPRStatus, told: tuple[Event, ...], scene: Scene
         }
     )
     event = Event(scene.now, Told.EARLY_RELEASED, f"{key} was released early", key)
-    return Turn(ended, (*told, event))
+    return Turn(ended, (*told, *marked, event))
 
 
 def _cancelled(key: str, status: GPRStatus, reason: str, why: str, scene: Scene) -> Turn:

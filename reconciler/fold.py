@@ -27,7 +27,7 @@ from reconciler.idling import idle_turn
 from reconciler.insights import with_ended
 from reconciler.ledger import with_finished
 from reconciler.losing import with_losses
-from reconciler.placing import asked_anew, let_past, moved, placed
+from reconciler.placing import asked_anew, let_past, placed
 from reconciler.records import Records, live, records
 from reconciler.running import overdue_nodes, releasing_turn, running_turn
 from reconciler.scaling import came
@@ -114,8 +114,7 @@ def _with_accounts(before: Facts, current: Facts, requests: Records, wanted: Wan
 
 def _of_moves(before: Facts, after: Facts, wanted: Wanted) -> dict[str, tuple[Cause, str]]:
     """Who is ahead of somebody because an admin moved a request: that is why they may make others later."""
-    by = min(moved(before, after), default="")
-    return dict.fromkeys(sorted(let_past(before, after, wanted)), (Cause.ADMIN_MOVED, by))
+    return {key: (Cause.ADMIN_MOVED, by) for key, by in let_past(before, after, wanted).items()}
 
 
 @dataclass(slots=True)

@@ -10,8 +10,8 @@ from reconciler.decide import Decision, next_instants
 from reconciler.events import MARKS
 from reconciler.facts import Facts, Seen, Wanted
 from reconciler.idling import told_at
+from reconciler.marks import mark_time
 from reconciler.records import live
-from reconciler.running import mark_time
 from reconciler.scaling import elastic_pools
 from reconciler.settings import Settings
 from scheduler.elastic import asked_at

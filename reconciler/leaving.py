@@ -24,6 +24,7 @@ from reconciler.events import Event, Told
 from reconciler.facts import Scene, Turn
 from reconciler.handover import start_seen
 from reconciler.hours import returning, served_until
+from reconciler.marks import with_marks
 from scheduler.lifecycle import Event as Move
 from scheduler.lifecycle import advance
 from schemas.edits import asks_more_or_other
@@ -72,6 +73,7 @@ def _holds(status: GPRStatus, scene: Scene) -> bool:
 def _leaving(key: str, status: GPRStatus, when: tuple[datetime, timedelta], scene: Scene) -> Turn:
     until, left = when
     assert status.eviction is not None
+    status, marked = with_marks(key, status, scene.now, until)
     why = f"for {status.eviction.by}" if status.eviction.by else "as its people asked"
     text = f"its nodes leave {why}; it is queued again for the {format_duration(left)} that are left"
     gone = without_condition(status, PREEMPTED, "NoSpare", "ExtensionRefused").model_copy(
@@ -84,7 +86,7 @@ def _leaving(key: str, status: GPRStatus, when: tuple[datetime, timedelta], scen
             "idle_since": None,
         }
     )
-    return Turn(gone, (Event(scene.now, Told.EXITING, f"{key}: {text}", key),))
+    return Turn(gone, (*marked, Event(scene.now, Told.EXITING, f"{key}: {text}", key)))
 
 
 def queues_again(status: GPRStatus) -> bool:
@@ -177,13 +179,14 @@ def stopped(key: str, status: GPRStatus, scene: Scene) -> Turn:
 
 
 def _nodes_back(key: str, status: GPRStatus, scene: Scene) -> Turn:
+    status, marked = with_marks(key, status, scene.now)
     slipped = with_slip(status, None, Cause.REQUEST_CHANGED, key, scene.now)
     evicted = slipped.model_copy(update={"eviction": Eviction(reason=STOPPED, at=scene.now)})
     turn = left_early(key, evicted, scene)
     if turn is None:  # less than a minute is left, and its strict end takes the nodes
-        return Turn(status)
+        return Turn(status, marked)
     told = Event(scene.now, Told.STOPPED, f"{key} was stopped by its people", key)
-    return replace(turn, events=(told, *turn.events))
+    return replace(turn, events=(*marked, told, *turn.events))
 
 
 def resumed(key: str, status: GPRStatus, scene: Scene) -> Turn:

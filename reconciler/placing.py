@@ -20,7 +20,7 @@ from reconciler.returning import came_back
 from scheduler.fairness import Asked, Scale, ahead, counted, decayed, of_lease, share
 from scheduler.fit import candidate_pools
 from scheduler.plan import plan
-from scheduler.rank import Standing, overtaking, rank_key, room_in_band, service_of
+from scheduler.rank import Standing, mover, overtaking, rank_key, room_in_band, service_of
 from scheduler.reasons import Reason
 from scheduler.snapshot import FOREVER, Snapshot
 from scheduler.waits import PROTECTED, aged, first_come, latest
@@ -260,7 +260,7 @@ def asked_anew(before: Facts, after: Facts, wanted: Wanted) -> frozenset[str]:
     making room has the start that it was told, and takes nobody else's.
     """
     return (
-        let_past(before, after, wanted)
+        frozenset(let_past(before, after, wanted))
         | _let_in(before, after, wanted)
         | frozenset(
             key
@@ -302,17 +302,22 @@ def moved(before: Facts, after: Facts) -> frozenset[str]:
     )
 
 
-def let_past(before: Facts, after: Facts, wanted: Wanted) -> frozenset[str]:
-    """Who is ahead of somebody because an admin moved one of the two: not because time passed meanwhile."""
-    if not moved(before, after):
-        return frozenset()
+def let_past(before: Facts, after: Facts, wanted: Wanted) -> dict[str, str]:
+    """Requests that are ahead of others because an admin moved one of the two, with the request that was moved.
+
+    Not because time passed meanwhile.
+    """
+    by_admin = moved(before, after)
+    if not by_admin:
+        return {}
     waiting = {
         key: (old, status)
         for key, status in live(after.requests).items()
         if (old := before.requests.get(key)) is not None and _keeps_place(old, status)
     }
     sides = (standings({key: pair[i] for key, pair in waiting.items()}, wanted, after.at) for i in (0, 1))
-    return overtaking(*({key: rank_key(place) for key, place in side.items()} for side in sides))
+    old, new = ({key: rank_key(place) for key, place in side.items()} for side in sides)
+    return {key: mover(key, by_admin, old, new) for key in sorted(overtaking(old, new))}
 
 
 def _keeps_place(old: GPRStatus, new: GPRStatus) -> bool:

@@ -29,6 +29,7 @@ class Remembered:
         """`cache` None: nothing outlives the process."""
         self._store = store
         self._cache = cache or DocumentCache(None, RECORDS_VERSION)
+        self._grew = False  # since only what counts was kept
 
     def of(self, oids: Mapping[str, str]) -> tuple[dict[str, GPRRecord], dict[str, str]]:
         """Of blobs by path: records of requests that live, and what was noted of those that are over."""
@@ -47,7 +48,13 @@ class Remembered:
 
     def keep(self, records: Mapping[str, GPRRecord]) -> None:
         """Records by the ids of their blobs."""
+        self._grew = self._grew or bool(records)
         self._cache.put_many({oid: _text(record) for oid, record in records.items()})
+
+    def forget(self, oids: Collection[str]) -> None:
+        """Blobs that are no request's record any more."""
+        if oids:
+            self._cache.drop(oids)
 
     def note(self, notes: Mapping[str, str]) -> None:
         """What is known of the files of requests that are over, by the ids of their records' blobs."""
@@ -56,6 +63,12 @@ class Remembered:
     def retain(self, oids: Collection[str]) -> None:
         """Forget all others."""
         self._cache.retain(oids)
+        self._grew = False
+
+    def tidy(self, oids: Collection[str]) -> None:
+        """Forget all others, where something was kept since that was done: else there is nothing to forget."""
+        if self._grew:
+            self.retain(oids)
 
     def status(self, oid: str) -> GPRStatus:
         """What a blob says that was readable before."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from reconciler.conditions import (
     ENDED_LATE,
@@ -13,18 +13,19 @@ from reconciler.conditions import (
     without_condition,
     without_promise,
 )
-from reconciler.events import MARKS, Event, Told, mark_text
+from reconciler.events import Event, Told
 from reconciler.facts import NodeKey, Scene, Turn
 from reconciler.handover import checked_nodes, failed_nodes, new_checks, with_check_results
 from reconciler.hours import returning, served_until
 from reconciler.latency import with_latency
 from reconciler.leaving import IDLE, PREEMPTED, left_early, queues_again, requeued
+from reconciler.marks import with_marks
 from reconciler.pools import home_of
 from reconciler.returning import unless_too_late
 from reconciler.spares import Spares
 from scheduler.lifecycle import Event as Move
 from scheduler.lifecycle import advance
-from schemas.status import Assignment, Cause, Condition, GPRStatus, Mark, NodeState, Phase
+from schemas.status import Assignment, Cause, Condition, GPRStatus, NodeState, Phase
 
 FAILURES = frozenset({"ChecksFailed", "NodeLost"})
 """Reasons with which a request that is Releasing ends as Failed."""
@@ -33,13 +34,13 @@ _ENDED: dict[str, object] = {"reason": "Ended", "eviction": None, "idle_since": 
 
 
 def running_turn(key: str, status: GPRStatus, scene: Scene, spares: Spares) -> Turn:
-    """One look at a request that is Provisioned: marks first, then its end, then its nodes."""
+    """One look at a request that is Provisioned: its marks, its end, then its nodes."""
     if status.phase is not Phase.PROVISIONED or status.start_time is None or status.end_time is None:
         return Turn(status)
     end = status.end_time
-    status, events = _with_marks(key, status, scene.now)
     if (turn := left_early(key, status, scene)) is not None:
-        return Turn(turn.status, (*events, *turn.events), turn.cause)
+        return turn
+    status, events = with_marks(key, status, scene.now)
     if scene.now >= end:
         text = f"{key} reached its strict end; its nodes are taken back"
         ended = without_condition(status, PREEMPTED, IDLE).model_copy(
@@ -55,24 +56,6 @@ def running_turn(key: str, status: GPRStatus, scene: Scene, spares: Spares) -> T
     status, slow = with_latency(key, status, scene)
     turn = _with_sound_nodes(key, status, scene, spares)
     return Turn(turn.status, (*events, *checked, *slow, *turn.events), turn.cause)
-
-
-def _with_marks(key: str, status: GPRStatus, now: datetime) -> tuple[GPRStatus, tuple[Event, ...]]:
-    """Every share of the lease that has passed is told once, however late we look."""
-    told: list[Event] = []
-    for percent, reason in MARKS.items():
-        if any(mark.percent == percent for mark in status.marks) or now < mark_time(status, percent):
-            continue
-        status = status.model_copy(update={"marks": (*status.marks, Mark(percent=percent, at=now))})
-        told.append(Event(now, reason, mark_text(key, percent), key))
-    return status, tuple(told)
-
-
-def mark_time(status: GPRStatus, percent: int) -> datetime:
-    """When that share of the lease is over."""
-    assert status.start_time is not None
-    assert status.end_time is not None
-    return status.start_time + (status.end_time - status.start_time) * percent / 100
 
 
 def _with_sound_nodes(key: str, status: GPRStatus, scene: Scene, spares: Spares) -> Turn:

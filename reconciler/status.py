@@ -13,6 +13,7 @@ from functools import partial
 from itertools import accumulate, islice
 from typing import Any
 
+from reconciler.conditions import counted_end
 from reconciler.events import Event
 from reconciler.facts import Facts, Wanted
 from reconciler.holding import held_problems
@@ -55,7 +56,6 @@ MAX_HELD = 500
 """Held changes in one file; each has its path, who is concerned and what to do."""
 EVENTS_KEPT = timedelta(days=30)
 """Older event files are dropped; the branch's history has them as long as it lasts."""
-EVENTS_PER_FILE = 1000
 EVENT_BYTES = 700
 """Of one event's message; what it quotes of a file can be longer than all the rest."""
 
@@ -182,11 +182,6 @@ def _uid_of(key: str, known: tuple[Facts, ...]) -> str:
     return next((status.uid for status in found if status is not None), "")
 
 
-def event_file(rows: list[dict[str, str]]) -> bytes:
-    """One file of events, oldest first."""
-    return plain("Events", {"events": rows})
-
-
 def _controller(facts: Facts) -> ControllerRecord:
     return ControllerRecord(
         metadata=Metadata(name="controller"),
@@ -202,7 +197,7 @@ def _queue(facts: Facts, order: tuple[str, ...], written: Written) -> bytes:
     there = live(facts.requests)
     holding = sorted(k for k, s in there.items() if s.phase in HOLDING)
     pending = sorted(k for k, s in there.items() if s.phase is Phase.PENDING_APPROVAL)
-    keys = [k for k in (*holding, *order, *pending) if k in there]
+    keys = [k for k in dict.fromkeys((*holding, *order, *pending)) if k in there]
     rows = [written.row("queue", k, there[k], partial(_queue_row, k, there[k])) for k in keys[:MAX_ROWS]]
     return with_rows(plain("Queue", {}), "requests", rows, f"omitted: {max(0, len(keys) - MAX_ROWS)}\n")
 
@@ -241,7 +236,7 @@ def _problems(problems: Iterable[Problem]) -> bytes:
 def _schedule(cluster: str, facts: Facts, order: tuple[str, ...], written: Written) -> bytes:
     there = live(facts.requests)
     holding = sorted(k for k, s in there.items() if s.phase in HOLDING)
-    keys = [key for key in (*holding, *order) if key in there]
+    keys = [key for key in dict.fromkeys((*holding, *order)) if key in there]
     rows = (written.row(cluster, k, there[k], partial(_reservation, k, there[k], cluster)) for k in keys)
     kept = islice((text for text in rows if text), MAX_ROWS)
     return with_rows(document(Schedule(metadata=Metadata(name=cluster))), "reservations", kept)
@@ -250,7 +245,7 @@ def _schedule(cluster: str, facts: Facts, order: tuple[str, ...], written: Writt
 def _reservation(key: str, status: GPRStatus, cluster: str) -> str:
     """Its row in the cluster's schedule; empty when it has none there."""
     begin = status.start_time or status.estimated_start_time
-    end = status.end_time or status.estimated_end_time
+    end = counted_end(status) or status.estimated_end_time
     held = status.assignment
     if begin is None or end is None or (held.cluster if held else status.estimated_cluster) != cluster:
         return ""

@@ -21,7 +21,7 @@ from reconciler.records import holders, live
 from reconciler.reserving import with_reserve
 from reconciler.returning import as_queued, is_overdue
 from scheduler.plan import plan
-from scheduler.snapshot import Lease, Pool, PoolKey, Promise, Request, Snapshot
+from scheduler.snapshot import Lease, Pool, PoolKey, Promise, Request, Snapshot, shown_slice
 from schemas.status import GPRStatus, NodeState, Phase
 from schemas.units import seconds
 
@@ -219,7 +219,8 @@ def _request(key: str, status: GPRStatus, wanted: Wanted, look: _Look) -> Reques
     promise = promise_of(status)
     chosen = look.offering.of(key, status, promise)
     pools, policy = chosen.pools, wanted.project.scheduling
-    if all(wanted.pools[pool].observed for pool in pools):
+    is_shown = all(wanted.pools[pool].observed for pool in pools)
+    if is_shown:
         promise = None
     waits = spec.start == "promised" or (
         spec.start == "ready" and ready is not None and spec.slice not in ready
@@ -228,7 +229,7 @@ def _request(key: str, status: GPRStatus, wanted: Wanted, look: _Look) -> Reques
     place = standing(key, status, gpus, wanted, now)
     return Request(
         key=key,
-        slice=spec.slice,
+        slice=shown_slice(spec.slice) if pools and is_shown else spec.slice,
         nodes=spec.nodes,
         duration=int(lease_duration(status).total_seconds()),
         pools=pools,

@@ -24,6 +24,8 @@ Starts = Callable[[str], int | None]
 """The start of a request by its key; None: it has none."""
 _MOST_IN_PAIRS = 12
 """Pairs are tried among so few changes only; among more, sets are found by leaving out what is not needed."""
+_MOST_IN_ALL = 7
+"""Larger sets are all tried among so few, the smaller first, so that what is named is exactly the smallest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +114,14 @@ class _Trial:
         return tuple(suspects[:1]), False
 
     def _minimised(self, suspects: list[Change], key: str, was: int) -> tuple[Change, ...]:
-        """All of them, less each that makes no difference: the set is small, if not always the smallest."""
-        kept = list(suspects)
-        for change in reversed(suspects):
-            without = [other for other in kept if other != change]
-            if without and self._holds_without(tuple(without), key, was):
-                kept = without
+        """All of them, less each that makes no difference: none of those left can be spared."""
+        kept, before = list(suspects), 0
+        while before != len(kept):  # one that was needed may not be, once another is left out
+            before = len(kept)
+            for change in reversed(kept.copy()):
+                without = [other for other in kept if other != change]
+                if without and self._holds_without(tuple(without), key, was):
+                    kept = without
         return tuple(kept)
 
     def _holds_without(self, undone: tuple[Change, ...], key: str, was: int) -> bool:
@@ -139,3 +143,5 @@ def _small_sets(suspects: list[Change]) -> Iterator[tuple[Change, ...]]:
     yield from ((change,) for change in suspects)
     if len(suspects) <= _MOST_IN_PAIRS:
         yield from combinations(suspects, 2)
+    for size in range(3, len(suspects)) if len(suspects) <= _MOST_IN_ALL else ():
+        yield from combinations(suspects, size)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
 from scheduler.elastic import is_placeholder
+from scheduler.rank import Rank, mover, rank_key
 from scheduler.snapshot import (
     FOREVER,
     Change,
@@ -86,7 +87,10 @@ def _requests(before: Snapshot, after: Snapshot) -> Iterator[Change]:
             cause = Cause.REQUEUED if key in before.leases else Cause.HIGHER_RANK_ARRIVED
             yield Change(ChangeKind.REQUEST, key, cause, key)
         elif asked(request) != asked(old) or _asks_anew(request, old):
-            cause, by = _asked_why(request, old, moved)
+            if moved and asked(replace(request, move=old.move)) == asked(old):
+                cause, by = Cause.ADMIN_MOVED, mover(key, moved, *_ranks(before, after, (key, *moved)))
+            else:
+                cause, by = Cause.REQUEST_CHANGED, key
             yield Change(ChangeKind.REQUEST, key, cause, by)
         elif request.pools != old.pools:
             yield Change(ChangeKind.REQUEST, key, Cause.POLICY_CHANGED, key)
@@ -96,11 +100,9 @@ def _move(snapshot: Snapshot, key: str) -> int:
     return snapshot.requests[key].move
 
 
-def _asked_why(request: Request, old: Request, moved: Sequence[str]) -> tuple[Cause, str]:
-    """An admin moved it, or moved another one so that it plans anew; else its people asked for something else."""
-    if moved and asked(replace(request, move=old.move)) == asked(old):
-        return Cause.ADMIN_MOVED, request.key if request.key in moved else moved[0]
-    return Cause.REQUEST_CHANGED, request.key
+def _ranks(before: Snapshot, after: Snapshot, keys: Sequence[str]) -> tuple[dict[str, Rank], dict[str, Rank]]:
+    old, new = ({k: rank_key(side.requests[k]) for k in keys} for side in (before, after))
+    return old, new
 
 
 def _asks_anew(request: Request, old: Request) -> bool:
@@ -112,7 +114,9 @@ def asked(request: Request) -> tuple[object, ...]:
     return tuple(getattr(request, name) for name in _ASKED)
 
 
-_DERIVED = {"promise", "movable", "may_displace", "pools", "fallback", "boost", "share", "service", "latest"}
+_DERIVED = {
+    "promise", "movable", "may_displace", "pools", "slice", "fallback", "boost", "share", "service", "latest",
+}  # fmt: skip
 _ASKED = tuple(f.name for f in fields(Request) if f.name not in _DERIVED)
 
 

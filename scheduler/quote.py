@@ -16,7 +16,7 @@ from scheduler.kernel.rows import DURATION, NODES
 from scheduler.plan import plan
 from scheduler.rank import Rank, rank_key
 from scheduler.reasons import no_place
-from scheduler.snapshot import FOREVER, Plan, Pool, PoolKey, Request, Snapshot, Window
+from scheduler.snapshot import FOREVER, Plan, Pool, PoolKey, Request, Snapshot, Window, shown_slice
 
 Ints = NDArray[np.int64]
 
@@ -79,10 +79,7 @@ class Quoter:
         needs, higher = needs_approval or {}, self._higher(rank_key(request))
         if higher != self._ahead[0]:
             self._ahead = (higher, {})
-        slice_ = self._slice(request.slice, higher)
-        quotes = [
-            self._answer(request, key, higher, slice_) for key in request.pools if key in self._snapshot.pools
-        ]
+        quotes = [self._answer(request, key, higher) for key in request.pools if key in self._snapshot.pools]
         marked = [replace(answer, needs_approval=needs.get(answer.pool, False)) for answer in quotes]
         return tuple(sorted(marked, key=lambda answer: (answer.start is None, answer.start or 0)))
 
@@ -97,8 +94,9 @@ class Quoter:
                 high = half
         return low
 
-    def _answer(self, request: Request, key: PoolKey, higher: int, slice_: Steps) -> Quote:
+    def _answer(self, request: Request, key: PoolKey, higher: int) -> Quote:
         pool, now = self._snapshot.pools[key], self._snapshot.now
+        slice_ = self._slice(shown_slice(request.slice) if pool.observed else request.slice, higher)
         answer = Quote(
             pool=key,
             gpu_shape=pool.gpu_shape,

@@ -9,7 +9,7 @@ Held by tests/scheduler/test_rank.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -118,3 +118,12 @@ def overtaking(before: Mapping[str, Rank], after: Mapping[str, Rank]) -> frozens
             found.add(key)
         foremost = min(foremost, places[key])
     return frozenset(found)
+
+
+def mover(key: str, moved: Collection[str], before: Mapping[str, Rank], after: Mapping[str, Rank]) -> str:
+    """Whose move put `key` ahead of others: its own, or that of the first of `moved` that it has overtaken."""
+    if key in moved:
+        return key
+    there = sorted(other for other in moved if other in before and other in after)
+    passed = (o for o in there if before[o] < before[key] and after[key] < after[o])
+    return next(passed, min(moved, default=""))

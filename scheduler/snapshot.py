@@ -106,6 +106,14 @@ class Request:
     room that no promise holds, so that room that appears (for which there is no cause of a slip) delays nobody."""
 
 
+def shown_slice(slice_: str) -> str:
+    """The slice in whose calendar a request stands that has only observed pools: one beside that of its own slice.
+
+    So what can only be shown takes no room of what can start. A space is in no name of a slice.
+    """
+    return f"{slice_} in observed clusters" if slice_ else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Lease:
     """Nodes that are held by a request that was decided: Provisioning, Provisioned or Releasing."""

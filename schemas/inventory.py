@@ -100,12 +100,20 @@ class Reservation(Model):
     pool: Annotated[str, Field(description="Pool of the nodes.")]
     nodes: Annotated[tuple[str, ...] | None, Field(description="Names; absent for a promise.")] = None
     count: Annotated[int, Field(description="How many nodes.")]
-    begin: Annotated[Instant, Field(description="First instant, preparation included.")]
-    end: Annotated[Instant, Field(description="First instant after, drain included.")]
+    begin: Annotated[Instant, Field(description="First instant of the lease, preparation not included.")]
+    end: Annotated[
+        Instant,
+        Field(
+            description="First instant after it, drain not included: its end, or its eviction where that is earlier."
+        ),
+    ]
 
 
 class Schedule(Document):
     """`clusters/<cluster>/schedule.yaml`: who has which nodes when, as committed."""
 
     kind: Annotated[Literal["Schedule"], Field(description="Kind of document.")] = "Schedule"
-    reservations: Annotated[tuple[Reservation, ...], Field(description="In the order of their begin.")] = ()
+    reservations: Annotated[
+        tuple[Reservation, ...],
+        Field(description="One for each request: leases by name, then promises by rank."),
+    ] = ()

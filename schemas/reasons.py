@@ -69,6 +69,7 @@ REASONS = (
     "MainFollowedAgain",
     "RouteSilent",
     "NotificationsLost",
+    "EventsOmitted",
 )
 """Of every event there is."""
 

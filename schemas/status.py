@@ -51,6 +51,16 @@ class Cause(StrEnum):
     CONTROLLER_ABSENT = "ControllerAbsent"
 
 
+class SlipCause(Model):
+    """One thing that moved a start later."""
+
+    cause: Annotated[Cause, Field(description="Why, from the closed list.")]
+    by: Annotated[str, Field(description="What did it: a request, a node, a cluster.")] = ""
+
+    def __str__(self) -> str:
+        return f"{self.cause} ({self.by})" if self.by else str(self.cause)
+
+
 class Slip(Model):
     """A committed start that moved later, and why."""
 
@@ -58,7 +68,16 @@ class Slip(Model):
     now: Annotated[Instant | None, Field(description="Absent: no start is known any more.")] = None
     cause: Annotated[Cause, Field(description="Why, from the closed list.")]
     by: Annotated[str, Field(description="What did it: a request, a node, a cluster.")] = ""
+    also: Annotated[
+        tuple[SlipCause, ...],
+        Field(description="The further causes, each with what did it, where no single one moved the start."),
+    ] = ()
     at: Annotated[Instant, Field(description="When it was committed.")]
+
+    @property
+    def causes(self) -> tuple[SlipCause, ...]:
+        """All of them: only together they moved the start."""
+        return (SlipCause(cause=self.cause, by=self.by), *self.also)
 
 
 class Condition(Model):

@@ -15,10 +15,11 @@ from typing import Any
 
 from reconciler.commands import output
 from reconciler.commands.errors import NotAllowed, WrongUse
-from reconciler.commands.happenings import Filter, age, event_row
+from reconciler.commands.happenings import Filter, event_row
 from reconciler.commands.output import parsed, wire
 from reconciler.commands.source import STATUS, Source, opened
 from reconciler.commands.state import is_name
+from reconciler.eventfiles import age
 from reconciler.readback import UNREADABLE, events_from, record_from
 from reconciler.store.port import Store
 from schemas.errors import Fault

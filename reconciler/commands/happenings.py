@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Any
 
 from reconciler.commands.source import Source
+from reconciler.eventfiles import age
 from reconciler.readback import events_from
 from schemas.units import format_instant
 
@@ -175,13 +176,6 @@ def event_row(row: Mapping[str, object]) -> dict[str, Any]:
     """An event as data: every field, absent ones as None."""
     names = ("at", "reason", "type", "request", "cluster", "node", "message")
     return {name: row.get(name) for name in names}
-
-
-def age(path: str) -> tuple[str, str, int]:
-    """`events/<day>/<hour>-<part>.yaml` as what orders it; parts are numbers."""
-    _, day, file = path.split("/", 2)
-    hour, _, part = file.removesuffix(".yaml").partition("-")
-    return (day, hour, int(part) if part.isdigit() else 0)
 
 
 def hour_of(path: str) -> datetime | None:

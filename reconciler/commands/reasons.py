@@ -158,8 +158,8 @@ def _comes_back(status: GPRStatus) -> Iterator[str]:
 
 def _slip(slip: Slip) -> str:
     now = "an unknown time" if slip.now is None else format_instant(slip.now)
-    by = f" ({slip.by})" if slip.by else ""
-    return f"Its start moved from {format_instant(slip.was)} to {now} because of {slip.cause}{by}."
+    causes = " and ".join(map(str, slip.causes))
+    return f"Its start moved from {format_instant(slip.was)} to {now} because of {causes}."
 
 
 def changes(state: State, key: str) -> tuple[Alternative, ...]:

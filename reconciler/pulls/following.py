@@ -109,5 +109,5 @@ def _slipped(status: GPRStatus) -> str:
     if not status.slips:
         return ""
     last = status.slips[-1]
-    by = f" by {code(last.by)}" if last.by else ""
-    return f"{counted(len(status.slips), 'time')}; last: {plain(str(last.cause))}{by}"
+    causes = (f"{plain(str(one.cause))}{f' by {code(one.by)}' if one.by else ''}" for one in last.causes)
+    return f"{counted(len(status.slips), 'time')}; last: {' and '.join(causes)}"

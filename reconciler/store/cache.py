@@ -63,6 +63,12 @@ class DocumentCache:
                 "DELETE FROM documents WHERE oid = ?", ((oid,) for oid in sorted(dead))
             )
 
+    def drop(self, oids: Iterable[str]) -> None:
+        """Forget these documents."""
+        rows = [(oid,) for oid in oids]
+        with self._guarded(), self._database:
+            self._database.executemany("DELETE FROM documents WHERE oid = ?", rows)
+
     def close(self) -> None:
         """Write out and let go of the file."""
         self._database.close()

@@ -10,6 +10,7 @@ import pytest
 from reconciler.facts import Facts, Wanted
 from reconciler.placing import asked_anew, latest_of, placed, standing, unfiled
 from reconciler.pools import manifest_pools
+from scheduler.rank import Rank, rank_key
 from scheduler.snapshot import FOREVER
 from schemas.base import Metadata, Person
 from schemas.cluster import Cluster
@@ -46,6 +47,24 @@ def filed(minute: float = 0, *, hours: int = 1, **update: object) -> GPRStatus:
         phase=Phase.QUEUED, uid="gpr-1", filed_at=at(minute), accepted_spec=spec, spec_digest="x"
     )
     return status.model_copy(update=update)
+
+
+def protected(
+    key: str,
+    ceiling: int,
+    *,
+    priority: int = 101,
+    move: int = 0,
+    minute: float = -5,
+    used: float = 0.0,
+    displaced: int = 5,
+) -> Rank:
+    """The rank of a request that was displaced to the limit, in a slice with this `maxPriority`."""
+    status = filed(minute, place=Place(used=used), displaced_count=displaced)
+    spec = status.accepted_spec.model_copy(update={"priority": priority, "move": move})
+    slice_ = wanted().slices["a"].model_copy(update={"limits": SliceLimits(max_priority=ceiling)})
+    there = replace(wanted(), slices={"a": slice_})
+    return rank_key(standing(key, status.model_copy(update={"accepted_spec": spec}), 8, there, at(0)))
 
 
 def running(begin: float, hours: int) -> GPRStatus:
@@ -234,3 +253,28 @@ def test_a_quote_stands_where_the_request_would_were_it_filed_now() -> None:
 def test_the_bound_counts_from_the_filing(place: Place | None, multiple: float | None, bound: int) -> None:
     policy = Scheduling(max_wait_multiple=multiple)
     assert latest_of(filed(10, place=place), policy) == bound
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param(
+            protected("b/y", 200, priority=101),
+            protected("a/x", 150, priority=150),
+            id="where it is lifted to",
+        ),
+        pytest.param(protected("b/y", 200, move=1), protected("a/x", 200), id="then an admin's move"),
+        pytest.param(
+            protected("b/y", 200, minute=-9, used=99.0),
+            protected("a/x", 200),
+            id="then filing, whatever was used",
+        ),
+        pytest.param(
+            protected("a/x", 200),
+            protected("b/y", 200, displaced=50),
+            id="then the name, however often displaced",
+        ),
+    ],
+)
+def test_protected_requests_stand_in_one_total_order(first: Rank, second: Rank) -> None:
+    assert first < second

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
+import yaml
 
 from reconciler.branch import StatusBranch
+from reconciler.eventfiles import EVENTS_PER_FILE, event_file
 from reconciler.events import Event, Told
 from reconciler.facts import Facts, Reachability
 from reconciler.readback import events_from, request_status
 from reconciler.status import (
-    EVENTS_PER_FILE,
     MAX_NODE_FILES,
-    event_file,
     event_rows,
     render,
     request_file,
@@ -25,7 +26,7 @@ from schemas.problems import Problem
 from schemas.status import GPRStatus, NodeMetadata, NodeRecord, NodeState, Phase
 from tests.reconciler.test_diff import wanted
 from tests.support.readback import facts_from
-from tests.support.world import World, at, cluster
+from tests.support.world import World, at, cluster, project
 
 MEGABYTE = 1_000_000
 HOSTILE = 'a "quote", a \ttab, | a pipe, \x07 a bell, ünïcode, - and: colons #\nand lines'
@@ -54,6 +55,34 @@ def test_a_busy_world_is_read_back_as_it_was_written() -> None:
         facts.requests, facts.nodes, facts.clusters, facts.usage,
     )  # fmt: skip
     assert (read.intent, read.held_deletions) == (facts.intent, facts.held_deletions)
+
+
+def test_each_request_stands_once_in_the_queue_and_in_the_schedule_from_its_first_decision_on() -> None:
+    world = World()
+    world.file("a/x", duration="30m")
+    world.run(at(0))
+    assert world.status("a/x").phase is Phase.PROVISIONING
+    for path in ("clusters/east/schedule.yaml", "queue.yaml"):
+        assert (world.text(path) or "").count("a/x") == 1
+
+
+def test_a_lease_in_the_schedule_ends_where_its_eviction_is() -> None:
+    policy = project(scheduling={"preemption": {"notice": "10m", "guaranteed": "0m"}})
+    world = World({"project.yaml": policy, "clusters/east.yaml": cluster(nodes=1)})
+    world.file("a/low", duration="10h", priority=50)
+    world.run(at(20))
+    world.file("b/high", duration="1h", priority=250)
+    world.run(at(21))
+    (low,) = (row for row in reservations(world) if row["request"] == "a/low")
+    assert low["end"] == at(30)
+
+
+def reservations(world: World) -> list[dict[str, Any]]:
+    """Rows of the schedule on the status branch."""
+    found: list[dict[str, Any]] = yaml.safe_load(world.text("clusters/east/schedule.yaml") or "")[
+        "reservations"
+    ]
+    return found
 
 
 @pytest.mark.parametrize(

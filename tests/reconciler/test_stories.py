@@ -332,7 +332,9 @@ def _shown(status: GPRStatus | None, want: object) -> object:
         "bound": lambda s: list(s.bound_nodes),
         "replaced": lambda s: list(s.replaced_nodes),
         "slips": lambda s: [
-            f"{x.cause} by {x.by} from {_minute(x.was):g} to {_minute(x.now) or 0:g}" for x in s.slips
+            f"{' and '.join(f'{c.cause} by {c.by}' for c in x.causes)} "
+            f"from {_minute(x.was):g} to {_minute(x.now) or 0:g}"
+            for x in s.slips
         ],
         "conditions": lambda s: sorted(c.type for c in s.conditions),
         "says": lambda s: (

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reconciler import decide, evicting, extension, placing
+from reconciler import decide, evicting, favours, placing
 from reconciler import world as building
 from reconciler.undecided import LOOK_AGAIN_S
 from scheduler import preempting
@@ -17,7 +17,7 @@ from scheduler.preempting import preempted
 from scheduler.snapshot import Plan, Snapshot
 from tests.support.world import World, at, cluster, gpr_path, project, slice_
 
-PLANNERS = (decide, evicting, extension, placing, preempting, building)
+PLANNERS = (decide, evicting, favours, placing, preempting, building)
 
 
 class Counting:

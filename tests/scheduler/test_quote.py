@@ -43,6 +43,12 @@ def test_the_need_for_an_approval_is_shown_beside_the_start() -> None:
     assert [(q.pool, q.needs_approval) for q in answers] == [(EAST, False), (WEST, True)]
 
 
+def test_an_observed_pool_is_quoted_in_the_calendar_of_what_is_only_shown() -> None:
+    held = request("b", 1, slice="a", promise=Promise(EAST, 0), priority=300)
+    snapshot = world(held, pools=[pool(3), replace(pool(2, WEST), observed=True)])
+    assert [(q.pool, q.start) for q in quote(snapshot, ASKED)] == [(WEST, 0), (EAST, 10)]
+
+
 @law(300)
 @given(promised_worlds(windows=True))
 def test_a_quote_is_what_planning_gives_once_it_is_filed(snapshot: Snapshot) -> None:

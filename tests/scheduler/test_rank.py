@@ -15,6 +15,7 @@ from scheduler.rank import (
     Standing,
     band,
     in_rank_order,
+    mover,
     overtaking,
     rank_key,
     rank_order,
@@ -116,3 +117,17 @@ def test_many_at_once_come_in_the_same_order(waiting: list[Standing]) -> None:
 
 def test_bands_are_the_hundreds() -> None:
     assert [band(p) for p in (1, BAND, BAND + 1, 2 * BAND, 2 * BAND + 1, 3 * BAND)] == [0, 0, 1, 1, 2, 2]
+
+
+def test_who_was_let_past_names_the_request_that_was_moved_behind_it() -> None:
+    """`b` and `d` are moved back: `c` has overtaken `b`, and `e` has overtaken both."""
+    before = {name: (i, 0, 0, 0, 0, name) for i, name in enumerate("bcde")}
+    after = {name: (i, 0, 0, 0, 0, name) for i, name in enumerate("cebd")}
+    moved = {"d", "b"}
+    assert {key: mover(key, moved, before, after) for key in "bcde"} == {
+        "b": "b",
+        "c": "b",
+        "d": "d",
+        "e": "b",
+    }
+    assert mover("e", {"d"}, before, after) == "d"

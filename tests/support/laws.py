@@ -16,7 +16,7 @@ from reconciler.conditions import counted_end, lease_duration, promised_start
 from reconciler.events import MARKS
 from reconciler.facts import Facts
 from reconciler.loop import Cycle
-from schemas.status import HOLDING, Cause, GPRStatus, NodeState, Phase, Slip
+from schemas.status import HOLDING, Cause, GPRStatus, NodeState, Phase, SlipCause
 from tests.support.world import World
 
 LATEST = timedelta(minutes=1)
@@ -111,10 +111,11 @@ class Laws:
     def _causes_happened(self, key: str, old: GPRStatus, new: GPRStatus, facts: Facts) -> Iterator[str]:
         assert self._before is not None
         for slip in new.slips[len(old.slips) :] if new.slips[: len(old.slips)] == old.slips else ():
-            if not any(self._happened(slip, by.strip(), facts) for by in slip.by.split(",")):
-                yield f"{key} slipped for {slip.cause} by {slip.by!r}, and that did not change"
+            for one in slip.causes:
+                if not self._happened(one, one.by, facts):
+                    yield f"{key} slipped for {one.cause} by {one.by!r}, and that did not change"
 
-    def _happened(self, slip: Slip, by: str, facts: Facts) -> bool:
+    def _happened(self, slip: SlipCause, by: str, facts: Facts) -> bool:
         """Whether what a slip blames really is another than it was in the commit before."""
         before = self._before
         assert before is not None
