@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Literal
 
 from reconciler.clusters.kubernetes import inventory, mig
+from reconciler.clusters.kubernetes.exits import kept_by
 from reconciler.clusters.kubernetes.inventory import Node, Pod
 from reconciler.clusters.kubernetes.marks import cordoned_by_others, marks_of
 from reconciler.clusters.kubernetes.memo import Memo
@@ -94,6 +95,7 @@ def _view(
         foreign=foreign(pods, owners, marks.lease.slice if marks.lease is not None else None),
         unfit="" if pool is None else inventory.misfit(node, pool, spec),
         domains=inventory.domains(node, spec),
+        staying=() if marks.exit_by is None else tuple(kept_by(pod) for pod in pods),
     )
 
 
