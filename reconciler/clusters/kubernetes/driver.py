@@ -310,7 +310,8 @@ class KubernetesCluster:
 
     def _made(self) -> Begun:
         features, home = discover(self._api), self._home
-        site = Site(home.project, home.namespace, home.webhook)
+        grace_s = int(self._spec.notice.total_seconds())
+        site = Site(home.project, home.namespace, home.webhook, grace_s)
         return Begun(features, Placement(self._api, features, self._spec.admission, site, self._wake))
 
     def _informers(self) -> tuple[Informer[Any], ...]:
