@@ -24,6 +24,7 @@ from reconciler.events import Event, Told
 from reconciler.facts import Facts, LeaseKey, Outcomes, Seen, Wanted
 from reconciler.filings import unrecorded
 from reconciler.finding import found_in, with_found
+from reconciler.finished import standing
 from reconciler.fold import fold
 from reconciler.handover import handed_over
 from reconciler.instants import next_wake
@@ -223,7 +224,7 @@ class Reconciler:
             self._news.note_main(admitted.commit, admitted.alarm, self._gate.adoption, now)
             try:
                 self._desired.update(admitted.commit, admitted.record, admitted.provenance)
-                self._news.note_problems(self._desired.problems, now)
+                self._news.note_problems(standing(self._desired.problems, known.requests), now)
             except (Fault, UserError) as error:
                 if self._desired.commit is None:  # nothing is in force: every request would count as deleted
                     why = UserError(admitted.alarm, "MainNotFollowed")
@@ -305,9 +306,10 @@ class Reconciler:
             (facts.insights, facts.ended, facts.scales, facts.faults, facts.outbox),
         )
         # Not the order: ageing changes it as time passes, and the next fact brings it up to date.
-        of = (state, self._desired.problems)
+        problems = standing(self._desired.problems, facts.requests)
+        of = (state, problems)
         if self._rendered is None or self._rendered[0] is not wanted or self._rendered[1] != of:
-            files = render(facts, wanted, decision.plan.order, self._desired.problems, self._written)
+            files = render(facts, wanted, decision.plan.order, problems, self._written)
             self._rendered = (wanted, of, files)
         return self._rendered[2]
 
