@@ -42,6 +42,7 @@ from reconciler.clusters.kubernetes.views import (
     Looks,
     PodsOfNodes,
     by_node,
+    empty_leased,
     foreign,
     left_over,
     managed,
@@ -118,7 +119,8 @@ class KubernetesCluster:
         self._parts: Begun | None = None
         self._same = datetime.min.replace(tzinfo=UTC)  # when the server last was of the version that we know
         self._index: tuple[Mapping[str, Pod], Mapping[str, str], PodsOfNodes] = ({}, {}, {})
-        self._strays, self._scaling = Strays(spec, self._named), Scaling(api, spec)
+        self._strays = Strays(spec, self._named)
+        self._scaling = Scaling(api, spec, lambda pool: empty_leased(pool, self._known(), spec, self._named))
         sight = Sight(self._marks, self._gpu_pods, lambda: self._begun().features.eviction)
         self._departures = Departures(api, spec, self._writer, sight)
 

@@ -104,6 +104,14 @@ def foreign(pods: Iterable[Pod], owners: Mapping[str, str], slice_: str | None) 
     return tuple(pod.key for pod in pods if slice_ is None or owners.get(pod.namespace) != slice_)
 
 
+def empty_leased(pool: str, known: Known, spec: ClusterSpec, named: Mapping[str, Pool]) -> tuple[str, ...]:
+    """Nodes of the pool that bear a lease and no pod but those that every node has."""
+    used = {pod.node for pod in known.pods.values() if not pod.exempt and pod.phase not in inventory.FINISHED}
+    held = [node for _, node in sorted(known.nodes.items()) if marks_of(node).lease is not None]
+    of_pool = [node for node in held if (its := inventory.pool_of(node, spec, named)) and its.name == pool]
+    return tuple(node.name for node in of_pool if node.name not in used)
+
+
 def managed(known: Known, spec: ClusterSpec, named: Mapping[str, Pool]) -> list[Node]:
     """Nodes of our pools that no other project has."""
     return [
