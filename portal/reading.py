@@ -27,6 +27,7 @@ from reconciler.clock import Clock, monotonic_s
 from reconciler.committed import Committed
 from reconciler.desired import Desired
 from reconciler.facts import Facts, Wanted
+from reconciler.finished import standing
 from reconciler.settings import Settings
 from reconciler.store.cache import DocumentCache
 from reconciler.store.port import Store
@@ -216,7 +217,8 @@ class Reader:
         decided = self._committed.read(now)
         if decided is not None:
             facts, wanted = decided.facts, decided.wanted
-            problems, status = self._committed.problems, self._committed.tip
+            problems = standing(self._committed.problems, facts.requests)
+            status = self._committed.tip
         else:
             facts, wanted = Facts(now), self._undecided(now)
             problems, status = self._main.problems, ""

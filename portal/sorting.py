@@ -23,6 +23,7 @@ from portal.standing import Changed, Standing, Undo
 from portal.view import View
 from portal.writing import Changes, Landed, Wish
 from reconciler.commands.grounds import brought_again
+from reconciler.finished import brought
 from reconciler.store.port import Draft, Person
 from reconciler.trust.vouching import ON_BEHALF_OF
 from schemas.errors import EgsError
@@ -204,7 +205,9 @@ class Sorter:
         if not changes:
             return Step(waiting, changes, draft, {}), "push"
         way = self._way(waiting, ground, changes)
-        found, undo = self.standing.tried(changes)
+        before = self.standing.errors()
+        errors, undo = self.standing.tried(changes)
+        found = brought(errors, self.view.facts.requests, before, changes)
         try:
             refuse([*found, *forbidden_edits(self.view, self.standing.repository, changes)])
         except EgsError:

@@ -113,12 +113,12 @@ class Standing:
 
     def tried(self, changes: Changes) -> tuple[tuple[Problem, ...], Undo]:
         """Put the changes in; the errors that they bring, and how to take them back."""
-        before = self._known_errors()
+        before = self.errors()
         undo = {path: self._outcome(path) for path in changes}
         self.repository.update(
             {p: None if data is None else parsing.read_document(p, data) for p, data in changes.items()}
         )
-        after = self._known_errors(anew=True)
+        after = self.errors(anew=True)
         found = tuple(sorted(p for p in after if p.file in changes or p not in before))
         return found, undo
 
@@ -131,7 +131,8 @@ class Standing:
         found = self.repository.documents.get(path)
         return self.repository.refused.get(path) if found is None else found
 
-    def _known_errors(self, *, anew: bool = False) -> frozenset[Problem]:
+    def errors(self, *, anew: bool = False) -> frozenset[Problem]:
+        """What is wrong with the documents, with the changes that were put in."""
         if self._errors is None or anew:
             self._errors = frozenset(p for p in self.repository.problems() if p.severity == "error")
         return self._errors

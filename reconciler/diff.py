@@ -263,7 +263,8 @@ def _scale_actions(cluster: str, spec: ClusterSpec, facts: Facts, view: ClusterV
         shut = tuple(n for n in scale.leaving if n in there and view.nodes[n].isolated)
         count = scale.wanted
         if told is not None and told > count:
-            count = max(count, min(told, _least(pool, there, len(shut), told, serving)))
+            least = _least(pool, there, len(shut), told, serving)
+            count = told if _may_take(pool, serving & there, view) else max(count, min(told, least))
         if told != count:
             yield Action(Do.SCALE, cluster, pool.name, count=count, leaving=shut)
 
@@ -276,6 +277,15 @@ def _least(pool: Pool, there: AbstractSet[str], shut: int, told: int, serving: A
     is_real = pool.elastic is not None and pool.elastic.target is not None
     coming = max(0, told - len(there)) if is_real and serving & there else 0
     return len(there) - shut + coming
+
+
+def _may_take(pool: Pool, held: AbstractSet[str], view: ClusterView) -> bool:
+    """Whether a scaler that is told of fewer nodes could take one that is held: Karpenter takes those without pods."""
+    target = None if pool.elastic is None else pool.elastic.target
+    if target is None or not target.is_karpenter:
+        return False
+    used = {work.node for work in view.workloads if work.phase != "Succeeded"}
+    return not held <= used
 
 
 def drifted(planned: tuple[Action, ...], before: Mapping[str, ClusterView]) -> tuple[Action, ...]:

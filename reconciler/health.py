@@ -19,7 +19,7 @@ from schemas.status import NodeMetadata, NodeRecord, NodeState
 
 DAY = timedelta(days=1)
 NAMED = 3
-"""Foreign pods of a node that are named."""
+"""Pods of a node that are named."""
 AHEAD = timedelta(minutes=5)
 """How far an agent's clock may be ahead; what is dated later does not count."""
 ISOLATING = frozenset({NodeState.UNHEALTHY, NodeState.QUARANTINED})
@@ -104,8 +104,24 @@ def _verdict(evidence: Evidence, node: str) -> Verdict | None:
     cleared = max((c.at for c in evidence.spec.cleared if c.node == node), default=None)
     verdict = _kept(evidence.before.get(key), cleared, evidence.now) or _reported(evidence, key, cleared)
     if verdict is None and key in evidence.overdue:
-        return NodeState.DIRTY, "NotClean", "its lease is over and it is not clean yet"
+        return _unclean(evidence, key, view)
     return verdict or _unusable(view)
+
+
+def _unclean(evidence: Evidence, key: NodeKey, view: NodeView) -> Verdict:
+    """A node whose lease is over; one on which pods stay for too long is for people to look at."""
+    if not view.staying:
+        return NodeState.DIRTY, NOT_CLEAN, "its lease is over and it is not clean yet"
+    text = f"its lease is over and GPU pods are still there: {_named(view.staying)}"
+    old, bound = evidence.before.get(key), evidence.spec.exit.quarantine_after
+    if old is None or old.reason != NOT_CLEAN or evidence.now - old.since < bound:
+        return NodeState.DIRTY, NOT_CLEAN, text
+    return NodeState.QUARANTINED, PODS_STAY, f"{text}; end them, then name it under spec.cleared"
+
+
+def _named(pods: tuple[str, ...]) -> str:
+    more = f" and {len(pods) - NAMED} more" if len(pods) > NAMED else ""
+    return ", ".join(sorted(pods)[:NAMED]) + more
 
 
 def _unusable(view: NodeView) -> Verdict | None:
@@ -116,9 +132,7 @@ def _unusable(view: NodeView) -> Verdict | None:
         text = f"it is not what its pool says: {view.unfit}; mend the node or the manifest"
         return NodeState.UNFIT, "DoesNotFitPool", text
     if view.foreign:
-        more = f" and {len(view.foreign) - NAMED} more" if len(view.foreign) > NAMED else ""
-        pods = ", ".join(sorted(view.foreign)[:NAMED])
-        text = f"GPU pods of no slice run there: {pods}{more}; it is free when they are gone"
+        text = f"GPU pods of no slice run there: {_named(view.foreign)}; it is free when they are gone"
         return NodeState.OCCUPIED, "ForeignPods", text
     return None
 
@@ -151,7 +165,8 @@ def _kept(old: NodeRecord | None, cleared: datetime | None, now: datetime) -> Ve
 
 
 STAYS = "; it stays in service because "
-PEOPLE_CLEAR = frozenset({"FaultTrend", "PostCheckFailed"})
+NOT_CLEAN, PODS_STAY = "NotClean", "PodsStay"
+PEOPLE_CLEAR = frozenset({"FaultTrend", "PostCheckFailed", PODS_STAY})
 
 
 def _within_limit(
@@ -164,7 +179,8 @@ def _within_limit(
         old = before.get((record.cluster, record.metadata.name))
         return old is not None and old.state in ISOLATING
 
-    isolating = [r for r in records if r.state in ISOLATING]
+    # A node that others' pods have is of no use in service, however many are out.
+    isolating = [r for r in records if r.state in ISOLATING and r.reason != PODS_STAY]
     isolating.sort(key=lambda r: (not was_out(r), r.since, r.metadata.name))
     suspect = {r.metadata.name for r in isolating[pool.isolation_limit :]}
     return [

@@ -9,6 +9,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from reconciler.applying import Applier
+from reconciler.awaiting import Awaiting
 from reconciler.clock import Clock
 from reconciler.clusters.open import open_cluster
 from reconciler.clusters.port import ClusterDriver
@@ -61,7 +62,8 @@ class Inside:
             machines=machines_of(settings.trust),
         )
         self._clock = clock
-        self._loop = Waking(applier, clock, tried=partial(metrics.attempted, where.cluster), fatal=())
+        awaiting = Awaiting(applier, where.cluster, settings.poll)
+        self._loop = Waking(awaiting, clock, tried=partial(metrics.attempted, where.cluster), fatal=())
         self.loops: Mapping[str, Waking] = {where.cluster: self._loop}
 
     def _driver(self, settings: Settings, where: Where, spec: ClusterSpec) -> ClusterDriver:

@@ -24,6 +24,7 @@ from reconciler.events import Event, Told
 from reconciler.facts import Facts, LeaseKey, Outcomes, Seen, Wanted
 from reconciler.filings import unrecorded
 from reconciler.finding import found_in, with_found
+from reconciler.finished import standing
 from reconciler.fold import fold
 from reconciler.handover import handed_over
 from reconciler.instants import next_wake
@@ -77,6 +78,7 @@ class Cycle:
     facts: Facts | None = None
     changed: bool = False
     reachable: bool = True
+    waits: str = ""  # the reason for which nothing can be done before a merge; empty: there is none
     wanted: Wanted | None = None  # the documents in force; None while somebody else leads
     pushed: str = ""  # what became of the commit: Committed, Conflict, … or Unchanged; empty: none was tried
     acted: Mapping[tuple[Do, str], int] = field(default_factory=dict)  # actions by kind and answer
@@ -225,7 +227,7 @@ class Reconciler:
             self._news.note_main(admitted.commit, admitted.alarm, self._gate.adoption, now)
             try:
                 self._desired.update(admitted.commit, admitted.record, admitted.provenance)
-                self._news.note_problems(self._desired.problems, now)
+                self._news.note_problems(standing(self._desired.problems, known.requests), now)
             except (Fault, UserError) as error:
                 if self._desired.commit is None:  # nothing is in force: every request would count as deleted
                     why = UserError(admitted.alarm, "MainNotFollowed")
@@ -307,9 +309,9 @@ class Reconciler:
             (facts.insights, facts.ended, facts.scales, facts.faults, facts.outbox),
         )
         # Not the order: ageing changes it as time passes, and the next fact brings it up to date.
-        of = (state, self._desired.problems, self._frozen)
+        problems, frozen = standing(self._desired.problems, facts.requests), self._frozen
+        of = (state, problems, frozen)
         if self._rendered is None or self._rendered[0] is not wanted or self._rendered[1] != of:
-            problems, frozen = self._desired.problems, self._frozen
             files = render(facts, wanted, decision.plan.order, problems, self._written, frozen=frozen)
             self._rendered = (wanted, of, files)
         return self._rendered[2]

@@ -16,6 +16,7 @@ from reconciler.conditions import (
 from reconciler.events import Event, Told
 from reconciler.facts import NodeKey, Scene, Turn
 from reconciler.handover import checked_nodes, failed_nodes, new_checks, with_check_results
+from reconciler.health import PODS_STAY
 from reconciler.hours import returning, served_until
 from reconciler.latency import with_latency
 from reconciler.leaving import IDLE, PREEMPTED, left_early, queues_again, requeued
@@ -187,14 +188,20 @@ def releasing_turn(key: str, status: GPRStatus, scene: Scene) -> Turn:
     if added:
         status = status.model_copy(update={"checks": (*status.checks, *added)})
     unclean = set(assignment.nodes) - checked_nodes(status, "post")
-    left = sorted(node for node in unclean if not scene.is_gone(assignment.cluster, node))
-    if left:  # on those that are gone there is nothing to clean
+    left = sorted(node for node in unclean if not _is_given_up(assignment.cluster, node, scene))
+    if left:
         turn = unless_too_late(key, status, left[0], scene)
         return Turn(turn.status, (*events, *turn.events), turn.cause)
     if queues_again(status):
         turn = requeued(key, status, scene)
         return Turn(turn.status, (*events, *turn.events), turn.cause)
     return _completed(key, status, events, scene)
+
+
+def _is_given_up(cluster: str, node: str, scene: Scene) -> bool:
+    """Gone, so that there is nothing to clean; or left to people because pods do not leave it."""
+    record = scene.nodes.get((cluster, node))
+    return scene.is_gone(cluster, node) or (record is not None and record.reason == PODS_STAY)
 
 
 def is_clean(status: GPRStatus, node: str) -> bool:
@@ -216,8 +223,11 @@ def _completed(key: str, status: GPRStatus, events: tuple[Event, ...], scene: Sc
     )
     if is_failure:
         return Turn(done, (*events, Event(scene.now, Told.FAILED, f"{key} {status.message}", key)))
-    held = status.assignment
-    text = f"{key} is complete; its nodes are clean: {', '.join(held.nodes)} of {held.cluster}/{held.pool}"
+    held, clean = status.assignment, checked_nodes(status, "post")
+    of_them = [node for node in held.nodes if node in clean or scene.is_gone(held.cluster, node)]
+    rest = [node for node in held.nodes if node not in of_them]
+    text = f"{key} is complete; its nodes are clean: {', '.join(of_them) or 'none'} of {held.cluster}/{held.pool}"
+    text += f"; quarantined, because pods do not leave: {', '.join(rest)}" if rest else ""
     return Turn(done, (*events, Event(scene.now, Told.COMPLETED, text, key, held.cluster)))
 
 

@@ -7,7 +7,8 @@ Held by tests/reconciler/test_scaling.py and tests/cases/reconciler/pools.yaml:
   * a node that serves a request, or that a promise is bound to, is never let go;
   * nodes that nobody here asked for are kept until they are let go like any other: no size says otherwise;
   * a pool stays between its least and its most nodes;
-  * nodes that do not come are told once for each time that passes in vain, and move promises with a true cause.
+  * nodes that do not come move promises with a true cause, and are told once a pool for each time that passes in vain,
+    however many they are and whenever each was asked for.
 """
 
 from __future__ import annotations
@@ -67,6 +68,7 @@ def came(facts: Facts, wanted: Wanted, seen: Seen, now: datetime) -> Came:
         scales[key] = after
         if waited:
             late.add(key)
+        if _latest(after) > _latest(scale):
             events.append(_told_late(key, after, now))
     return Came(scales, tuple(events), frozenset(late))
 
@@ -107,11 +109,17 @@ def _times_late(ask: Ask, waits: int, now: datetime) -> int:
     return late
 
 
+def _latest(scale: PoolScale) -> int:
+    """How often its nodes were waited for in vain, at most: told as it rises, not for each that was asked for alone."""
+    return max((ask.late for ask in scale.asks), default=0)
+
+
 def _told_late(key: PoolKey, scale: PoolScale, now: datetime) -> Event:
-    nodes = sum(ask.nodes for ask in scale.asks if ask.late)
+    nodes, coming = (sum(ask.nodes for ask in scale.asks if ask.late >= late) for late in (1, 0))
+    so_many = f"{nodes} of {coming}" if coming > nodes else str(nodes)
     text = (
-        f"{nodes} nodes that {key[0]}/{key[1]} was asked for are not there in time; look at what scales it: its quota, "
-        "and whether the provider has such machines"
+        f"{so_many} nodes that {key[0]}/{key[1]} was asked for are not there in time; look at what scales it: its "
+        "quota, and whether the provider has such machines"
     )
     return Event(now, Told.NODES_LATE, text, "", key[0])
 

@@ -189,6 +189,8 @@ class Waking:
         attempt = Attempt(monotonic_s() - begun_s, cycle, reason)
         if cycle is None or not cycle.reachable:
             self.progress = replace(self.progress, failing=reason or "RemoteUnreachable")
+        elif cycle.waits:
+            self.progress = replace(self.progress, failing=cycle.waits)
         else:
             self.progress = replace(self.progress, failing="", leading=cycle.leading)
         if cycle is None:

@@ -264,6 +264,19 @@ class Exit(Model):
         bool,
         Field(description="GPU pods that have not stopped by the strict end are deleted without grace."),
     ] = True
+    settle: Annotated[
+        Duration,
+        Field(
+            description="A node whose pods were deleted without their kubelet's word that they ended counts as "
+            "clean so long after at the earliest."
+        ),
+    ] = timedelta(minutes=1)
+    quarantine_after: Annotated[
+        Lasting,
+        Field(
+            description="A node that is not clean in time because GPU pods stay there is quarantined so long after."
+        ),
+    ] = timedelta(hours=1)
 
 
 class ClientRate(Model):

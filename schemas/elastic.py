@@ -12,6 +12,8 @@ from schemas.units import Duration, Lasting, LongName
 
 CLUSTER_API = "cluster.x-k8s.io/"
 """Group of Cluster API, and prefix of its annotations."""
+KARPENTER = "karpenter.sh/"
+"""Group of Karpenter's NodePools."""
 
 
 class ScaleTarget(Model):
@@ -45,6 +47,11 @@ class ScaleTarget(Model):
     def is_cluster_api(self) -> bool:
         """Whether Cluster API makes the nodes: it is told which go, and takes Machines without a node before others."""
         return self.api_version.startswith(CLUSTER_API)
+
+    @property
+    def is_karpenter(self) -> bool:
+        """Whether Karpenter makes the nodes: it takes those without pods before others, cordoned or not."""
+        return self.api_version.startswith(KARPENTER)
 
 
 class Elastic(Model):

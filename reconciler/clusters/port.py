@@ -112,6 +112,9 @@ class NodeView:
     domains: tuple[
         str, ...
     ] = ()  # where it stands, as the manifest's topology asks, the largest domain first
+    staying: tuple[
+        str, ...
+    ] = ()  # GPU pods of a node that is being left, with their namespaces, and what keeps each of them
 
     @property
     def usable(self) -> bool:

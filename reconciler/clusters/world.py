@@ -240,9 +240,17 @@ def view_of(world: World, fleet: Fleet, now: datetime) -> ClusterView:
     foreign = foreign_pods(world.faults, now)
     for name in {*world.nodes, *dead, *cordoned, *foreign} & nodes.keys():
         seen = _node_view(nodes[name], world.held(name), name not in dead, name in cordoned)
-        nodes[name] = replace(seen, foreign=foreign.get(name, ()))
+        nodes[name] = replace(seen, foreign=foreign.get(name, ()), staying=_staying(world, name))
     slices = {name: namespaces_of(world, name, now) for name, s in sorted(world.slices.items()) if s.present}
     return ClusterView(now, nodes, slices, tuple(_workload_view(w) for w in world.workloads))
+
+
+def _staying(world: World, node: str) -> tuple[str, ...]:
+    """GPU workloads of a node that is drained."""
+    if world.held(node).drain_until is None:
+        return ()
+    here = sorted(f"{w.job.namespace}/{w.job.name}" for w in world.workloads if w.uses_gpus_of == node)
+    return tuple(f"{name} (its kubelet has not ended it)" for name in here)
 
 
 def namespaces_of(world: World, slice_: str, now: datetime) -> tuple[str, ...]:

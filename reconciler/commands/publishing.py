@@ -17,6 +17,7 @@ from reconciler.commands.errors import NotAllowed, WrongUse
 from reconciler.commands.source import Changes, Remote, Source
 from reconciler.commands.state import State, as_filed, read_state
 from reconciler.desired import Desired
+from reconciler.finished import brought
 from reconciler.forges.port import Pull
 from reconciler.store.port import Draft, Outcome, Person
 from schemas.edits import edit_problems
@@ -219,11 +220,12 @@ def _check(source: Source, state: State, commits: tuple[str, str], changes: Chan
     desired.update(commits[0])
     before = set(desired.problems)
     desired.update(commits[1])
-    found = [
+    errors = [
         problem
         for problem in desired.problems
         if problem.severity == "error" and (problem.file in changes or problem not in before)
     ]
+    found = list(brought(errors, state.facts.requests, before, changes))
     found += _forbidden_edits(source, state, commits[1], changes)
     if found:
         raise NotAllowed(

@@ -14,6 +14,7 @@ from reconciler.desired import Desired
 from reconciler.evicting import with_room_made
 from reconciler.extension import extended
 from reconciler.facts import Facts, Wanted
+from reconciler.finished import standing
 from reconciler.placing import asked_anew
 from reconciler.preview import Looked, alike, preview
 from reconciler.records import Records, UnreadRecord
@@ -107,7 +108,8 @@ def _state(
     before = Facts(now) if loaded is None else loaded.facts
     wanted = with_readers_words(desired.wanted(before), before)
     committed = None if loaded is None else loaded.facts
-    bare = State(now, commit, wanted, committed, before, Snapshot(0, {}, {}, {}), desired.problems)
+    problems = standing(desired.problems, before.requests)
+    bare = State(now, commit, wanted, committed, before, Snapshot(0, {}, {}, {}), problems)
     if beside is not None:
         bare, wanted = replace(bare, looked=beside.looked), alike(wanted, beside.wanted)
     state = with_wanted(bare, wanted)

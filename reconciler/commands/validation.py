@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from reconciler.commands import output
 from reconciler.commands.source import Source, opened
 from reconciler.commands.state import clock
+from reconciler.finished import standing
 from schemas.check import CheckResult, File, as_annotations, as_json, check_files
+from schemas.errors import EgsError
+from schemas.problems import Problem
 from schemas.reading import read_document
 from schemas.repository import Repository
 from schemas.status import Phase
@@ -22,7 +26,17 @@ def checked(source: Source, ref: str | None, against: str | None) -> CheckResult
     files = source.files(ref)
     base = None if against is None else _repository(source.files(against))
     known = None if against is None else phases(source)
-    return check_files(_shown(files), base, known, clock(None, source))
+    found = check_files(_shown(files), base, known, clock(None, source))
+    return replace(found, problems=_standing(source, found.problems))
+
+
+def _standing(source: Source, problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    """Without those of requests that are over; a status that cannot be read says nothing of any."""
+    try:
+        loaded = source.loaded(clock(None, source)) if problems else None
+    except EgsError:
+        return problems
+    return problems if loaded is None else standing(problems, loaded.facts.requests)
 
 
 def phases(source: Source) -> dict[tuple[str, str], Phase]:

@@ -16,6 +16,7 @@ from reconciler.approval import hard_violations
 from reconciler.conditions import lease_duration
 from reconciler.effects import effects
 from reconciler.evicting import sent_away
+from reconciler.finished import brought
 from reconciler.leaving import STOPPED, stopped_text
 from reconciler.offering import offering
 from reconciler.placing import standing
@@ -32,7 +33,7 @@ from scheduler.snapshot import PoolKey, Request
 from schemas.gpr import RequestSpec
 from schemas.problems import Problem
 from schemas.reading import rule_of
-from schemas.status import HOLDING, TERMINAL, GPRStatus, Phase
+from schemas.status import HOLDING, GPRStatus, Phase
 from schemas.units import instant, seconds
 from schemas.view import gpr_path
 from schemas.workspace import WorkspaceRequest
@@ -157,11 +158,9 @@ def check_pull(sights: Sights, merge: Merged, judged: Judged, now: datetime) -> 
 
 
 def _problems(sights: Sights, merge: Merged) -> tuple[Problem, ...]:
-    requests = sights.head.facts.requests
-    over = {_path(key) for key, status in requests.items() if status.phase in TERMINAL}
     found = introduced(sights.base.problems, sights.head.problems, merge)
-    kept = {problem for problem in found if problem.file in merge.changes or problem.file not in over}
-    return tuple(sorted(kept.union(sights.edits)))
+    kept = brought(found, sights.head.facts.requests, sights.base.problems, merge.changes)
+    return tuple(sorted({*kept, *sights.edits}))
 
 
 # -- requests ------------------------------------------------------------------------------------------------

@@ -197,3 +197,31 @@ def test_an_overdue_node_is_dirty_and_a_bad_one_stays_bad() -> None:
     overdue = frozenset({("east", "h100-1"), ("east", "h100-2")})
     records = judge_nodes({"east": spec(4)}, seen(4, bad=1), {}, overdue, NOW)
     assert [records[("east", f"h100-{i}")].state for i in (1, 2)] == [NodeState.UNHEALTHY, NodeState.DIRTY]
+
+
+def left(pods: tuple[str, ...], minute: int, before: dict[tuple[str, str], NodeRecord]) -> NodeRecord:
+    """The record of a node whose lease is over, with these pods on it, at that minute."""
+    now = at(minute)
+    views = {"h100-1": NodeView("h100-1", "h100", ready=True, staying=pods)}
+    seen = Seen({"east": ClusterView(now, views, {})})
+    clusters = {"east": spec(1, exit={"quarantineAfter": "30m"})}
+    return judge_nodes(clusters, seen, before, frozenset({("east", "h100-1")}), now)["east", "h100-1"]
+
+
+def test_pods_that_do_not_leave_are_named_and_their_node_is_quarantined_after_a_bound():
+    key = ("east", "h100-1")
+    pods = ("vision/train-0 (kept by its finalizer example.com/upload)",)
+    dirty = left(pods, 100, {})
+    assert (dirty.state, dirty.reason) == (NodeState.DIRTY, "NotClean")
+    assert "vision/train-0 (kept by its finalizer example.com/upload)" in (dirty.message or "")
+    assert left(pods, 129, {key: dirty}).state is NodeState.DIRTY
+    shut = left(pods, 130, {key: dirty})
+    assert (shut.state, shut.reason) == (NodeState.QUARANTINED, "PodsStay")
+    assert "vision/train-0" in (shut.message or "")
+    # Nobody has said that it is mended, so it stays; also when the pool may lose no more nodes.
+    assert left((), 200, {key: shut}).state is NodeState.QUARANTINED
+
+
+def test_a_node_without_pods_that_is_not_clean_is_not_quarantined():
+    dirty = left((), 100, {})
+    assert left((), 1000, {("east", "h100-1"): dirty}).state is NodeState.DIRTY

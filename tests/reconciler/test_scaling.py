@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.clusters.port import ClusterView, NodeView
+from reconciler.clusters.port import ClusterView, NodeView, WorkloadView
 from reconciler.diff import Do, actions
 from reconciler.facts import Facts, Seen, Wanted
 from reconciler.finding import with_found
@@ -90,6 +90,25 @@ def test_nodes_that_are_late_are_told_once_for_each_time() -> None:
         told += [minute for _ in found.events]
         assert bool(found.late) == bool(found.events)
     assert told == [110, 120, 140, 180]
+
+
+def test_a_hundred_nodes_that_are_late_are_one_event_each_time() -> None:
+    """Asked for one by one, a minute after the other: the first that is late stands for all."""
+    asks = scale(100, *((minute, 1) for minute in range(100, 200)))
+    facts, told, late = Facts(NOW, scales={KEY: asks}), [], 0
+    for minute in range(100, 420):
+        found = came(facts, wanted(max=100), seen(100), at(minute))
+        facts = replace(facts, scales=found.scales)
+        told += [(minute, event.message.partition(" that")[0]) for event in found.events]
+        late += bool(found.late)
+    assert told == [
+        (110, "1 of 100 nodes"),
+        (120, "11 of 100 nodes"),
+        (140, "31 of 100 nodes"),
+        (180, "71 of 100 nodes"),
+        (260, "100 nodes"),
+    ]
+    assert late > 100  # promises of each move by their own
 
 
 def test_of_a_cluster_out_of_reach_all_stands() -> None:
@@ -233,3 +252,49 @@ def test_no_size_costs_a_node_that_serves(of: PoolScale, there: int, size: int, 
 )
 def test_nodes_on_their_way_are_called_off(serving: tuple[str, ...], is_real: bool) -> None:
     assert told(scale(1), 1, 3, 0, serving, is_real) == 1
+
+
+def karpenter(used: tuple[str, ...]) -> tuple[int, ...]:
+    """What Karpenter is told where two of three nodes are held, one is let go, and pods run on those of `used`."""
+    target = ScaleTarget(api_version="karpenter.sh/v1", resource="nodepools", name="h100")
+    main = wanted(3, min=0)
+    pools = tuple(
+        p.model_copy(update={"elastic": p.elastic.model_copy(update={"target": target})})
+        for p in main.clusters["east"].pools
+        if p.elastic is not None
+    )
+    main = replace(main, clusters={"east": main.clusters["east"].model_copy(update={"pools": pools})})
+    nodes = {
+        name: NodeView(name, "h100", ready=True, isolated=name == "h100-3")
+        for name in ("h100-1", "h100-2", "h100-3")
+    }
+    works = tuple(WorkloadView(f"w-{name}", "vision", "vision", 8, "Running", name) for name in used)
+    view = ClusterView(NOW, nodes, {}, works, sizes={"h100": 3})
+    spec = RequestSpec(slice="vision", nodes=2, gpus_per_node=8, duration=timedelta(hours=1))
+    status = GPRStatus(
+        phase=Phase.PROVISIONED,
+        uid="gpr-1",
+        filed_at=at(0),
+        accepted_spec=spec,
+        spec_digest="sha256:1",
+        assignment=Assignment(cluster="east", pool="h100", nodes=("h100-1", "h100-2")),
+        start_time=at(0),
+        end_time=at(600),
+    )
+    facts = Facts(NOW, requests={"vision/x": status}, scales={KEY: scale(2, leaving=("h100-3",))})
+    done = actions(main, facts, Seen({"east": view}), NOW, timedelta(minutes=1))
+    return tuple(action.count for action in done if action.do is Do.SCALE)
+
+
+@pytest.mark.parametrize(
+    ("used", "told"),
+    [
+        pytest.param((), (), id="no pod runs yet: any held node may be taken"),
+        pytest.param(("h100-1",), (), id="one held node is without a pod"),
+        pytest.param(("h100-1", "h100-2"), (2,), id="only the node that is let go is without a pod"),
+    ],
+)
+def test_karpenter_never_shrinks_a_pool_while_a_held_node_has_no_pod(
+    used: tuple[str, ...], told: tuple[int, ...]
+) -> None:
+    assert karpenter(used) == told

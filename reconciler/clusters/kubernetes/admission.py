@@ -1,8 +1,8 @@
-"""Our admission webhook: an HTTPS server that API servers ask about pods and Secrets of slices, and about GPR objects.
+"""Our admission webhook: an HTTPS server that API servers ask about slices' pods, Jobs and Secrets, and GPR objects.
 
-It only carries: what becomes of a pod is decided in `review`, of a Secret in `keys`, whose a GPR object is in
-`authors`. A question that is none gets 400 and a sentence; a question that cannot be answered now gets 500, and the API
-server does what its failure policy says. Nothing that is asked is kept or logged.
+It only carries: what becomes of a pod is decided in `review`, of a Job in `disruptions`, of a Secret in `keys`, whose a
+GPR object is in `authors`. A question that is none gets 400 and a sentence; a question that cannot be answered now gets
+500, and the API server does what its failure policy says. Nothing that is asked is kept or logged.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from reconciler.clock import Clock
 from reconciler.clusters.kubernetes.api import Api, Json
 from reconciler.clusters.kubernetes.authors import authored
 from reconciler.clusters.kubernetes.certificates import Certificate, shared
+from reconciler.clusters.kubernetes.disruptions import JOBS_PATH, granting, sparing
 from reconciler.clusters.kubernetes.informer import Informer
 from reconciler.clusters.kubernetes.keys import REFUSAL, is_refused
 from reconciler.clusters.kubernetes.names import NAMESPACE_SLICE
@@ -39,6 +40,8 @@ SliceOf = Callable[[str], str | None]
 Answered = Callable[[Json, str], Json]
 """A question of a review and the slice, to the answer's fields beside its uid."""
 
+LONGEST_NUMBER = 9
+"""Digits of the seconds in a path."""
 LONGEST_BODY = 8 * 1024 * 1024
 """A pod is at most 1.5 MB in the API, and an update carries two."""
 IDLE_S = 90.0
@@ -54,8 +57,14 @@ class NotAReviewError(UserError):
 
 
 def mutated(question: Json, slice_: str) -> Json:
-    """A GPU pod gets its slice's nodes; every other one stays as it is."""
-    return _patched(placing(question["object"], slice_))
+    """A GPU pod gets its slice's nodes, and the grace that the path names; every other one stays as it is."""
+    pod = question["object"]
+    return _patched([*placing(pod, slice_), *granting(pod, question.get(GRACE) or 0)])
+
+
+def spared(question: Json, _slice: str) -> Json:
+    """A GPU Job ignores disruptions."""
+    return _patched(sparing(question["object"]))
 
 
 def signed(question: Json) -> Json:
@@ -97,18 +106,23 @@ PATHS: dict[str, Answered] = {
     "/validate": lambda question, slice_: validated(question, slice_, "Ignore"),
     "/validate-strictly": lambda question, slice_: validated(question, slice_, "Fail"),
     SECRETS_PATH: kept_empty,
+    JOBS_PATH: spared,
 }
-"""What is answered about pods and Secrets of slices."""
+"""What is answered about pods, Secrets and Jobs of slices."""
+GRACE = "graceSeconds"
+"""What a question is given beside what the API server asks, where its path ends with a number."""
 SERVED = (*PATHS, AUTHORS_PATH)
 PODS: Json = {"group": "", "version": "v1", "resource": "pods"}
 SECRETS: Json = {"group": "", "version": "v1", "resource": "secrets"}
+JOBS: Json = {"group": "batch", "version": "v1", "resource": "jobs"}
 REQUESTS: Json = {"group": GROUP, "version": VERSION, "resource": PLURAL}
 
 
 def answer(path: str, body: bytes, slice_of: SliceOf) -> Json:
     """An AdmissionReview with its response; raises NotAReviewError, or what `slice_of` raises."""
-    about = {AUTHORS_PATH: REQUESTS, SECRETS_PATH: SECRETS}.get(path, PODS)
-    question = _question(body, about)
+    path, grace_s = routed(path)
+    about = {AUTHORS_PATH: REQUESTS, SECRETS_PATH: SECRETS, JOBS_PATH: JOBS}.get(path, PODS)
+    question = {**_question(body, about), GRACE: grace_s}
     try:
         found = signed(question) if path == AUTHORS_PATH else _judged(path, question, slice_of)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -117,6 +131,12 @@ def answer(path: str, body: bytes, slice_of: SliceOf) -> Json:
         ) from error
     response = {"uid": question["uid"], **found}
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
+
+
+def routed(path: str) -> tuple[str, int]:
+    """One of `SERVED` as far as it may be, and the seconds that stand behind it: /mutate/60."""
+    head, _, last = path.rpartition("/")
+    return (head, int(last)) if head and last.isdecimal() and len(last) <= LONGEST_NUMBER else (path, 0)
 
 
 def _judged(path: str, question: Json, slice_of: SliceOf) -> Json:
@@ -325,7 +345,7 @@ class _Handler(BaseHTTPRequestHandler):
         """One review; API servers add a query with their timeout."""
         path = self.path.partition("?")[0]
         length = self.headers.get("Content-Length", "")
-        if path not in SERVED:
+        if routed(path)[0] not in SERVED:
             self._no(404, f"nothing is answered there; POST to one of {', '.join(sorted(SERVED))}")
         elif not length.isdigit() or int(length) > LONGEST_BODY:
             self._no(

@@ -1,7 +1,7 @@
 """A real cluster behind the port. Looks are served by informers; every write is one conditional call on fresh state.
 
 It puts parts together and decides little: what a node's marks mean is in `marks`, what belongs to a slice in
-`tenancy`, how pods leave in `exits`, what is checked in `checks`, how pods find their nodes in `policies`.
+`tenancy`, how pods leave in `departures`, what is checked in `checks`, how pods find their nodes in `policies`.
 
 Held by tests/contract/test_cluster_contract.py on a real API server, and tests/clusters/kubernetes for what is
 Kubernetes' own.
@@ -9,24 +9,22 @@ Kubernetes' own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from reconciler.clusters.kubernetes import exits
 from reconciler.clusters.kubernetes.api import Api, Rejected, answered
 from reconciler.clusters.kubernetes.checks import Checks
+from reconciler.clusters.kubernetes.departures import Departures, Sight
 from reconciler.clusters.kubernetes.features import Features, discover
 from reconciler.clusters.kubernetes.informer import Informer
 from reconciler.clusters.kubernetes.inventory import Node, Pod, named_pools, pool_of, read_node, read_pod
 from reconciler.clusters.kubernetes.marks import (
     Marks,
     differing,
-    freed,
     late,
-    leaving,
     marks_of,
     untouched,
 )
@@ -44,6 +42,7 @@ from reconciler.clusters.kubernetes.views import (
     Looks,
     PodsOfNodes,
     by_node,
+    empty_leased,
     foreign,
     left_over,
     managed,
@@ -74,9 +73,7 @@ UPGRADED = timedelta(minutes=10)
 """A server that is of another version for so long has been upgraded."""
 FLEET_WRITES = 200
 """Nodes of one call that get our marks: other clusters have starts and ends too."""
-AGAIN, LONGEST = timedelta(seconds=1), timedelta(minutes=1)
-LEAVING = timedelta(seconds=5)
-"""How soon a node is looked at again whose pods are being deleted."""
+AGAIN = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +119,10 @@ class KubernetesCluster:
         self._parts: Begun | None = None
         self._same = datetime.min.replace(tzinfo=UTC)  # when the server last was of the version that we know
         self._index: tuple[Mapping[str, Pod], Mapping[str, str], PodsOfNodes] = ({}, {}, {})
-        self._strays, self._scaling = Strays(spec, self._named), Scaling(api, spec)
+        self._strays = Strays(spec, self._named)
+        self._scaling = Scaling(api, spec, lambda pool: empty_leased(pool, self._known(), spec, self._named))
+        sight = Sight(self._marks, self._gpu_pods, lambda: self._begun().features.eviction)
+        self._departures = Departures(api, spec, self._writer, sight)
 
     # --- what is ---
 
@@ -181,9 +181,9 @@ class KubernetesCluster:
         swept = answered(lambda: self._checks.sweep(to_end, stamp, now))
         for refusal in (mended, swept):
             answer = self._first(answer, refusal or Done())
-        by, eviction = now + self._spec.notice, self._begun().features.eviction
+        by = now + self._spec.notice
         for pod in self._strays.lasting(known, now):
-            asked = exits.ask(self._api, self._still(str(pod.node), (pod,), stamp), by, now, eviction)
+            asked = self._departures.ask(str(pod.node), (pod,), by, stamp, now)
             answer = self._first(answer, asked.refused or Done())
         more = len(unlike) - FLEET_WRITES
         return (
@@ -251,58 +251,11 @@ class KubernetesCluster:
 
     def evict(self, node: str, uid: str, by: datetime, stamp: Stamp, now: datetime) -> Answer:
         """Cordoned, and its GPU pods asked to stop by `by`. Busy while a disruption budget keeps one."""
-        answer = self._writer.change(node, stamp, lambda _, marks: leaving(marks, uid, by, now))
-        marks = self._marks(node)
-        if not isinstance(answer, Done) or marks.lease is None or marks.lease.uid != uid:
-            return answer
-        asked = self._ask(node, self._gpu_pods(node), max(by, now), stamp, now)
-        if asked.refused is not None:
-            return asked.refused
-        if asked.blocked:
-            return Busy(now + exits.RETRY, f"a disruption budget keeps {'; '.join(asked.blocked)}")
-        return Done()
+        return self._departures.evict(node, uid, by, stamp, now)
 
     def remove(self, node: str, uid: str, stamp: Stamp, now: datetime) -> Answer:
         """Free when no GPU pod is left; a pod that outstays its time is deleted where the cluster's policy says so."""
-        notice = now + self._spec.notice if self._gpu_pods(node) else now
-        answer = self._writer.change(node, stamp, lambda _, marks: leaving(marks, uid, notice, now))
-        if isinstance(answer, Refused):
-            return Done() if answer.reason == "NodeGone" else answer
-        marks = self._marks(node)
-        if marks.lease is None or marks.lease.uid != uid or marks.exit_by is None:
-            return Done()
-        pods = self._gpu_pods(node)
-        if pods:
-            return self._wait_for(node, pods, marks.exit_by, stamp, now)
-        return self._writer.change(node, stamp, lambda _, marks: freed(marks, uid))
-
-    def _ask(
-        self, node: str, pods: tuple[Pod, ...], by: datetime, stamp: Stamp, now: datetime
-    ) -> exits.Asked:
-        return exits.ask(self._api, self._still(node, pods, stamp), by, now, self._begun().features.eviction)
-
-    def _still(self, node: str, pods: tuple[Pod, ...], stamp: Stamp) -> Iterator[Pod]:
-        """As long as no newer controller wrote the node: evictions bear no stamp, so who slept asks one pod."""
-        for pod in pods:
-            if late(f"node {node}", self._marks(node).stamp, stamp) is not None:
-                return
-            yield pod
-
-    def _wait_for(
-        self, node: str, pods: tuple[Pod, ...], by: datetime, stamp: Stamp, now: datetime
-    ) -> Busy | Refused:
-        names = ", ".join(pod.key for pod in pods[:3])
-        if now >= by and self._spec.exit.force:
-            pause = min(max((now - by) / 4, AGAIN), LONGEST)  # a finalizer may hold a pod for days
-            then = Busy(now + pause, f"node {node} drains: {names} deleted at the strict end")
-            return exits.force(self._api, self._still(node, pods, stamp)) or then
-        asked = self._ask(node, pods, max(by, now), stamp, now)
-        if asked.refused is not None:
-            return asked.refused
-        if now < by:
-            blocked = f"; a disruption budget keeps {'; '.join(asked.blocked)}" if asked.blocked else ""
-            return Busy(by, f"node {node} drains: {len(pods)} GPU pods have until then{blocked}")
-        return Busy(now + LEAVING, f"node {node} drains: {names} should have stopped and did not")
+        return self._departures.remove(node, uid, stamp, now)
 
     def isolate(self, node: str, reason: str, stamp: Stamp, now: datetime) -> Answer:
         """Cordoned by us; who had cordoned it before is remembered."""
@@ -359,7 +312,8 @@ class KubernetesCluster:
 
     def _made(self) -> Begun:
         features, home = discover(self._api), self._home
-        site = Site(home.project, home.namespace, home.webhook)
+        grace_s = int(self._spec.notice.total_seconds())
+        site = Site(home.project, home.namespace, home.webhook, grace_s)
         return Begun(features, Placement(self._api, features, self._spec.admission, site, self._wake))
 
     def _informers(self) -> tuple[Informer[Any], ...]:

@@ -49,16 +49,30 @@ def ask(api: Api, pods: Iterable[Pod], by: datetime, now: datetime, version: str
     return Asked(tuple(blocked), denied)
 
 
-def force(api: Api, pods: Iterable[Pod]) -> Refused | None:
-    """The strict end: delete what is still there without grace. Budgets and finalizers' owners were asked before."""
+def force(api: Api, pods: Iterable[Pod], grace_s: int = 0) -> Refused | None:
+    """The strict end: what is still there is deleted. Budgets and finalizers' owners were asked before.
+
+    With a second of grace the kubelet ends the pod, and takes it out of the API when none of its containers is left.
+    Without any, the pod is out of the API at once, and its kubelet may give its processes all of the grace they ask.
+    """
     denied = None
     for pod in pods:
         try:
-            api.delete(f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}", uid=pod.uid, grace_s=0)
+            path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
+            api.delete(path, uid=pod.uid, grace_s=grace_s)
         except Rejected as no:
             if no.status != 409:
                 denied = denied or refused(no)
     return denied
+
+
+def kept_by(pod: Pod) -> str:
+    """The pod, and what keeps it, for people."""
+    if pod.finalizers:
+        return f"{pod.key} (kept by its finalizer {', '.join(pod.finalizers)})"
+    if pod.ends is None:
+        return f"{pod.key} (not told to stop yet)"
+    return f"{pod.key} (its kubelet has not ended it)"
 
 
 def _eviction(pod: Pod, by: datetime, now: datetime, version: str) -> Json:

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from reconciler.clusters.kubernetes.api import Api, Json
+from reconciler.clusters.kubernetes.api import Api, Json, Rejected
 from schemas.crds import GROUP, VERSION
 
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 DOCUMENTS = ("/version", "/api/v1", "/apis", ADMISSION)
-"""Paths of all that `features` reads."""
+"""Paths of all that `features` reads and that every server has."""
+BATCH = "/openapi/v3/apis/batch/v1"
+"""Path of what Jobs are made of, on servers that say so: 1.24 on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +32,19 @@ class Features:
     ephemeral_containers: bool  # pods/ephemeralcontainers takes whole pods: 1.22 on
     events: bool  # events.k8s.io/v1
     requests: bool  # our custom resource, once somebody has applied its definition
+    failure_policies: bool = False  # Jobs may say which ends of pods do not count as failures: 1.26 on
 
 
 def discover(api: Api) -> Features:
-    """Four calls; a server is asked again only when it may have been upgraded."""
-    return features({path: api.get(path) for path in DOCUMENTS})
+    """Five calls; a server is asked again only when it may have been upgraded."""
+    return features({path: api.get(path) for path in DOCUMENTS} | {BATCH: _optional(api, BATCH)})
+
+
+def _optional(api: Api, path: str) -> Json:
+    try:
+        return api.find(path) or {}
+    except Rejected:
+        return {}
 
 
 def features(documents: Mapping[str, Json]) -> Features:
@@ -55,12 +65,18 @@ def features(documents: Mapping[str, Json]) -> Features:
         ephemeral_containers=core.get("pods/ephemeralcontainers", {}).get("kind") == "Pod",
         events="v1" in groups.get("events.k8s.io", ()),
         requests=VERSION in groups.get(GROUP, ()),
+        failure_policies=_has_failure_policies(documents.get(BATCH) or {}),
     )
 
 
 def serves_requests(api: Api) -> bool:
     """Whether our custom resource is there by now; it may come and go while we run."""
     return VERSION in _groups(api.get("/apis")).get(GROUP, ())
+
+
+def _has_failure_policies(batch: Json) -> bool:
+    schemas = (batch.get("components") or {}).get("schemas") or {}
+    return "podFailurePolicy" in (schemas.get("io.k8s.api.batch.v1.JobSpec", {}).get("properties") or {})
 
 
 def _eviction(resource: Json, budgets: str) -> str:

@@ -96,6 +96,8 @@ class Pod:
     ours: bool  # one of our checks, in our own namespace
     tolerations: tuple[Json, ...] = field(default=())  # of GPU pods only
     mirror: bool = False  # the kubelet's own
+    finalizers: tuple[str, ...] = ()
+    stopped: bool = False  # its kubelet says that none of its containers is left
 
     @property
     def key(self) -> str:
@@ -154,7 +156,17 @@ def read_pod(item: Json, system: str = SYSTEM_NAMESPACE) -> Pod | None:
         ours=meta["namespace"] == system and (meta.get("labels") or {}).get(MANAGED_BY) == MANAGER,
         tolerations=tuple(spec.get("tolerations") or ()) if gpus else (),
         mirror="kubernetes.io/config.mirror" in (meta.get("annotations") or {}),
+        finalizers=tuple(meta.get("finalizers") or ()),
+        stopped=ends is not None and _has_stopped(spec, status),
     )
+
+
+def _has_stopped(spec: Json, status: Json) -> bool:
+    """Whether each of its containers is known to have ended; what the kubelet says nothing of may run."""
+    kinds = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
+    states = [found.get("state") or {} for kind in kinds for found in status.get(kind) or ()]
+    told = len(status.get("containerStatuses") or ()) >= len(spec.get("containers") or ())
+    return told and all("terminated" in state for state in states)
 
 
 def gpus_of(spec: Json) -> int:

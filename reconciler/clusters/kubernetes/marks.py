@@ -18,6 +18,7 @@ from reconciler.clusters.kubernetes.names import (
     CORDON,
     CORDONED_BEFORE,
     EXIT,
+    FORCED,
     LEASE,
     PROJECT,
     SLICE,
@@ -41,6 +42,7 @@ class Marks:
     stamp: Stamp | None = None
     lease: LeaseRef | None = None
     exit_by: datetime | None = None  # its GPU pods were told to be gone by then
+    forced: datetime | None = None  # then pods of it were deleted that may still have run
     isolated: str | None = None  # why we cordoned it for its health
     cordoned_before: bool = False  # by somebody else, before we did
 
@@ -67,6 +69,7 @@ def marks_of(node: Node) -> Marks:
         lease=lease,
         # Nobody leaves a node that nobody has.
         exit_by=None if lease is None else _instant(found.get(EXIT)),
+        forced=None if lease is None else _instant(found.get(FORCED)),
         isolated=isolated,
         cordoned_before=found.get(CORDONED_BEFORE) == YES,
     )
@@ -99,16 +102,22 @@ def freed(marks: Marks, uid: str) -> Marks:
     """The lease of that uid is over; another one stays."""
     if marks.lease is None or marks.lease.uid != uid:
         return marks
-    return replace(marks, lease=None, exit_by=None)
+    return replace(marks, lease=None, exit_by=None, forced=None)
 
 
 def leaving(marks: Marks, uid: str, by: datetime, now: datetime) -> Marks:
-    """Told to leave by then; never later than it was told before."""
+    """Told to leave by then, or at once; never later than it was told before."""
     if marks.lease is None or marks.lease.uid != uid:
         return marks
-    if marks.exit_by is not None:
-        by = min(by, max(marks.exit_by, now))
-    return replace(marks, exit_by=max(by, now))
+    by = max(by, now)
+    return replace(marks, exit_by=by if marks.exit_by is None else min(by, marks.exit_by))
+
+
+def unproven(marks: Marks, uid: str, now: datetime) -> Marks:
+    """Pods of it are deleted from now on whose kubelet did not say that they ended."""
+    if marks.lease is None or marks.lease.uid != uid:
+        return marks
+    return replace(marks, forced=now)
 
 
 def patch(node: Node, wanted: Marks) -> list[Json]:
@@ -162,6 +171,7 @@ def _annotations(node: Node, marks: Marks) -> dict[str, str]:
         STAMP: "" if marks.stamp is None else write_stamp(marks.stamp),
         LEASE: "" if marks.lease is None else _lease_text(marks.lease),
         EXIT: "" if marks.exit_by is None else format_instant(marks.exit_by),
+        FORCED: "" if marks.forced is None else format_instant(marks.forced),
         CORDON: "\n".join(lines),
         CORDONED_BEFORE: YES if before else "",
     }

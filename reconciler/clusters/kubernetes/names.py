@@ -26,6 +26,8 @@ CORDONED_BEFORE = NODE_PREFIX + "cordoned-before"
 """Node annotation: somebody else had cordoned it before we did; it then stays so when we are done."""
 EXIT = NODE_PREFIX + "exit"
 """Node annotation: RFC 3339 instant by which its GPU pods are told to be gone."""
+FORCED = NODE_PREFIX + "forced"
+"""Node annotation: RFC 3339 instant at which its pods were deleted without their kubelet's word that they ended."""
 MIG_BEFORE = NODE_PREFIX + "mig-before"
 """Node annotation: the MIG configuration to go back to."""
 

@@ -52,6 +52,7 @@ class Site:
     project: str
     namespace: str
     url: str = ""  # https://host:port, instead of our Service in `namespace`
+    grace_s: int = 0  # what GPU pods get at least to end, as long as the cluster's notice
 
 
 class Placement:
@@ -141,7 +142,8 @@ class Placement:
             return [], Refused(error.reason, str(error))
         webhook = self._reached(now) if needed else None
         self._look(now)
-        wanted = objects(self._features, self._admission, self._site.project, webhook)
+        site = self._site
+        wanted = objects(self._features, self._admission, site.project, webhook, site.grace_s)
         if needed and webhook is None:
             return wanted, Refused(
                 "AdmissionMissing",

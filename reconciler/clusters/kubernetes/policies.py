@@ -18,6 +18,7 @@ from typing import Literal
 
 from reconciler.clusters.kubernetes.api import Json
 from reconciler.clusters.kubernetes.authors import GUARD, author_policies, author_webhooks
+from reconciler.clusters.kubernetes.disruptions import JOBS_PATH, SPARED, SPARING, granting_cel
 from reconciler.clusters.kubernetes.features import ADMISSION, Features
 from reconciler.clusters.kubernetes.keys import CONCERNS, REFUSAL, REFUSED
 from reconciler.clusters.kubernetes.names import MANAGED_BY, MANAGER, NAMESPACE_SLICE, OWNER, SLICE
@@ -92,16 +93,22 @@ def needs_webhook(features: Features, admission: Admission) -> bool:
     return missing
 
 
-def objects(features: Features, admission: Admission, project: str, webhook: Webhook | None) -> list[Json]:
-    """Everything that this cluster should have; `webhook` is given where it is needed."""
+def objects(
+    features: Features, admission: Admission, project: str, webhook: Webhook | None, grace_s: int = 0
+) -> list[Json]:
+    """Everything that this cluster should have; `webhook` is given where it is needed.
+
+    GPU pods get `grace_s` to end, at least.
+    """
     if admission.mode == "none":
         return []
     policies = admission.mode != "webhook"
     found: list[Json] = []
     if policies and features.mutating_policies:
-        found += mutating_policy(project)
+        found += mutating_policy(project, grace_s)
+        found += jobs_policy(project) if features.failure_policies else []
     elif webhook is not None:
-        found.append(mutating_webhook(features, project, webhook))
+        found.append(mutating_webhook(features, project, webhook, grace_s))
     if policies and features.validating_policies:
         found += validating_policy(features, admission.failure_policy, project)
         found += secrets_policy(admission.failure_policy, project)
@@ -129,17 +136,34 @@ def path_of(item: Json) -> str:
     return f"{ADMISSION}/{KINDS[item['kind']]}/{item['metadata']['name']}"
 
 
-def mutating_policy(project: str) -> list[Json]:
-    """A MutatingAdmissionPolicy and its binding: GPU pods are given their slice's nodes."""
-    name = f"egs-{project}-placement"
+def mutating_policy(project: str, grace_s: int = 0) -> list[Json]:
+    """A MutatingAdmissionPolicy and its binding: GPU pods are given their slice's nodes, and time to end."""
+    changes = [PLACING, *([granting_cel(grace_s)] if grace_s else [])]
     spec: Json = {
         "failurePolicy": "Ignore",  # what it could not change is refused by the rule NotPlaced, or repaired
         "reinvocationPolicy": "IfNeeded",
         "matchConstraints": _constraints(project, _on_pods("CREATE")),
         "matchConditions": [{"name": "asks-gpus", "expression": GPUS}],
         "variables": [{"name": "slice", "expression": VARIABLES["slice"]}],
-        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": PLACING}}],
+        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": " + ".join(changes)}}],
     }
+    return _changing(f"egs-{project}-placement", project, spec)
+
+
+def jobs_policy(project: str) -> list[Json]:
+    """A MutatingAdmissionPolicy and its binding: GPU Jobs ignore disruptions."""
+    spec: Json = {
+        "failurePolicy": "Ignore",  # a Job that counts evictions is better than none
+        "reinvocationPolicy": "IfNeeded",
+        "matchConstraints": _constraints(project, NEW_JOBS),
+        "matchConditions": [{"name": "counts-disruptions", "expression": SPARED}],
+        "variables": [],
+        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": SPARING}}],
+    }
+    return _changing(f"egs-{project}-disruptions", project, spec)
+
+
+def _changing(name: str, project: str, spec: Json) -> list[Json]:
     binding: Json = {"policyName": name}
     return [
         _object("MutatingAdmissionPolicy", name, project, spec=spec),
@@ -183,16 +207,23 @@ def _denying(name: str, project: str, spec: Json) -> list[Json]:
     ]
 
 
-def mutating_webhook(features: Features, project: str, webhook: Webhook) -> Json:
-    """Asks our webhook to give GPU pods their slice's nodes."""
-    hook = {
+def mutating_webhook(features: Features, project: str, webhook: Webhook, grace_s: int = 0) -> Json:
+    """Asks our webhook to give GPU pods their slice's nodes and time to end, and to have Jobs ignore disruptions."""
+    asked = {"failurePolicy": "Ignore", "reinvocationPolicy": "IfNeeded"}  # as in the policies above
+    pods = {
         **_hook("placement.egs.dev", features, project, GPUS),
-        "clientConfig": webhook.client_config("/mutate"),
+        "clientConfig": webhook.client_config(f"/mutate/{grace_s}" if grace_s else "/mutate"),
         "rules": [_on_pods("CREATE")],
-        "failurePolicy": "Ignore",  # as in `mutating_policy`
-        "reinvocationPolicy": "IfNeeded",
+        **asked,
     }
-    return _object("MutatingWebhookConfiguration", f"egs-{project}-placement", project, webhooks=[hook])
+    jobs = {
+        **_hook("disruptions.egs.dev", features, project, SPARED),
+        "clientConfig": webhook.client_config(JOBS_PATH),
+        "rules": [NEW_JOBS],
+        **asked,
+    }
+    hooks = [pods, jobs] if features.failure_policies else [pods]
+    return _object("MutatingWebhookConfiguration", f"egs-{project}-placement", project, webhooks=hooks)
 
 
 def validating_webhook(
@@ -313,6 +344,9 @@ def _on(plural: str, *operations: str) -> Json:
         "resources": [plural],
         "scope": "*",
     }
+
+
+NEW_JOBS: Json = {**_on("jobs", "CREATE"), "apiGroups": ["batch"]}
 
 
 def _inlined(expression: str) -> str:

@@ -33,8 +33,11 @@ DELETE = CLUSTER_API + "delete-machine"
 class Scaling:
     """The targets of one cluster's elastic pools."""
 
-    def __init__(self, api: Api, spec: ClusterSpec) -> None:
-        self._api = api
+    def __init__(
+        self, api: Api, spec: ClusterSpec, empty: Callable[[str], tuple[str, ...]] = lambda _: ()
+    ) -> None:
+        """`empty`: nodes of a pool that bear a lease and on which nobody's pod runs."""
+        self._api, self._empty = api, empty
         self._targets = {
             pool.name: pool.elastic.target
             for pool in spec.pools
@@ -57,7 +60,21 @@ class Scaling:
         target = self._targets.get(pool)
         if target is None:
             return Refused("NotElastic", f"pool {pool} names nothing to scale; give it elastic.target")
-        return _again(f"{target.resource} {target.name}", lambda: self._try(target, count, leaving, stamp))
+        where = f"{target.resource} {target.name}"
+        return _again(
+            where, lambda: self._unsafe(pool, target, count) or self._try(target, count, leaving, stamp)
+        )
+
+    def _unsafe(self, pool: str, target: ScaleTarget, count: int) -> Refused | None:
+        """Karpenter takes nodes without pods before others, whoever cordoned which: one that is leased may be one."""
+        empty = self._empty(pool) if target.is_karpenter else ()
+        if not empty:
+            return None
+        found = self._api.find(f"{path_of(target)}/scale")
+        if found is None or count >= _replicas(found):
+            return None
+        text = f"pool {pool} does not shrink while {empty[0]} is leased and bears no pod: Karpenter could take it"
+        return Refused("LeasedNodeEmpty", text)
 
     def keep(self, node: str, stamp: Stamp) -> Answer:
         """It does not go: what we said of its Machine is taken back. Nothing where Cluster API makes no nodes."""

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Literal
 
 from reconciler.clusters.kubernetes import inventory, mig
+from reconciler.clusters.kubernetes.exits import kept_by
 from reconciler.clusters.kubernetes.inventory import Node, Pod
 from reconciler.clusters.kubernetes.marks import cordoned_by_others, marks_of
 from reconciler.clusters.kubernetes.memo import Memo
@@ -94,12 +95,21 @@ def _view(
         foreign=foreign(pods, owners, marks.lease.slice if marks.lease is not None else None),
         unfit="" if pool is None else inventory.misfit(node, pool, spec),
         domains=inventory.domains(node, spec),
+        staying=() if marks.exit_by is None else tuple(kept_by(pod) for pod in pods),
     )
 
 
 def foreign(pods: Iterable[Pod], owners: Mapping[str, str], slice_: str | None) -> tuple[str, ...]:
     """Pods that hold GPUs of a node and are not of the slice that it serves."""
     return tuple(pod.key for pod in pods if slice_ is None or owners.get(pod.namespace) != slice_)
+
+
+def empty_leased(pool: str, known: Known, spec: ClusterSpec, named: Mapping[str, Pool]) -> tuple[str, ...]:
+    """Nodes of the pool that bear a lease and no pod but those that every node has."""
+    used = {pod.node for pod in known.pods.values() if not pod.exempt and pod.phase not in inventory.FINISHED}
+    held = [node for _, node in sorted(known.nodes.items()) if marks_of(node).lease is not None]
+    of_pool = [node for node in held if (its := inventory.pool_of(node, spec, named)) and its.name == pool]
+    return tuple(node.name for node in of_pool if node.name not in used)
 
 
 def managed(known: Known, spec: ClusterSpec, named: Mapping[str, Pool]) -> list[Node]:

@@ -113,8 +113,9 @@ class Life:
         done(self.driver.restore(C, FIRST, NOW))
         done(self.driver.evict(A, SPEECH.uid, NOW + MINUTE, FIRST, NOW))
         under_way(self.driver.remove(A, SPEECH.uid, FIRST, NOW + 2 * MINUTE))
+        under_way(self.driver.remove(A, SPEECH.uid, FIRST, NOW + 2 * MINUTE + 2 * SECOND))
         eventually(lambda: not self.driver._gpu_pods(A), "the pod is gone")
-        done(self.driver.remove(A, SPEECH.uid, FIRST, NOW + 2 * MINUTE))
+        done(self.driver.remove(A, SPEECH.uid, FIRST, NOW + 4 * MINUTE))
 
     def checked(self) -> None:
         """By a Job that another life of ours had made already, and whose pod ends without a word."""

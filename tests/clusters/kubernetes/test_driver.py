@@ -11,7 +11,7 @@ from reconciler.clusters.kubernetes.driver import Home, KubernetesCluster
 from reconciler.clusters.kubernetes.names import LEASE as LEASE_MARK
 from reconciler.clusters.kubernetes.names import SLICE
 from reconciler.clusters.port import Busy, Done, LeaseRef, Refused, SliceTerms, Stamp
-from schemas.cluster import Admission, ClusterSpec, Exit
+from schemas.cluster import Admission, ClusterSpec
 from tests.clusters.rig import caught_up, placed, stateful
 from tests.support.kube import gpu_node
 from tests.support.kubelet import Kubelets
@@ -169,32 +169,6 @@ def test_a_node_in_use_by_others_is_not_handed_over(place, serving):
     answer = serving.add("b", LEASE, STAMP, NOW)
     assert isinstance(answer, Refused)
     assert (answer.reason, "default/theirs-0" in answer.message) == ("NodeInUse", True)
-
-
-@pytest.mark.parametrize(
-    ("force", "left"),
-    [
-        pytest.param(True, False, id="deleted at the strict end"),
-        pytest.param(False, True, id="waited for, where the manifest says so"),
-    ],
-)
-def test_a_pod_that_does_not_stop(place, force, left):
-    """D7: strict, unless the manifest prefers to wait."""
-    driver = place.open(spec("a", exit=Exit(force=force)))
-    driver.ensure_slice(SliceTerms("vision", ("vision",)), STAMP, NOW)
-    driver.ensure_fleet(STAMP, NOW)
-    driver.add("a", LEASE, STAMP, NOW)
-    place.submit("train", 8, **placed("vision"))
-    place.kubelets.hang("a", NOW, NOW + 60 * MINUTE)
-    first = driver.remove("a", LEASE.uid, STAMP, NOW)
-    assert isinstance(first, Busy)
-    assert first.until == NOW + MINUTE  # the notice
-    place.settle(first.until)
-    assert isinstance(driver.remove("a", LEASE.uid, STAMP, first.until), Busy)
-    place.settle(first.until + SECOND)
-    answer = driver.remove("a", LEASE.uid, STAMP, first.until + SECOND)
-    assert isinstance(answer, Busy) == left
-    assert (driver.observe(NOW).nodes["a"].lease is not None) == left
 
 
 def test_a_budget_makes_a_notice_busy_and_is_asked_again(place, serving):

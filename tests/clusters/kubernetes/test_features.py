@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.clusters.kubernetes.features import Features, discover, features, serves_requests
+from reconciler.clusters.kubernetes.features import BATCH, Features, discover, features, serves_requests
 from tests.support.kube import eventually
 from tests.support.requests import install
 
@@ -66,6 +66,18 @@ def test_a_server_that_names_no_version_for_evictions_takes_that_of_its_budgets(
     assert features(documents).eviction == "policy/v1"
 
 
+def test_what_jobs_may_say_is_read_where_a_server_shows_it() -> None:
+    """1.24 to 1.25 show Jobs, and nothing of failures of pods in them."""
+    documents, name = recorded("1.25"), "io.k8s.api.batch.v1.JobSpec"
+    for fields, want in (({"template": {}}, False), ({"template": {}, "podFailurePolicy": {}}, True)):
+        documents[BATCH] = {"components": {"schemas": {name: {"properties": fields}}}}
+        assert features(documents).failure_policies == want
+
+
+def test_a_new_real_server_has_jobs_that_ignore_disruptions(new_kube) -> None:
+    assert discover(new_kube.api).failure_policies
+
+
 def test_our_custom_resource_is_seen_once_it_is_there() -> None:
     documents = recorded("1.25")
     documents["/apis"]["groups"].append({"name": "egs.dev", "versions": [{"version": "v1alpha1"}]})  # type: ignore[attr-defined]
@@ -87,3 +99,4 @@ def test_a_real_server_is_discovered(kube) -> None:
     found = discover(kube.api)
     assert found.events
     assert found.eviction == found.disruption_budgets
+    assert not found.failure_policies
