@@ -193,7 +193,9 @@ def _told_priority(place: Standing) -> str:
 
 def _with_move(there: Ground, number: int) -> bytes:
     if there.data is None:
-        raise NotAllowed(f"{there.path} is not on main any more; `egs gpr restore` writes it back, then move it")
+        raise NotAllowed(
+            f"{there.path} is not on main any more; `egs gpr restore` writes it back, then move it"
+        )
     return with_field(there.data, ("spec", "move"), number or None)
 
 
