@@ -1,7 +1,10 @@
-"""What may become of a request's file: filed, edited, taken back. Decisions alone; `portal.writer` carries them.
+"""What may become of a request's file: filed, edited, ended, restored. Decisions alone; `portal.writer` carries them.
 
-Held by tests/portal/test_gpr_changes.py: a request in another state is refused with the state's own key, and an edit
-leaves comments and order of the file as they are.
+Held by tests/portal/test_gpr_changes.py and test_endings.py:
+  * a request in another state is refused with the state's own key;
+  * an edit leaves comments and order of the file as they are;
+  * what ends a request is `earlyRelease` in its file, which is right in every phase: the request may have got its
+    nodes since we looked. No file is deleted here.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from portal.callers import Caller
-from portal.errors import ApiError, bad_parameters, conflict, not_found
+from portal.errors import bad_parameters, conflict, not_found
 from portal.filing import Asked, Path, gpr_file
 from portal.gprs import Found, found_in
 from portal.naming import listed
@@ -18,6 +21,8 @@ from portal.parsing import read_document
 from portal.view import View
 from portal.writing import Changes, Tree
 from reconciler.commands.editing import with_field
+from reconciler.commands.grounds import brought_again
+from reconciler.restoring import as_it_counts, counts_as_it_is, ending, readable, says
 from schemas.gpr import GPR
 from schemas.status import HOLDING, TERMINAL, Phase
 from schemas.strictyaml import Refused
@@ -48,12 +53,25 @@ def filed(view: View, tree: Tree, key: str, nonce: str, wanted: Asked) -> Change
     slice_, _, name = key.partition("/")
     path = gpr_path(slice_, name)
     if tree.read(path) is not None or key in view.facts.requests:
-        raise conflict(f"there is a request {key} already; a new one needs a new name", "GprAlreadyExists")
+        raise conflict(_taken(view, tree, key), "GprAlreadyExists")
     spec = with_template(view, slice_, wanted.spec)
     check_names(view, slice_, spec)
     data = gpr_file(slice_, name, nonce, spec)
     _check_reads(path, data)
     return {path: data}
+
+
+def _taken(view: View, tree: Tree, key: str) -> str:
+    """Why a name is not free: a request that is over keeps it as long as its file, and a record as long as a cycle."""
+    status, there = view.facts.requests.get(key), tree.read(gpr_path(*key.split("/")))
+    text = f"there is a request {key} already; a new one needs a new name"
+    if status is None or status.phase not in TERMINAL:
+        return text
+    if there is None:
+        return (
+            f"{key} was {status.phase}, and its record goes with the controller's next cycle; ask again then"
+        )
+    return f"{key} is {status.phase} and never runs again; take a new name, or have `egs prune --apply` free this one"
 
 
 def with_template(view: View, slice_: str, spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -98,24 +116,36 @@ def _check_reads(path: str, data: bytes) -> None:
 
 
 def edited(view: View, tree: Tree, key: str, fields: Mapping[Path, Any]) -> Changes:
-    """Its file with these fields. ApiError 409 in a state in which they are fixed."""
+    """Its file with these fields; one that is gone comes back. ApiError 409 in a state in which they are fixed."""
     found = found_in(view, key)
     if found is not None:
         check_edit(found, fields)
-    path, old = _file(view, tree, key)
+    if ("earlyRelease",) in fields:
+        return _ended(view, tree, key)
+    path, there = _there(tree, key)
+    old = there if there is not None or found is None else _restored(view, tree, found)
+    if old is None:
+        raise conflict(f"{key} has no file any more: it was taken back already", RELEASED)
     data = old
     for field, value in fields.items():
         try:
             data = with_field(data, ("spec", *field), value)
         except Refused as error:
-            raise conflict(f"{path}:{error.line}: {error}; mend the file in the repository first") from error
-    if data == old:
-        raise _says_so_already(key, fields)
+            raise conflict(
+                f"{path}:{error.line}: {error}; mend the file in the repository, or restore the request, first"
+            ) from error
+    if data == there:
+        raise conflict(f"{key} says so already; nothing is changed", "Unchanged")
     document = read_document(path, data)
     if isinstance(document, GPR):
         check_names(view, key.partition("/")[0], document.spec.model_dump(by_alias=True))
     _check_reads(path, data)
     return {path: data}
+
+
+def has_terms(fields: Mapping[Path, Any]) -> bool:
+    """Whether these fields are terms, which a request keeps once it has its nodes; its shown name is none."""
+    return bool({path[0] for path in fields} - WHILE_HELD - {"displayName", "notBefore", "start", "maxWait"})
 
 
 def check_edit(found: Found, fields: Mapping[Path, Any]) -> None:
@@ -144,14 +174,8 @@ def _is_over(found: Found) -> bool:
     return status.phase in TERMINAL or (status.phase is Phase.RELEASING and not comes_back)
 
 
-def _says_so_already(key: str, fields: Mapping[Path, Any]) -> ApiError:
-    if ("earlyRelease",) in fields:
-        return conflict(f"{key} is being released already", RELEASED)
-    return conflict(f"{key} says so already; nothing is changed", "Unchanged")
-
-
 def cancelled(view: View, tree: Tree, key: str) -> Changes:
-    """Its file gone, and the approvals of it: without it they would be errors. ApiError 409 for one with nodes."""
+    """Its file with earlyRelease. ApiError 409 for one with nodes, and for one that is over."""
     found = found_in(view, key)
     if found is not None and found.status is not None:
         phase = found.status.phase
@@ -159,24 +183,50 @@ def cancelled(view: View, tree: Tree, key: str) -> Changes:
             raise conflict(f"{key} is {phase} already", RELEASED)
         if phase in HOLDING:
             raise conflict(f"{key} is {phase} and holds nodes; release it instead", PROVISIONED)
-    path, _ = _file(view, tree, key)
-    handles = {approval.metadata.name for approval in view.wanted.approvals.get(key, ())}
-    handles |= {admin.handle for admin in view.wanted.project.admins}
-    words = [f"approvals/{key}/{handle}.yaml" for handle in sorted(handles)]
-    return dict.fromkeys((path, *(word for word in words if tree.read(word) is not None)))
+    return _ended(view, tree, key)
 
 
-def _file(view: View, tree: Tree, key: str) -> tuple[str, bytes]:
-    """Path and content of its file. ApiError 409 where it is gone, or held."""
-    path = gpr_path(*key.split("/"))
-    held = () if view.facts.trust is None else view.facts.trust.held
-    if any(change.path == path for change in held):
-        raise conflict(
-            f"a change of {path} is held because nobody with a right to it stands behind it; "
-            f"`egs resubmit {key}` brings it in again, then change it",
-            "Held",
-        )
-    data = tree.read(path)
+def restored(view: View, tree: Tree, key: str) -> Changes:
+    """Its file as it counts. ApiError 409 for one that is over, and where main says the same already."""
+    found, (path, there) = found_in(view, key), _there(tree, key)
+    if found is None or found.status is None:
+        raise conflict(f"{key} is not on record, so nothing is known to restore; file it", "NotSeenYet")
+    if _is_over(found):
+        raise conflict(f"{key} is {found.status.phase} and never runs again; file a new request", RELEASED)
+    if there is not None and counts_as_it_is(
+        says(readable(path, there), view.wanted.templates), found.status
+    ):
+        raise conflict(f"the file of {key} says what counts already; nothing is changed", "Unchanged")
+    return {path: _restored(view, tree, found)}
+
+
+def _ended(view: View, tree: Tree, key: str) -> Changes:
+    """Where the file is gone or broken it is written as it counts: a lease is never without an end."""
+    found, (path, there) = found_in(view, key), _there(tree, key)
+    is_whole = found is None or readable(path, there) is not None
+    data = ending(key, there, None if is_whole or found is None else _restored(view, tree, found))
     if data is None:
         raise conflict(f"{key} has no file any more: it was taken back already", RELEASED)
-    return path, data
+    if data != there:
+        return {path: data}
+    if view.facts.trust is None or _is_heard(view, key):
+        raise conflict(f"{key} is being released already", RELEASED)
+    # It may be a stranger's word, which no controller has judged yet; with the caller's own it counts.
+    return {path: brought_again(data, None, view.fetched)}
+
+
+def _is_heard(view: View, key: str) -> bool:
+    """Whether the file that counts asks for the end."""
+    filed = view.wanted.filed.get(key)
+    return filed is not None and (filed.ends or (filed.spec is not None and filed.spec.early_release))
+
+
+def _restored(view: View, tree: Tree, found: Found) -> bytes:
+    last = tree.last(gpr_path(*found.key.split("/")))
+    return as_it_counts(found.key, last, found.spec, view.wanted.templates)
+
+
+def _there(tree: Tree, key: str) -> tuple[str, bytes | None]:
+    """Path and content of its file: what counts of it, where main's own is held."""
+    path = gpr_path(*key.split("/"))
+    return path, tree.read(path)

@@ -46,7 +46,6 @@ _BY_STATUS: Mapping[int, Mapping[str, str]] = {
         "GprTemplateInUse": "template small is offered to vision; change the binding first",
         "GpuAlreadyProvisioned": "vision/train is Provisioned and keeps its terms (nodes); release it, or file another",
         "GpuAlreadyReleased": "vision/train is Completed and has no nodes any more; file a new request",
-        "Held": "a change of slices/vision/gprs/train.yaml is held because nobody with a right to it stands behind it",
         "IdempotencyKeyReused": "this Idempotency-Key was used for another change already; take a new key for a new "
         "change",
         "NotProvisioned": "vision/train has no nodes yet; cancel it instead",

@@ -40,6 +40,8 @@ PROVISIONING: Mapping[Phase, Provisioning] = {
 """The vendor's word for each phase."""
 LEASED = frozenset({Phase.PROVISIONED, Phase.RELEASING})
 """Phases of a lease that began and that its status does not count yet."""
+OF_THE_FILE = frozenset({"FileMissing", "InvalidFile", "EditRefused"})
+"""Conditions that say why the file and the request differ, and what to do."""
 NOT_SEEN = "NotSeenYet"
 NOT_SEEN_TEXT = "Its file is on main; the controller has not answered it yet and does so in its next cycle."
 GONE, GONE_TEXT = "FileGone", "cancelled: its file is gone"
@@ -199,9 +201,15 @@ def completed(status: GPRStatus) -> datetime | None:
 
 
 def _message(status: GPRStatus | None, row: Row) -> str:
-    """What the controller says of it; of one that is as it should be, what comes next."""
-    if status is None or status.message:
-        return NOT_SEEN_TEXT if status is None else status.message or ""
+    """What the controller says of it, and of its file; of one that is as it should be, what comes next."""
+    if status is None:
+        return NOT_SEEN_TEXT
+    claims = (c.message for c in status.conditions if c.type in OF_THE_FILE)
+    told = (status.message or _next(status, row), *(f"{text[:1].upper()}{text[1:]}." for text in claims))
+    return " ".join(text for text in told if text)
+
+
+def _next(status: GPRStatus, row: Row) -> str:
     end = status.end_time or status.estimated_end_time
     if status.phase is Phase.QUEUED and row.get("estimatedStartTime") is not None:
         where = f"{row['cluster']}/{row['pool']}"

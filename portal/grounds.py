@@ -17,6 +17,7 @@ from portal.parsing import read_document
 from portal.standing import Changed, Standing
 from portal.view import View
 from portal.writing import Changes
+from reconciler.restoring import last_read
 from reconciler.store.port import Store
 from schemas.base import Document
 from schemas.judged import HeldChange
@@ -44,6 +45,10 @@ class Ground:
         if hold is None or hold.authorised is None:
             return self.main(path)
         return self.standing.store.read([hold.authorised])[hold.authorised]
+
+    def last(self, path: str) -> bytes | None:
+        """See `writing.Tree.last`."""
+        return last_read(self.standing.store, self.standing.tip, path)
 
     def below(self, folder: str) -> Sequence[str]:
         """See `writing.Tree.below`; files that are no documents are left out, they do nothing."""

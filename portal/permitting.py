@@ -7,21 +7,23 @@ Held by tests/portal/test_permitting.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal
 
 from portal.errors import bad_parameters, forbidden
 from portal.parsing import read_document
 from portal.view import View
 from portal.writing import Changes, Wish
+from reconciler.restoring import ends, says
 from reconciler.trust.model import Actor, Denial
 from reconciler.trust.policy import Change, What, denial
 from schemas.base import Document
 from schemas.edits import edit_problems
+from schemas.gpr import GPR
 from schemas.problems import Problem
 from schemas.project import ProjectSpec
 from schemas.reading import rule_of
-from schemas.repository import Repository
+from schemas.repository import Outcome, Repository
 from schemas.status import HOLDING
 
 Read = Callable[[str], bytes | None]
@@ -72,8 +74,11 @@ def _is_an_admins_to_merge(actor: Actor, found: Denial) -> bool:
     return kind == "Slice" and names["name"] in actor.owns
 
 
-def forbidden_edits(view: View, repository: Repository, changes: Changes) -> Iterator[Problem]:
-    """Changed terms of requests that hold nodes; `repository` has the changes already."""
+def forbidden_edits(
+    view: View, repository: Repository, changes: Changes, before: Mapping[str, Outcome]
+) -> Iterator[Problem]:
+    """Changed terms of requests that hold nodes; `repository` has the changes already, `before` what it had there."""
+    templates = {name: template.spec for name, template in repository.templates.items()}
     for path, data in changes.items():
         found = rule_of(path)
         if found is None or found[0].kind != "GPR" or data is None:
@@ -82,8 +87,18 @@ def forbidden_edits(view: View, repository: Repository, changes: Changes) -> Ite
         status = view.facts.requests.get(f"{names['slice']}/{names['name']}")
         new = repository.resolved(names["slice"], names["name"])
         if status is not None and status.phase in HOLDING and new is not None:
-            for each in edit_problems(path, status.accepted_spec, new, status.phase):
+            old = before.get(path)
+            said = says(old if isinstance(old, GPR) else None, templates)
+            for each in edit_problems(path, status.accepted_spec, new, status.phase, said):
                 yield each.problem(None)
+
+
+def without_ends(found: Iterable[Problem], changes: Changes) -> list[Problem]:
+    """Without what is wrong with files that end their request: nothing else in them matters."""
+    ending = {path for path, data in changes.items() if ends(path, data)}
+    if len(ending) == len(changes):
+        return []
+    return [problem for problem in found if problem.file not in ending]
 
 
 def refuse(found: list[Problem]) -> None:

@@ -68,6 +68,8 @@ class Reader:
         self._fetched: datetime | None = None
         self._fetched_s = monotonic()
         self._trouble = ""
+        self._begun = self._answered = 0  # questions to the remote: those put, and the last that was answered
+        self._asking = threading.Lock()
         self._looking = threading.Lock()
         self._state = threading.Lock()
         self._waiting: dict[asyncio.Future[None], asyncio.AbstractEventLoop] = {}
@@ -135,6 +137,17 @@ class Reader:
         if self.age_s > self._patience_s:
             return Ready(False, "RemoteUnreachable", self._silence())
         return Ready(True, "Reading", f"main at {self._view.main[:12]}")
+
+    async def asked(self) -> View:
+        """The newest, with the remote asked from now on; where it does not answer, as it was."""
+        await asyncio.to_thread(self._ask_after, self._begun)
+        return self.view()
+
+    def _ask_after(self, begun: int) -> None:
+        """An answer to a question that somebody else put after `begun` is as good as one of our own."""
+        with self._asking:
+            if self._answered <= begun:
+                self.refresh()
 
     def wake(self) -> None:
         """Ask the remote now."""
@@ -206,12 +219,15 @@ class Reader:
         now, names = self._clock.now(), (self._settings.main_branch, self._settings.status_branch)
         now_s = self._monotonic()
         if ask:
+            self._begun += 1
             self._store.fetch(names)
         seen = self._seen(now)
         if ask:
             self._fetched, self._fetched_s = now, now_s
         if self._view is None or (seen.main, seen.status) != (self._view.main, self._view.status):
             self._publish(prepare(seen.after(self._view)))
+        if ask:
+            self._answered = self._begun
 
     def _seen(self, now: datetime) -> View:
         decided = self._committed.read(now)

@@ -122,6 +122,9 @@ class Reads(Protocol):
     async def newer(self, than: View, within_s: float) -> View:
         """The next view after that one, or the same when none came in that time."""
 
+    async def asked(self) -> View:
+        """The newest view, with the remote asked from now on; where it does not answer, as it was."""
+
     def ready(self) -> Ready:
         """Whether answers can be given, and why not."""
 

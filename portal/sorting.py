@@ -18,7 +18,7 @@ from portal.errors import ApiError, conflict, forbidden
 from portal.grounds import Ground, held_in, new_contents, overtaken
 from portal.headers import Asked
 from portal.idempotency import KEY, REQUEST_ID, SERVICE, History, Made, digest_of, trailer_of
-from portal.permitting import forbidden_edits, goes, refuse
+from portal.permitting import forbidden_edits, goes, refuse, without_ends
 from portal.standing import Changed, Standing, Undo
 from portal.view import View
 from portal.writing import Changes, Landed, Wish
@@ -209,7 +209,8 @@ class Sorter:
         errors, undo = self.standing.tried(changes)
         found = brought(errors, self.view.facts.requests, before, changes)
         try:
-            refuse([*found, *forbidden_edits(self.view, self.standing.repository, changes)])
+            forbidden = forbidden_edits(self.view, self.standing.repository, changes, undo)
+            refuse(without_ends([*found, *forbidden], changes))
         except EgsError:
             self.standing.take_back(undo)
             raise

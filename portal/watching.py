@@ -1,7 +1,7 @@
 """What a stream tells of requests: each as it stands, again when something of it is another. One owner.
 
 Time alone is no news: what a request costs by now, and how long it still waits, are told with the next thing that is.
-A request that waited and is gone with its file is told once more, as Cancelled; a stream of it alone ends there.
+A request that is cancelled is told so once, also where it is gone with its file; a stream of it alone ends there.
 
 Held by tests/portal/test_watch.py.
 """
@@ -20,7 +20,7 @@ from portal.live import Told
 from portal.queues import line_of
 from portal.view import View
 from reconciler.records import live
-from schemas.status import WAITING, GPRStatus
+from schemas.status import WAITING, GPRStatus, Phase
 
 EVENT = "gpr"
 
@@ -58,6 +58,8 @@ class Watch:
         data = data_of(view, found, now, veil)
         stands = _without_clock(data)
         told = known[1] if known is not None and self._stood.get(key) == stands else _as_told(key, data)
+        if key in self.keys and data.phase == Phase.CANCELLED:
+            told = replace(told, is_last=True)
         self._told[key], self._stood[key] = (made_from, told), stands
         return told
 

@@ -23,6 +23,9 @@ class Tree(Protocol):
     def read(self, path: str) -> bytes | None:
         """A file's content; None: there is none."""
 
+    def last(self, path: str) -> bytes | None:
+        """The last content of a request's file that reads well, there or before; None: none. Costs the commits back."""
+
     def below(self, folder: str) -> Sequence[str]:
         """Paths of the files in that folder and in the folders within, sorted; `folder` has no `/` at its end."""
 

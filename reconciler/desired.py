@@ -380,12 +380,12 @@ class Desired:
 
     def _file(self, document: GPR, error: Problem | None) -> Filed:
         if error is not None and error.rule not in QUEUES_ANYWAY:
-            return Filed(None, _sentence(error))
+            return Filed(None, _sentence(error), ends=document.spec.early_release)
         template = self._force.get(template_path(document.spec.template or ""))
         wish = template.document.spec if template and isinstance(template.document, GPRTemplate) else None
         resolved = resolve(document.spec, wish)
         if isinstance(resolved, str):
-            return Filed(None, resolved)
+            return Filed(None, resolved, ends=document.spec.early_release)
         return Filed(resolved, nonce=document.metadata.labels.get(NONCE, ""))
 
 

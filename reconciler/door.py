@@ -49,6 +49,8 @@ from reconciler.clusters.kubernetes.mirroring import Refusal
 from reconciler.clusters.kubernetes.names import NAMESPACE_SLICE
 from reconciler.clusters.kubernetes.requests import door_actions, held_cancellations, orphans
 from reconciler.desired import Desired
+from reconciler.records import live
+from reconciler.restoring import as_it_counts, last_read
 from reconciler.settings import Settings
 from reconciler.store.believing import Believes
 from reconciler.store.cache import DocumentCache
@@ -59,6 +61,7 @@ from reconciler.trust.vouching import ON_BEHALF_OF
 from schemas.crds import GROUP, PLURAL, VERSION
 from schemas.errors import EgsError, Fault, UserError
 from schemas.reading import READER_VERSION, rule_of
+from schemas.status import HOLDING, GPRStatus
 from schemas.view import cluster_path, gpr_path
 
 log = logging.getLogger(__name__)
@@ -181,6 +184,7 @@ class RequestDoor:
         if self._desired.repository.absent(cluster_path(self._door.cluster)):
             text = f"main has no {cluster_path(self._door.cluster)}; correct --cluster, or add the document"
             raise UserError(text, "UnknownCluster")
+        statuses = self._status.read(now).facts.requests
         scene = Scene(
             cluster=self._door.cluster,
             via=self._door.via,
@@ -188,7 +192,8 @@ class RequestDoor:
             namespaces=seen.namespaces,
             repository=self._desired.repository,
             text=lambda path: self._store.read_path(main, path) or b"",
-            statuses=self._status.read(now).facts.requests,
+            statuses=statuses,
+            lost=self._lost(main, statuses),
             proposals=self._proposals(seen.tips, main),
             guarded_since=seen.guarded_since,
             troubles=troubles,
@@ -196,6 +201,16 @@ class RequestDoor:
         # Knowledge of objects may be old where a watch broke: nobody is cancelled on its word alone.
         gone = {key for key, origin in orphans(scene).items() if self._is_gone(origin)}
         return replace(scene, gone=frozenset(gone))
+
+    def _lost(self, main: str, statuses: Mapping[str, GPRStatus]) -> Mapping[str, bytes]:
+        there, found = self._desired.repository, dict[str, bytes]()
+        templates = {name: template.spec for name, template in there.templates.items()}
+        for key, status in sorted(live(statuses).items()):
+            path = gpr_path(*key.split("/"))
+            if status.phase in HOLDING and there.absent(path):
+                last = last_read(self._store, main, path)
+                found[key] = as_it_counts(key, last, status.accepted_spec, templates)
+        return found
 
     def _proposals(self, tips: Mapping[str, str], main: str) -> Mapping[str, bytes | None]:
         prefix, found = branch_of(self._door.cluster, ""), {}

@@ -78,6 +78,8 @@ class Filed:
     """Of the file as it is; None: nothing is verified, or it is as before."""
     held: HeldChange | None = None
     """The change that main has of the file and that does not count; None: there is none."""
+    ends: bool = False
+    """Of a file that is refused and can be read: whether it says earlyRelease. Nothing else in it counts."""
     nonce: str = ""
     """What its id is made of beside its name, where its author wanted to know the id at once; empty: nothing."""
 

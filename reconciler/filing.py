@@ -18,6 +18,7 @@ from reconciler.leaving import (
     IDLE,
     PREEMPTED,
     STOPPED,
+    given_up,
     resumed,
     stopped,
     stopped_text,
@@ -47,14 +48,17 @@ def _turned(key: str, filed: Filed | None, status: GPRStatus | None, scene: Scen
     if filed is None:
         return _file_gone(key, status, scene)
     status = _note_return(status)
-    if filed.spec is None:
+    spec = filed.spec
+    if spec is None and (not filed.ends or status.phase in TERMINAL):
         return Turn(_noted(status, "InvalidFile", "Invalid", filed.problem, scene.now))
+    if spec is None:  # whatever else is wrong with the file, its people want the end
+        spec = status.accepted_spec.model_copy(update={"early_release": True})
     status = without_condition(status, "InvalidFile")
     if status.phase in TERMINAL:
-        return Turn(_finished(status, filed.spec, scene))
+        return Turn(_finished(status, spec, scene))
     if status.phase in WAITING:
-        return _waiting(key, status, filed.spec, scene)
-    return _held(key, status, filed.spec, scene)
+        return _waiting(key, status, spec, scene)
+    return _held(key, status, spec, scene)
 
 
 def _first_seen(key: str, filed: Filed | None, scene: Scene) -> Turn:
@@ -82,13 +86,21 @@ def _file_gone(key: str, status: GPRStatus, scene: Scene) -> Turn:
         return Turn(None)
     if status.phase in WAITING:
         return Turn(None, (Event(scene.now, Told.CANCELLED, f"{key} was cancelled: its file is gone", key),))
-    message = "its file is gone; the lease goes on until its end, only earlyRelease ends it sooner"
+    message = missing_text(key)
     told = (
         ()
         if has_condition(status, "FileMissing", message)
         else (Event(scene.now, Told.FILE_MISSING, f"{key}: {message}", key),)
     )
     return Turn(_noted(status, "FileMissing", "FileMissing", message, scene.now), told)
+
+
+def missing_text(key: str) -> str:
+    """What is said of a lease without a file, with the command that ends it and the one that restores the file."""
+    return (
+        f"its file is gone, and the lease goes on until its end; `egs gpr release {key}` ends it now, "
+        f"`egs gpr restore {key}` writes the file back"
+    )
 
 
 def _finished(status: GPRStatus, spec: RequestSpec, scene: Scene) -> GPRStatus:
@@ -131,7 +143,7 @@ def _wants_sooner(was: datetime | None, wanted: datetime | None, now: datetime) 
 
 def _held(key: str, status: GPRStatus, spec: RequestSpec, scene: Scene) -> Turn:
     if status.phase is Phase.RELEASING:
-        return Turn(status)
+        return given_up(key, status, scene) if spec.early_release else Turn(status)
     refused = tuple(FIELD_NAMES.get(field, field) for field in changed_terms(status.accepted_spec, spec))
     free = {field: getattr(spec, field) for field in ALWAYS_FREE}
     accepted = status.accepted_spec.model_copy(update=free)

@@ -133,6 +133,16 @@ def requeued(key: str, status: GPRStatus, scene: Scene) -> Turn:
     return Turn(queued, (told,), (Cause.REQUEUED, key))
 
 
+def given_up(key: str, status: GPRStatus, scene: Scene) -> Turn:
+    """A request whose nodes are being cleaned and whose file asks for the end: it does not come back."""
+    if not queues_again(status):
+        return Turn(status)
+    text = "its people gave up the time that was left"
+    update = {"eviction": None, "remaining": None, "reason": "EarlyRelease", "message": text}
+    told = Event(scene.now, Told.EARLY_RELEASED, f"{key}: {text}", key)
+    return Turn(status.model_copy(update=update), (told,))
+
+
 def with_what_is_left(before: GPRStatus, edited: GPRStatus) -> GPRStatus:
     """The request as its people edited it, after a lease of which something is left: they keep that and no more.
 

@@ -44,11 +44,19 @@ def changed_terms(old: RequestSpec, new: RequestSpec) -> tuple[str, ...]:
     return tuple(field for field in terms if getattr(old, field) != getattr(new, field))
 
 
-def edit_problems(file: str, old: RequestSpec, new: RequestSpec, phase: Phase) -> Iterator[Finding]:
-    """The edits that may not be: changed terms of a request that holds nodes, none of any other."""
-    if phase not in HOLDING:
+def edit_problems(
+    file: str, old: RequestSpec, new: RequestSpec, phase: Phase, before: RequestSpec | None = None
+) -> Iterator[Finding]:
+    """The edits that may not be: changed terms of a request that holds nodes, none of any other.
+
+    `before` is what the file said until now (None: nothing that one could go by): a term that it has otherwise than it
+    counts is not this edit's. Of a request that shall end nothing else matters.
+    """
+    if phase not in HOLDING or new.early_release:
         return
     for field in changed_terms(old, new):
+        if before is not None and getattr(before, field) == getattr(new, field):
+            continue
         name = FIELD_NAMES.get(field, field)
         message = f"{name} may not change while the request is {phase}"
         yield Finding(file, "ForbiddenEdit", message, ("spec", name))

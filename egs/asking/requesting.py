@@ -14,7 +14,7 @@ from egs.asking.wishes import WIRE, Span, gpr_body, priority_in_range, span_text
 from egs.calling import API, Ask, call
 from egs.data.gpr import GpuRequestData, read_gpr
 from egs.data.records import Change, Items, Named, each, of
-from egs.exceptions import Conflict, NotProvisioned
+from egs.exceptions import Conflict, GpuAlreadyProvisioned, NotProvisioned
 from egs.sessions import AuthenticatedSession, get_authenticated_session
 from egs.steps import Script
 
@@ -156,6 +156,8 @@ LONG = (
     "requeue_on_failure",
     "authenticated_session",
 )
+TRIES = 3
+"""How often a release asks again of a request that gets its nodes, or loses them, between two questions."""
 NEEDED = ("request_name", "workspace_name", "node_count", "gpu_per_node_count", "exit_duration")
 
 
@@ -190,7 +192,7 @@ def _filed(ask: Ask, session: AuthenticatedSession | None) -> Script[str]:
 def cancel_gpu_request(
     request_id: str, authenticated_session: AuthenticatedSession | None = None
 ) -> Script[None]:
-    """Take back a request that holds no nodes yet.
+    """Take back a request that holds no nodes yet. One that gets them at this moment ends, too.
 
     Raises:
         GpuAlreadyProvisioned: it holds nodes: release it.
@@ -257,10 +259,38 @@ def release_gpu(request_id: str, authenticated_session: AuthenticatedSession | N
     Example:
         >>> egs.release_gpu(request_id, auth)
     """
-    try:
-        yield from _change(request_id, {"earlyRelease": True}, authenticated_session)
-    except NotProvisioned:
-        yield from cancel_gpu_request(request_id, authenticated_session)
+    for _ in range(TRIES):
+        try:
+            yield from _change(request_id, {"earlyRelease": True}, authenticated_session)
+        except NotProvisioned:
+            pass
+        else:
+            return
+        try:
+            yield from cancel_gpu_request(request_id, authenticated_session)
+        except GpuAlreadyProvisioned as error:  # it has got its nodes between the two
+            last = error
+        else:
+            return
+    raise last
+
+
+def restore_gpu_request(
+    request_id: str, authenticated_session: AuthenticatedSession | None = None
+) -> Script[Change]:
+    """Write a request's file back as it counts, where it is gone, broken, or says other terms than the lease has.
+
+    Raises:
+        GpuAlreadyReleased: it is over.
+        ResourceNotFound: there is no such request, or the caller may not see it.
+        Unauthorized: the caller may not change it.
+
+    Example:
+        >>> egs.restore_gpu_request(request_id, auth).way
+        'unchanged'
+    """
+    ask = Ask("POST", f"{GPR}/restore", body={"gprId": request_id})
+    return (yield from _changed(ask, authenticated_session))
 
 
 def extend(
@@ -302,9 +332,13 @@ def resume_gpu_request(
 
 
 def _change(request_id: str, new: dict[str, Any], given: AuthenticatedSession | None) -> Script[Change]:
+    return (yield from _changed(Ask("PUT", GPR, body={"gprId": request_id, **new}), given))
+
+
+def _changed(ask: Ask, given: AuthenticatedSession | None) -> Script[Change]:
     session = get_authenticated_session(given)
     try:
-        data = yield from call(session, Ask("PUT", GPR, body={"gprId": request_id, **new}))
+        data = yield from call(session, ask)
     except Conflict as error:
         if error.key != UNCHANGED:
             raise

@@ -15,6 +15,8 @@ from egs.remote.options import DryRun, Request
 from egs.remote.output import Form, Output, Row
 from egs.remote.showing import named
 
+_TRIES = 3
+"""How often a release asks again of a request that gets its nodes, or loses them, between two questions."""
 FIELDS: Mapping[str, str] = {
     "nodes": "numberOfGPUNodes",
     "gpusPerNode": "numberOfGPUs",
@@ -66,6 +68,7 @@ def register(app: typer.Typer) -> None:
     gpr.command("start", short_help="Queue a stopped request again.")(start)
     gpr.command("release", short_help="End a request now.")(release)
     gpr.command("cancel", short_help="Take a waiting request back.")(cancel)
+    gpr.command("restore", short_help="Write a request's file back as it counts.")(restore)
     app.add_typer(gpr, name="gpr")
 
 
@@ -302,23 +305,47 @@ def release(request: Request) -> None:
     Example:
       egs gpr release vision/train
     """
-    try:
-        _changed(request, {"earlyRelease": True}, f"Release {request}")
-    except Said as error:
-        if error.reason != "NotProvisioned":
-            raise
-        cancel(request)
+    last: Said | None = None
+    for _ in range(_TRIES):
+        for door, other_phase in ((_release, "NotProvisioned"), (cancel, "GpuAlreadyProvisioned")):
+            try:
+                door(request)
+            except Said as error:
+                if error.reason != other_phase:
+                    raise
+                last = error
+            else:
+                return
+    assert last is not None
+    raise last
+
+
+def _release(request: str) -> None:
+    _changed(request, {"earlyRelease": True}, f"Release {request}")
 
 
 def cancel(request: Request) -> None:
-    """Take a waiting request out of the queue by deleting its file; one that holds nodes is refused.
+    """Take a waiting request out of the queue; one that holds nodes is refused.
 
     \b
     Example:
       egs gpr cancel vision/train
+
+    A request that gets its nodes at this moment ends, too.
     """
     done = asking.send("DELETE", "gpr", {"gprId": named(request)})
     report(f"Cancel {request}", done["change"])
+
+
+def restore(request: Request) -> None:
+    """Write a request's file back as it counts: where main has none, or one that is broken or says other terms.
+
+    \b
+    Example:
+      egs gpr restore vision/train
+    """
+    done = asking.send("POST", "gpr/restore", {"gprId": named(request)})
+    report(f"Restore {request}", done["change"])
 
 
 def _changed(request: str, fields: Mapping[str, Any], subject: str) -> None:

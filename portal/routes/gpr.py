@@ -13,6 +13,7 @@ from fastapi import APIRouter, Body, Query
 from portal import changing, tagging
 from portal.allowing import check_member, seen_slice
 from portal.callers import Caller
+from portal.counting import check_counts
 from portal.documenting import NAMED, IdempotencyKey, refusals
 from portal.errors import bad_parameters
 from portal.filing import asked, file_name, nonce_of
@@ -76,7 +77,7 @@ async def file_gpr(
 @router.put(
     "",
     responses=refusals(
-        404, *NAMED, "GpuAlreadyProvisioned", "GpuAlreadyReleased", "NotProvisioned", "Held", "Unchanged"
+        404, *NAMED, "GpuAlreadyProvisioned", "GpuAlreadyReleased", "NotProvisioned", "Unchanged"
     ),
     summary="Change a request, or give its nodes back.",
 )
@@ -89,8 +90,9 @@ async def edit_gpr(
 ) -> Envelope[GprChanged]:
     """Changes the fields that are named, and nothing else in the file.
 
-    409 GpuAlreadyProvisioned: it has its nodes and keeps its terms. 409 NotProvisioned: `earlyRelease` of one that
-    waits. 409 GpuAlreadyReleased: it is over.
+    409 GpuAlreadyProvisioned: it has its nodes and keeps its terms; with `data.commit` it got them while the change was
+    on its way, which is on main and does not count. 409 NotProvisioned: `earlyRelease` of one that waits. 409
+    GpuAlreadyReleased: it is over. A file that is gone under a request that goes on comes back with the change.
     """
     if again.landed is not None:
         return _again(view, parts, again.landed, edit.gpr_id, asked(edit).notes)
@@ -105,13 +107,17 @@ async def edit_gpr(
     # Idle GPUs cost: giving them back waits for nobody's review.
     hurries = bool(edit.early_release or edit.stopped)
     landed = await parts.writer.submit(Wish(caller, subject, make, again.key, must_push=hurries))
+    if landed.way == "pushed" and changing.has_terms(wanted.fields):
+        # The controller may have handed nodes over on what main said before; then the lease keeps its terms.
+        told = await parts.reads.asked()
+        await asyncio.to_thread(check_counts, told, parts.store, found.key, landed.commit)
     data = GprChanged(gpr_id=id_of(view, found) or found.key, change=changed(landed))
     return ok(data, "; ".join(wanted.notes) or "Success")
 
 
 @router.delete(
     "",
-    responses=refusals(404, *NAMED, "GpuAlreadyProvisioned", "GpuAlreadyReleased", "Held"),
+    responses=refusals(404, *NAMED, "GpuAlreadyProvisioned", "GpuAlreadyReleased"),
     summary="Take a waiting request back.",
 )
 async def cancel_gpr(
@@ -122,7 +128,10 @@ async def cancel_gpr(
     gpr_id: Annotated[str, Query(alias="gprId", max_length=200, description=_ID)] = "",
     named: Annotated[GprNamed | None, Body()] = None,
 ) -> Envelope[GprChanged]:
-    """Deletes its file. 409 GpuAlreadyProvisioned: it has its nodes, release it. 409 GpuAlreadyReleased: it is over."""
+    """Writes `earlyRelease` into its file, which ends it also where it has got its nodes meanwhile.
+
+    409 GpuAlreadyProvisioned: it has its nodes, release it. 409 GpuAlreadyReleased: it is over.
+    """
     id_ = gpr_id or ("" if named is None else named.gpr_id)
     if not id_:
         raise bad_parameters("gprId: which request; as a parameter, or in the body")
@@ -133,7 +142,34 @@ async def cancel_gpr(
     def make(view: View, tree: Tree) -> Changes:
         return changing.cancelled(view, tree, found.key)
 
-    landed = await parts.writer.submit(Wish(caller, f"Cancel {found.key}", make, again.key))
+    landed = await parts.writer.submit(Wish(caller, f"Cancel {found.key}", make, again.key, must_push=True))
+    return ok(GprChanged(gpr_id=id_of(view, found) or found.key, change=changed(landed)))
+
+
+@router.post(
+    "/restore",
+    responses=refusals(404, *NAMED, "GpuAlreadyReleased", "NotSeenYet", "Unchanged"),
+    summary="Write a request's file back.",
+)
+async def restore_gpr(
+    named: Annotated[GprNamed, Body(examples=[{"gprId": "gpr-7c29e338-ebda"}])],
+    view: Looking,
+    caller: Asking,
+    parts: Of,
+    again: Named,
+) -> Envelope[GprChanged]:
+    """The file as it counts, where main has none, or one that is broken or says other terms than the lease has.
+
+    409 GpuAlreadyReleased: it is over. 409 Unchanged: its file says what counts.
+    """
+    if again.landed is not None:
+        return _again(view, parts, again.landed, named.gpr_id)
+    found = _to_change(view, caller, named.gpr_id)
+
+    def make(view: View, tree: Tree) -> Changes:
+        return changing.restored(view, tree, found.key)
+
+    landed = await parts.writer.submit(Wish(caller, f"Restore {found.key}", make, again.key))
     return ok(GprChanged(gpr_id=id_of(view, found) or found.key, change=changed(landed)))
 
 

@@ -37,7 +37,7 @@ async def watch_gpr(
 ) -> StreamingResponse:
     """`event: gpr` with the request's data at once, and each time that something of it is another.
 
-    One that waited and whose file is gone is told once more, with phase Cancelled; then the stream ends.
+    With phase Cancelled the stream ends, also of one that waited and whose file is gone.
     """
     key = seen(view, caller, gpr_id).key
     watch = Watch(keys=frozenset({key}))

@@ -31,6 +31,8 @@ class Ground:
     main: bytes | None
     counts: bytes | None
     hold: HeldChange | None = None
+    restored: bytes | None = None
+    """Of a request's file that main has not, or not to be read: the file as it counts."""
 
     @property
     def data(self) -> bytes | None:

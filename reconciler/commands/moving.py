@@ -19,6 +19,7 @@ from reconciler.commands.plans import effect_json, print_effects
 from reconciler.commands.publishing import Change, Means, Submitted, report, submit
 from reconciler.commands.requests import Answering, where_it_is
 from reconciler.commands.source import Source, opened
+from reconciler.commands.standing import check_waits
 from reconciler.commands.state import State, clock, split, state_at
 from reconciler.effects import effects
 from reconciler.placing import standings
@@ -128,6 +129,7 @@ def move(means: Means, key: str, target: Target, answering: Answering) -> None:
         found = _effects(source, done)
         if not answering.is_trial:
             report(done)
+            check_waits(source, done, key)
     _answer(key, (numbers, found), done, answering)
 
 
@@ -191,7 +193,9 @@ def _told_priority(place: Standing) -> str:
 
 def _with_move(there: Ground, number: int) -> bytes:
     if there.data is None:
-        raise NotAllowed(f"{there.path} is not on main any more; restore it to move the request")
+        raise NotAllowed(
+            f"{there.path} is not on main any more; `egs gpr restore` writes it back, then move it"
+        )
     return with_field(there.data, ("spec", "move"), number or None)
 
 

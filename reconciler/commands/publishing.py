@@ -19,6 +19,7 @@ from reconciler.commands.state import State, as_filed, read_state
 from reconciler.desired import Desired
 from reconciler.finished import brought
 from reconciler.forges.port import Pull
+from reconciler.restoring import ends
 from reconciler.store.port import Draft, Outcome, Person
 from schemas.edits import edit_problems
 from schemas.errors import Fault
@@ -225,24 +226,30 @@ def _check(source: Source, state: State, commits: tuple[str, str], changes: Chan
         for problem in desired.problems
         if problem.severity == "error" and (problem.file in changes or problem not in before)
     ]
+    ending = {path for path, data in changes.items() if ends(path, data)}
+    if len(ending) == len(changes):
+        return  # of a request that shall end nothing else matters
+    errors = [problem for problem in errors if problem.file not in ending]
     found = list(brought(errors, state.facts.requests, before, changes))
-    found += _forbidden_edits(source, state, commits[1], changes)
+    found += _forbidden_edits(source, state, commits, changes)
     if found:
         raise NotAllowed(
             f"nothing is changed, because it would be invalid: {'; '.join(map(_sentence, found))}"
         )
 
 
-def _forbidden_edits(source: Source, state: State, commit: str, changes: Changes) -> list[Problem]:
+def _forbidden_edits(
+    source: Source, state: State, commits: tuple[str, str], changes: Changes
+) -> list[Problem]:
     found: list[Problem] = []
     for path, data in changes.items():
         names = _request_of(path)
         status = None if names is None else state.facts.requests.get("/".join(names))
         if names is None or data is None or status is None or status.phase not in HOLDING:
             continue
-        new = as_filed(source, commit, "/".join(names))
+        before, new = (as_filed(source, commit, "/".join(names)) for commit in commits)
         if new is not None:
-            findings = edit_problems(path, status.accepted_spec, new, status.phase)
+            findings = edit_problems(path, status.accepted_spec, new, status.phase, before)
             found += [finding.problem(None) for finding in findings]
     return found
 

@@ -29,6 +29,7 @@ def register(app: typer.Typer) -> None:
     gpr.command("start", short_help="Queue a stopped request again.")(start)
     gpr.command("release", short_help="End a request now.")(release)
     gpr.command("cancel", short_help="Take a waiting request back.")(cancel)
+    gpr.command("restore", short_help="Write a request's file back as it counts.")(restore)
     app.add_typer(gpr, name="gpr")
 
 
@@ -241,26 +242,41 @@ def release(
     Idle GPUs cost: this goes straight to main also where the project wants pull requests, and needs no review.
     """
     from reconciler.commands.publishing import Means
-    from reconciler.commands.requests import change
+    from reconciler.commands.requests import release as run
 
-    means = Means(repo, author, pull_request, by_default="push")
-    change(means, request, [(("earlyRelease",), True)], f"Release {request}")
+    run(Means(repo, author, pull_request, by_default="push"), request)
 
 
 def cancel(
     request: Request,
-    pull_request: AsPull = None,
+    pull_request: StraightOn = None,
     repo: Repo = None,
     author: Author = None,
     now: Now = None,
 ) -> None:
-    """Take a waiting request out of the queue by deleting its file; one that holds nodes is refused.
+    """Take a waiting request out of the queue; one that holds nodes is refused.
 
     \b
     Example:
       egs gpr cancel vision/train
+
+    It writes earlyRelease into the file, so a request that got its nodes a moment ago ends, too. It goes straight to
+    main. `egs prune` removes the file later.
     """
     from reconciler.commands.publishing import Means
     from reconciler.commands.requests import cancel as run
 
-    run(Means(repo, author, pull_request), request, now)
+    run(Means(repo, author, pull_request, by_default="push"), request, now)
+
+
+def restore(request: Request, pull_request: AsPull = None, repo: Repo = None, author: Author = None) -> None:
+    """Write a request's file back as it counts: where main has none, or one that is broken or says other terms.
+
+    \b
+    Example:
+      egs gpr restore vision/train
+    """
+    from reconciler.commands.publishing import Means
+    from reconciler.commands.requests import restore as run
+
+    run(Means(repo, author, pull_request), request)

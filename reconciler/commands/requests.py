@@ -9,13 +9,23 @@ from typing import Any
 from reconciler.commands import output
 from reconciler.commands.editing import with_field
 from reconciler.commands.errors import NotAllowed, NotFound, WrongUse
-from reconciler.commands.grounds import Ground, ground
+from reconciler.commands.grounds import Ground, brought_again, ground
 from reconciler.commands.output import Form, wire
 from reconciler.commands.publishing import Change, Means, Submitted, report, submit
 from reconciler.commands.quoting import gpr_text, quote_json, quotes, served_by
 from reconciler.commands.source import Source, opened
+from reconciler.commands.standing import (
+    TAKEN,
+    check_counts,
+    existing,
+    is_judged,
+    restored,
+    said_by,
+    taken_by,
+)
 from reconciler.commands.state import State, as_filed, clock, split
 from reconciler.commands.typed import lasting, time
+from reconciler.restoring import counts_as_it_is, ending
 from schemas.base import Model
 from schemas.gpr import GPRSpec
 from schemas.reading import read_document, rule_of
@@ -54,12 +64,9 @@ def create(means: Means, key: str, spec: dict[str, Any], answering: Answering) -
         path = gpr_path(slice_, name)
         there = ground(source, state, base, path)
         if there.data is not None and (there.hold is None or there.counts is not None):
-            raise NotAllowed(
-                f"{key} exists already; `egs gpr edit` changes it, a new request needs a new name"
-            )
-        if key in state.facts.requests:
-            phase = state.facts.requests[key].phase
-            raise NotAllowed(f"{key} is {phase} though its file is gone; a new request needs a new name")
+            raise NotAllowed(taken_by(state, key) or TAKEN.format(key=key))
+        if (taken := taken_by(state, key)) is not None:
+            raise NotAllowed(taken)
         _check_there(source, base, {"slice": [slice_], **_named(spec)})
         return Change(
             {path: data}, f"Create {key}", f"{slice_}-{name}", lambda done: _told(source, done, key)
@@ -174,20 +181,15 @@ def _answer_created(
 
 
 def cancel(means: Means, key: str, now: str | None) -> None:
-    """Take a waiting request out of the queue: its file goes, and the approvals of it."""
+    """End a waiting request: `earlyRelease` in its file, which is right also where it has got its nodes meanwhile."""
 
     def build(state: State, base: str) -> Change:
-        there = _existing(source, state, base, key)
-        status = state.facts.requests.get(key)
+        there, status = existing(source, state, base, key), state.facts.requests.get(key)
         if status is not None and status.phase in HOLDING:
             raise NotAllowed(f"{key} is {status.phase} and holds nodes; `egs gpr release {key}` ends it")
         if status is not None and status.phase in TERMINAL:
             raise NotAllowed(f"{key} is {status.phase} already; `egs prune` removes its file")
-        if there.main is None:
-            raise NotAllowed(
-                f"{there.says_why}: it was deleted, and the request goes on; `egs gpr release {key}` ends it"
-            )
-        return Change(dict.fromkeys((there.path, *approval_files(source, base, key))), f"Cancel {key}")
+        return Change({there.path: _ended(source, state, key, there)}, f"Cancel {key}")
 
     with opened(means.repo) as given:
         source = means.aimed(given)
@@ -195,24 +197,13 @@ def cancel(means: Means, key: str, now: str | None) -> None:
         report(submit(source, clock(now, source), who, build, means=means))
 
 
-def change(means: Means, key: str, edits: Sequence[Edit], subject: str) -> None:
-    """Change fields of a request's file and nothing else in it."""
+def release(means: Means, key: str) -> None:
+    """End a request, whatever its phase: `earlyRelease` in its file, which comes back where it is gone or broken."""
 
     def build(state: State, base: str) -> Change:
-        there = _existing(source, state, base, key)
-        status = state.facts.requests.get(key)
-        if status is not None and status.phase in TERMINAL:
-            raise NotAllowed(
-                f"{key} is {status.phase} and never runs again; file a new request under a new name"
-            )
-        path, old = there.path, there.data or b""
-        data = old
-        for field, value in edits:
-            data = edited(path, data, ("spec", *field), value)
-        if data == old and there.hold is None:
-            raise NotAllowed(f"{key} says so already; nothing is changed")
-        check_typed(path, data, old)
-        return Change({path: data}, subject)
+        there = existing(source, state, base, key)
+        _check_lives(state, key)
+        return Change({there.path: _ended(source, state, key, there)}, f"Release {key}")
 
     with opened(means.repo) as given:
         source = means.aimed(given)
@@ -220,22 +211,74 @@ def change(means: Means, key: str, edits: Sequence[Edit], subject: str) -> None:
         report(submit(source, clock(None, source), who, build, means=means))
 
 
+def _ended(source: Source, state: State, key: str, there: Ground) -> bytes:
+    data = ending(key, there.data, there.restored)
+    if data is None:
+        raise NotAllowed(f"{there.path} cannot be read, and nothing is known of it; mend the file first")
+    if data != there.main or there.hold is not None:
+        return data
+    if is_judged(source, state, there.path, data):
+        raise NotAllowed(f"{key} is being released already; nothing is changed")
+    return brought_again(data, None, state.now)  # it may be a stranger's word; the person's own counts
+
+
+def restore(means: Means, key: str) -> None:
+    """Write a request's file back as it counts, where main has none, or one that is broken or says other terms."""
+
+    def build(state: State, base: str) -> Change:
+        there = existing(source, state, base, key)
+        status = state.request(key)
+        _check_lives(state, key)
+        if there.hold is None and counts_as_it_is(said_by(there, state), status):
+            raise NotAllowed(f"{there.path} says what counts already; nothing is changed")
+        data = there.counts if there.hold is not None else restored(source, state, base, key)
+        return Change({there.path: data or restored(source, state, base, key)}, f"Restore {key}")
+
+    with opened(means.repo) as given:
+        source = means.aimed(given)
+        who = None if source.is_folder else source.author(means.author)
+        report(submit(source, clock(None, source), who, build, means=means))
+
+
+def change(means: Means, key: str, edits: Sequence[Edit], subject: str) -> None:
+    """Change fields of a request's file and nothing else in it; a file that is gone comes back with the change."""
+
+    def build(state: State, base: str) -> Change:
+        there = existing(source, state, base, key)
+        _check_lives(state, key)
+        old = there.restored if there.data is None else there.data
+        assert old is not None
+        data = old
+        for field, value in edits:
+            data = edited(there.path, data, ("spec", *field), value)
+        if data == there.data and there.hold is None:
+            raise NotAllowed(f"{key} says so already; nothing is changed")
+        check_typed(there.path, data, old)
+        return Change({there.path: data}, subject)
+
+    with opened(means.repo) as given:
+        source = means.aimed(given)
+        who = None if source.is_folder else source.author(means.author)
+        done = submit(source, clock(None, source), who, build, means=means)
+        report(done)
+        check_counts(source, done, key)
+
+
+def _check_lives(state: State, key: str) -> None:
+    status = state.facts.requests.get(key)
+    if status is not None and status.phase in TERMINAL:
+        raise NotAllowed(f"{key} is {status.phase} and never runs again; file a new request under a new name")
+
+
 def edited(path: str, data: bytes, field: tuple[str, ...], value: Any) -> bytes:
     """The file with that field set; raises NotAllowed where nobody can read it as it is."""
     try:
         return with_field(data, field, value)
     except Refused as error:
-        raise NotAllowed(f"{path}:{error.line}: {error}; mend the file first", error.reason) from error
-
-
-def _existing(source: Source, state: State, base: str, key: str) -> Ground:
-    path = gpr_path(*split(key))
-    there = ground(source, state, base, path)
-    if there.data is None:
-        if key in state.facts.requests:
-            raise NotAllowed(f"{key} has no file on main any more; restore {path} to change it")
-        raise NotFound("request", key, state.wanted.filed)
-    return there
+        text = (
+            f"{path}:{error.line}: {error}; mend the file first, or `egs gpr restore` writes it as it counts"
+        )
+        raise NotAllowed(text, error.reason) from error
 
 
 def approval_files(source: Source, base: str, key: str) -> list[str]:

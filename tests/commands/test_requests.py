@@ -213,13 +213,23 @@ def test_an_edit_that_cannot_be_is_refused(tmp_path: Path, args: list[str], code
     assert sentence in done.err
 
 
-def test_cancel_takes_the_file_and_its_approvals(tmp_path: Path) -> None:
-    """D8: an approval of a request that is gone would be an error."""
+def test_cancel_ends_it_in_its_file_and_prune_takes_that_and_its_approvals(tmp_path: Path) -> None:
+    """D8: whoever has got nodes meanwhile ends, too; an approval of a request that is gone would be an error."""
     repo = repository(tmp_path / "r.git", fleet(**request("a/over", nodes=3)))
     assert egs("approve", "a/over", "--repo", repo, "--author", "Ada <ada@example.com>").code == 0
     assert "approvals/a/over/ada.yaml" in _files(repo)
     assert _gpr(repo, "cancel", "a/over").code == 0
+    assert main_file(repo, "slices/a/gprs/over.yaml").endswith("earlyRelease: true")
+    assert "is being released already" in _gpr(repo, "release", "a/over").err
+    Control(repo, tmp_path / "state").run(minutes(1))
+    taken = _gpr(repo, "create", "a/over", "--nodes", 1, "--duration", "1h")
+    assert (taken.code, "a/over is Cancelled and never runs again; take a new name" in taken.err) == (1, True)
+    assert egs("prune", "--apply", "--repo", repo, "--author", BO).code == 0
     assert _files(repo) == sorted(fleet())
+    early = _gpr(repo, "create", "a/over", "--nodes", 1, "--duration", "1h")
+    assert (early.code, "its record goes with the controller's next cycle" in early.err) == (1, True), (
+        early.err
+    )
 
 
 class TestWhileItHoldsNodes:
@@ -365,7 +375,8 @@ def test_in_a_work_tree_the_file_is_written_and_the_next_step_named(tmp_path: Pa
     assert 'next: git add -A && git commit -m "Set priority of a/mine to 130" && git push' in done.err
     assert git(tree, "status", "--porcelain") == " M slices/a/gprs/mine.yaml"
     assert egs("gpr", "cancel", "a/mine", "--repo", tree).code == 0
-    assert git(tree, "status", "--porcelain") == " D slices/a/gprs/mine.yaml"
+    assert git(tree, "status", "--porcelain") == " M slices/a/gprs/mine.yaml"
+    assert (tree / "slices/a/gprs/mine.yaml").read_text().endswith("earlyRelease: true\n")
 
 
 def test_a_file_is_never_written_through_a_link(tmp_path: Path) -> None:

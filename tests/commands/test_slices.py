@@ -211,7 +211,9 @@ def test_a_slice_goes_only_when_nothing_of_it_runs_or_waits(tmp_path: Path) -> N
     told = _slice(repo, "delete", "b", "-o", "json")
     assert (told.code, tip(repo)) == (0, before)
     assert told.json == {
-        "slice": "b", "files": ["slices/b/gprs/run.yaml", "slices/b/slice.yaml"], "clusters": ["east"],
+        "slice": "b",
+        "files": ["slices/b/gprs/next.yaml", "slices/b/gprs/run.yaml", "slices/b/slice.yaml"],
+        "clusters": ["east"],
         "namespaces": ["b"],
     }  # fmt: skip
     done = _slice(repo, "delete", "b", "--yes")

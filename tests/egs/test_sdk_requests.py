@@ -118,7 +118,7 @@ def test_a_quote_says_why_there_is_none(do):
 
 
 def _is_cancelled(do, name):
-    """Its file is gone, and with it the request; what happened stays."""
+    """What happened to it."""
     return do("events", request_id=name)[0].reason == "GPRCancelled"
 
 
@@ -134,8 +134,11 @@ def test_a_waiting_request_is_changed_and_cancelled(do, site):
     do("cancel_gpu_request", request_id)
     site.settle()
     assert _is_cancelled(do, request.name)
-    with pytest.raises(exceptions.ResourceNotFound):
+    assert do("gpu_request_status", request_id).phase == "Cancelled"
+    with pytest.raises(exceptions.GpuAlreadyReleased):
         do("cancel_gpu_request", request_id)
+    with pytest.raises(exceptions.GpuAlreadyReleased):
+        do("release_gpu", request_id)
 
 
 def test_one_that_was_cancelled_is_waited_for(do, site):
@@ -160,6 +163,34 @@ def test_releasing_one_that_waits_cancels_it(do, site):
     do("release_gpu", request_id)
     site.settle()
     assert _is_cancelled(do, name)
+
+
+def test_one_that_gets_its_nodes_unseen_is_cancelled_all_the_same(do, site):
+    """The controller has handed them over, and no portal knows it yet."""
+    request_id = do("request_gpu", *TEN)
+    site.refresh()
+    site.controller.cycle(site.now)
+    do("cancel_gpu_request", request_id)
+    site.settle()
+    assert do("gpu_request_status", request_id).phase == "Releasing"
+
+
+def test_a_file_that_is_gone_under_a_lease_is_restored(do, site):
+    request_id = do("request_gpu", *TEN)
+    site.pass_time(5)
+    name = do("gpu_request_status", request_id).name
+    assert do("restore_gpu_request", request_id).way == "unchanged"
+    path = "slices/{}/gprs/{}.yaml".format(*name.split("/"))
+    before = site.main(path)
+    site.commit({path: None})
+    site.settle()
+    assert do("restore_gpu_request", request_id).way == "pushed"
+    assert site.main(path) == before
+    site.commit({path: None})
+    site.settle()
+    do("release_gpu", request_id)
+    site.settle()
+    assert do("gpu_request_status", request_id).phase == "Releasing"
 
 
 def test_one_that_holds_nodes_is_released_and_not_cancelled(do, site):

@@ -38,14 +38,14 @@ def _examples() -> dict[str, str]:
 EXAMPLES = _examples()
 PHASE_AFTER = {
     "request_gpu": "Provisioning",
-    "cancel_gpu_request": None,
+    "cancel_gpu_request": "Cancelled",
     "update_gpu_request_priority": "Provisioning",
     "update_gpu_request_name": None,
-    "release_gpu": None,
+    "release_gpu": "Cancelled",
     "gpu_request_status": "Provisioning",
     "gpu_request_status_for_workspace": "Provisioning",
 }
-"""What the controller makes of the request afterwards; None: there is none, or it was taken back before it was seen."""
+"""What the controller makes of the request afterwards; None: there is none."""
 
 
 @pytest.fixture

@@ -140,7 +140,6 @@ def test_states_of_a_request_are_documented_by_key():
         "GpuAlreadyProvisioned",
         "GpuAlreadyReleased",
         "NotProvisioned",
-        "Held",
         "Unchanged",
     } <= changed
     assert "WorkspaceAlreadyExists" in keys_of(OPERATIONS[f"post {API}/slice-workspace"])["409"]

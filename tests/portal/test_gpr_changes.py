@@ -121,7 +121,7 @@ def test_who_only_looks_on_changes_nothing(site: Site, who: str) -> None:
     assert client.post("/api/v1/gpr", json=ask).status_code == 403
 
 
-def test_an_edit_keeps_comments_and_order_and_a_cancel_takes_the_file(site: Site) -> None:
+def test_an_edit_and_a_cancel_keep_comments_and_order(site: Site) -> None:
     """A7, K2: what people wrote stays as they wrote it."""
     client = site.client("bo-editor")
     done = client.put("/api/v1/gpr", json={"gprId": "vision/waits", "priority": 180, "gprName": "Soon"})
@@ -134,11 +134,15 @@ def test_an_edit_keeps_comments_and_order_and_a_cancel_takes_the_file(site: Site
     site.settle()
     id_ = client.get("/api/v1/gpr?gprId=vision/waits").json()["data"]["gprId"]
     assert client.delete(f"/api/v1/gpr?gprId={id_}").status_code == 200
-    assert site.main(FILE) is None
+    assert (site.main(FILE) or "").endswith("\n  earlyRelease: true")
     again = client.delete(f"/api/v1/gpr?gprId={id_}")
     assert (again.status_code, again.json()["error"]["errorKey"]) == (409, "GpuAlreadyReleased")
     site.settle()
-    assert client.get(f"/api/v1/gpr?gprId={id_}").status_code == 404  # nothing is left of what never ran
+    assert client.get(f"/api/v1/gpr?gprId={id_}").json()["data"]["phase"] == "Cancelled"
+    ask = {"name": "waits", "sliceName": "vision", "numberOfGPUNodes": 1, "exitDuration": "1h"}
+    taken = client.post("/api/v1/gpr", json=ask)
+    assert taken.json()["error"]["errorKey"] == "GprAlreadyExists"
+    assert "vision/waits is Cancelled and never runs again; take a new name" in taken.json()["message"]
 
 
 def test_what_runs_may_still_be_extended_and_released_once(site: Site) -> None:

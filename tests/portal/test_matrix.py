@@ -148,6 +148,7 @@ TABLE: Mapping[str, Path] = {
     "POST /gpr": Path(WORKS, body={**WISH, "gprName": "new-{n}"}),
     "PUT /gpr": Path(WORKS, body={"gprId": "{id}", "priority": 120}),
     "DELETE /gpr": Path(WORKS, OF_ID),
+    "POST /gpr/restore": Path(WORKS, body={"gprId": "{id}"}),
     "GET /gpr": Path(_sees, OF_ID),
     "GET /gpr/list": Path(_sees, OF_SLICE),
     "GET /gpr/why": Path(_sees, OF_ID),

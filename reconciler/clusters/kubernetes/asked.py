@@ -111,6 +111,8 @@ class Scene:
     repository: Repository  # main
     text: Callable[[str], bytes]  # a file of main
     statuses: Mapping[str, GPRStatus]
+    lost: Mapping[str, bytes] = field(default_factory=dict)
+    """Files that main has no more while their requests hold nodes, as they count, by key."""
     proposals: Mapping[str, bytes | None] = field(default_factory=dict)
     """What each branch of ours has as the request's file, by key; absent where no branch waits to be merged."""
     guarded_since: datetime | None = None  # see `authors`

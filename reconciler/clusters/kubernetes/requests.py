@@ -1,11 +1,13 @@
 """GPR objects of a cluster against the repository: which files to write, and what to tell each object. Pure.
 
 An object that a pipeline applies becomes a file of its slice; the file bears a label that names the object, and only
-files with such a label are ever touched. An object that is gone takes its request along: one that waits loses its
-file, one that holds nodes is released. Nothing is remembered but what the repository and the objects say.
+files with such a label are ever touched. An object that is gone takes its request along: its file gets earlyRelease,
+which is right in every phase, and goes when the request is over. Nothing is remembered but what the repository and the
+objects say.
 
 Whoever spoke last counts: an object's newer generation replaces the file, and a person's edit of the file stands
-until the object changes again.
+until the object changes again. So does the deletion of a file under a lease: the object's next change, its release or
+a new object of that name bring the file back.
 
 Held by tests/clusters/kubernetes/test_requests.py.
 """
@@ -37,6 +39,7 @@ from reconciler.clusters.kubernetes.authors import address_of, is_address
 from reconciler.clusters.kubernetes.mirroring import Refusal, Standing, object_status
 from reconciler.commands.editing import with_field
 from reconciler.fold import deletions_digest
+from reconciler.restoring import EARLY_RELEASE, readable
 from schemas.base import API_VERSION
 from schemas.edits import asks_more_or_other, edit_problems
 from schemas.findings import Finding
@@ -65,6 +68,10 @@ def _filed(scene: Scene) -> Iterator[tuple[str, Origin]]:
         origin = origin_of(gpr)
         if origin is not None and origin.cluster == scene.cluster:
             yield f"{slice_}/{name}", origin
+    for key, data in sorted(scene.lost.items()):
+        origin = _proposed_by(key, data)
+        if origin is not None and origin.cluster == scene.cluster:
+            yield key, origin
 
 
 def _proposed_by(key: str, data: bytes) -> Origin | None:
@@ -89,7 +96,10 @@ def held_cancellations(scene: Scene) -> str:
 
 
 def _is_over(key: str, scene: Scene) -> bool:
-    status = scene.statuses.get(key)
+    slice_, _, name = key.partition("/")
+    status, gpr = scene.statuses.get(key), scene.repository.gprs.get((slice_, name))
+    if gpr is not None and gpr.spec.early_release:
+        return True
     return status is not None and (status.phase in TERMINAL or status.accepted_spec.early_release)
 
 
@@ -123,7 +133,7 @@ def _cancellations(scene: Scene, trial: Repository) -> Iterator[Edit]:
     for key, origin in sorted(orphans(scene).items()):
         if key not in scene.gone or key in scene.troubles:
             continue
-        gpr = _file_of(origin, scene)
+        gpr = _file_of(origin, scene) or readable(gpr_path(*key.split("/")), scene.lost.get(key))
         if gpr is None:
             yield Edit(key, "branch", {}, f"Withdraw {key}", DOOR, str(origin))
         elif (edit := _cancellation(key, gpr, origin, scene)) is not None:
@@ -134,18 +144,18 @@ def _cancellations(scene: Scene, trial: Repository) -> Iterator[Edit]:
 
 def _cancellation(key: str, gpr: GPR, origin: Origin, scene: Scene) -> Edit | None:
     path, status = gpr_path(*key.split("/")), scene.statuses.get(key)
-    if status is not None and status.phase in HOLDING:
-        if gpr.spec.early_release:
-            return None
-        data = with_field(scene.text(path), ("spec", "earlyRelease"), True)
-        changes: dict[str, bytes | None] = {path: data}
-        subject = f"Release {key}: its object was deleted"
-    else:
+    changes: dict[str, bytes | None]
+    if status is not None and status.phase in TERMINAL:
         approvals = scene.repository.approvals(*key.split("/"))
         gone = [f"approvals/{key}/{approval.metadata.name}.yaml" for approval in approvals]
         changes = dict.fromkeys((path, *gone))
-        over = status is not None and status.phase in TERMINAL
-        subject = f"{'Remove' if over else 'Cancel'} {key}: its object was deleted"
+        subject = f"Remove {key}: its object was deleted"
+    elif gpr.spec.early_release:
+        return None
+    else:
+        changes = {path: with_field(scene.lost.get(key) or scene.text(path), EARLY_RELEASE, True)}
+        verb = "Release" if status is not None and status.phase in HOLDING else "Cancel"
+        subject = f"{verb} {key}: its object was deleted"
     if scene.via == "branch" and key in scene.proposals and scene.proposals[key] == changes[path]:
         return None
     filed_by = gpr.metadata.labels.get(FILED_BY, "")
@@ -179,11 +189,19 @@ def _answer(asked: Asked, scene: Scene, trial: Repository) -> Action:
     if refusal is not None:
         return _told(asked, replace(standing, refusal=refusal), None)
     gpr, status = _file_of(origin, scene), scene.statuses.get(origin.key)
-    if gpr is None and asked.status.get("filed"):
+    if gpr is None and asked.status.get("filed") and not _brings_back(asked, status, scene):
         broken = not scene.repository.absent(gpr_path(slice_, asked.name))
         standing = replace(standing, is_filed=True, is_removed=not broken)
         return _told(asked, standing, status)
     return _filing(asked, origin, replace(standing, is_filed=gpr is not None), scene, trial)
+
+
+def _brings_back(asked: Asked, status: GPRStatus | None, scene: Scene) -> bool:
+    """Whether an object has spoken since its file was taken away, or spoiled, under a lease that goes on."""
+    if status is None or status.phase not in HOLDING:
+        return False
+    key, seen = str(asked.status.get("request", "")), asked.status.get("observedGeneration")
+    return asked.is_released or asked.generation != seen or key in scene.proposals
 
 
 def _told(asked: Asked, standing: Standing, request: GPRStatus | None) -> StatusPatch:
@@ -222,12 +240,13 @@ def _name_refusal(asked: Asked, origin: Origin, scene: Scene, trial: Repository)
     """Whether another request has the name, here or by an edit that comes before ours."""
     slice_, name = origin.slice, origin.name
     path, was_filed = gpr_path(slice_, name), bool(asked.status.get("filed"))
-    if path in trial.refused and not was_filed:
+    held = origin.key in scene.statuses and scene.statuses[origin.key].phase in HOLDING
+    if path in trial.refused and not was_filed and not held:
         return Refusal(f"{path} is there and cannot be read; mend or remove it", "NameTaken")
     gpr = trial.gprs.get((slice_, name))
     if gpr is not None:
         return _taken(origin_of(gpr), origin)
-    if origin.key in scene.statuses and not was_filed:
+    if origin.key in scene.statuses and not was_filed and not held:
         phase = scene.statuses[origin.key].phase
         return Refusal(
             f"an earlier request {origin.key} is still {phase}; this one is filed when that is over and forgotten",
@@ -293,7 +312,7 @@ def _wanted(
         head = {"apiVersion": API_VERSION, "kind": "GPR", "metadata": {"name": asked.name, "labels": labels}}
         return dump({**head, "spec": _ordered({**asked.spec, "slice": origin.slice, **released})}).encode()
     if is_released and not gpr.spec.early_release:
-        return with_field(current, ("spec", "earlyRelease"), True)
+        return with_field(current, EARLY_RELEASE, True)
     return current
 
 
@@ -318,7 +337,7 @@ def _refused(path: str, data: bytes, status: GPRStatus | None, trial: Repository
         if severity_of(found.rule) == "error" and (found.file == path or found not in known)
     ]
     bad += _forbidden(path, document, status, trial)
-    if not bad:
+    if not bad or (isinstance(document, GPR) and document.spec.early_release):
         return None
     trial.update({path: before})
     return _sentence(tuple(found.problem(None) for found in bad))

@@ -219,9 +219,9 @@ def test_a_release_by_people_is_not_taken_back_by_a_later_change():
 @pytest.mark.parametrize(
     ("phase", "want"),
     [
-        pytest.param(None, "Cancel", id="never answered: its file goes"),
-        pytest.param(Phase.QUEUED, "Cancel", id="waiting: its file goes"),
-        pytest.param(Phase.PENDING_APPROVAL, "Cancel", id="waiting for an admin: its file goes"),
+        pytest.param(None, "Cancel", id="never answered: it may have got its nodes since"),
+        pytest.param(Phase.QUEUED, "Cancel", id="waiting: it may have got its nodes since"),
+        pytest.param(Phase.PENDING_APPROVAL, "Cancel", id="waiting for an admin"),
         pytest.param(Phase.PROVISIONING, "Release", id="being provisioned: released"),
         pytest.param(Phase.PROVISIONED, "Release", id="provisioned: released"),
         pytest.param(Phase.COMPLETED, "Remove", id="over: the name is free again"),
@@ -232,13 +232,19 @@ def test_who_deletes_an_object_wants_the_end(phase, want):
     found = edit(scene(files={PATH: file_of(asked())}, statuses=statuses, gone=frozenset({KEY})))
     assert found.subject.startswith(want)
     data = found.changes[PATH]
-    assert data is None if want != "Release" else load(data)["spec"]["earlyRelease"] is True
+    assert data is None if want == "Remove" else load(data)["spec"]["earlyRelease"] is True
+
+
+def test_what_ends_already_is_waited_for():
+    files = {PATH: file_of(asked(), earlyRelease=True)}
+    assert door_actions(scene(files=files, statuses={KEY: status()}, gone=frozenset({KEY}))) == ()
 
 
 def test_approvals_go_with_the_file():
     path = "approvals/vision/train/ada.yaml"
     files = {PATH: file_of(asked()), path: approval("vision", "train", f"sha256:{'0' * 64}")}
-    found = edit(scene(files=files, gone=frozenset({KEY})))
+    over = {KEY: status(Phase.CANCELLED)}
+    found = edit(scene(files=files, statuses=over, gone=frozenset({KEY})))
     assert found.changes == {PATH: None, path: None}
 
 
@@ -268,9 +274,41 @@ def test_one_that_was_made_anew_waits_for_the_old_one_to_go():
     found = scene(new, files={PATH: file_of(old)}, statuses={KEY: status()}, gone=frozenset({KEY}))
     cancelled, waits = door_actions(found)
     assert isinstance(cancelled, Edit)
-    assert cancelled.changes == {PATH: None}
+    assert load(cancelled.changes[PATH])["spec"]["earlyRelease"] is True
     assert isinstance(waits, StatusPatch)
-    assert waits.status["reason"] == "NameInUse"
+    assert waits.status["reason"] == "NameTaken"
+
+
+RUNS = {KEY: status(Phase.PROVISIONED)}
+SEEN = {"filed": True, "observedGeneration": 1, "request": KEY}
+
+
+@pytest.mark.parametrize(
+    ("thing", "more", "want"),
+    [
+        pytest.param(asked(status=SEEN, is_released=True), {}, True, id="its release brings it back to end it"),
+        pytest.param(
+            asked(status=SEEN, generation=2, spec=SPEC | {"extend": "30m"}), {}, False, id="a change brings it back"
+        ),
+        pytest.param(asked(), {}, False, id="a new object of that name brings it back"),
+        pytest.param(
+            asked(status=SEEN, is_released=True), {"files": {PATH: "kind: ["}}, True, id="also one that is broken"
+        ),
+        pytest.param(
+            None, {"lost": {KEY: file_of(asked()).encode()}, "gone": frozenset({KEY})}, True,
+            id="an object that goes, too, ends it",
+        ),
+    ],
+)  # fmt: skip
+def test_a_lease_without_a_file_hears_its_object(thing, more, want):
+    found = edit(scene(*([] if thing is None else [thing]), statuses=RUNS, **more))
+    assert load(found.changes[PATH])["spec"].get("earlyRelease", False) is want
+
+
+def test_a_file_that_was_deleted_under_a_lease_stays_so_until_its_object_speaks():
+    """Whoever spoke last counts; the object says what ends the lease."""
+    status_ = told(scene(asked(status=SEEN), statuses=RUNS))
+    assert status_["phase"] == "Provisioned"
 
 
 def test_many_at_once_wait_for_an_admin():
