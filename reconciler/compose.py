@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import partial
 from uuid import uuid4
 
-from reconciler.clock import SystemClock
+from reconciler.clock import Clock, SystemClock
 from reconciler.clusters.open import Ground, open_cluster
 from reconciler.clusters.port import ClusterDriver
 from reconciler.clusters.pull import PullCluster, ReportBranches
@@ -95,6 +95,7 @@ def controller(
     adopt: bool = False,
     may_lead: Callable[[], bool] | None = None,
     wake: Callable[[], None] = lambda: None,
+    clock: Clock | None = None,
 ) -> Reconciler:
     """A controller over a real repository, with its state in `settings.state`; see `Reconciler` for the rest.
 
@@ -126,6 +127,7 @@ def controller(
         wording=wording_of(settings, store, _reviews(settings, wake)),
         records=records,
         mailroom=None if settings.routes is None else Mailroom(Secrets(settings.routes), Courier()),
+        clock=clock,
     )
 
 
