@@ -173,10 +173,10 @@ class Hands:
 
     def _after(self, answers: Answers, now: datetime) -> datetime:
         """When the next round is due: soon after one that did something, else at the next instant."""
-        if answers.begun:
+        if answers.done:
             return now + BUSY
         instants = (i for held in self._held for i in _instants(held))
-        return min([now + LOOK, *(instant for instant in instants if instant > now)])
+        return min([now + LOOK, *(i for i in (*answers.until, *instants) if i > now)])
 
 
 def _has_instant(action: Action, requests: Mapping[str, GPRStatus]) -> bool:
