@@ -242,8 +242,11 @@ class Reconciler:
             self._has_more, alarms = admitted.has_more, [*alarms, *filter(None, [admitted.alarm])]
             self._news.note_main(admitted.commit, admitted.alarm, self._gate.adoption, now)
             try:
-                self._desired.update(admitted.commit, admitted.record, admitted.provenance)
-                self._news.note_problems(self._desired.problems, now)
+                if self._desired.read_ahead(admitted.commit, admitted.record):
+                    self._has_more = True
+                else:
+                    self._desired.update(admitted.commit, admitted.record, admitted.provenance)
+                    self._news.note_problems(self._desired.problems, now)
             except (Fault, UserError) as error:
                 if self._desired.commit is None:  # nothing is in force: every request would count as deleted
                     why = UserError(admitted.alarm, "MainNotFollowed")

@@ -57,7 +57,7 @@ MOST_TOLD = 20
 """Sentences that one push is answered with; nobody reads more of them in a terminal."""
 MOST_COMMITS = 1000
 """Commits of a machine's branch that one push may bring."""
-MOST_ROUNDS = 50
+MOST_ROUNDS = 250
 """Portions in which the gate judges one push."""
 
 NEEDS_ADMIN = "NeedsAdmin"
