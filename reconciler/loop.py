@@ -34,6 +34,7 @@ from reconciler.leading import Leading
 from reconciler.notifying.mailroom import Mailroom
 from reconciler.noting import Noticeboard
 from reconciler.pace import Pace
+from reconciler.quiet import recorded
 from reconciler.records import holders
 from reconciler.settings import Settings
 from reconciler.settling import Settled
@@ -238,6 +239,7 @@ class Reconciler:
         self._has_more = False
         if main is not None and reachable:
             known = self._facts()
+            self._desired.repository.is_recorded = recorded(known.requests)
             admitted = self._gate.admit(main, known.trust, known.intent, now)
             self._has_more, alarms = admitted.has_more, [*alarms, *filter(None, [admitted.alarm])]
             self._news.note_main(admitted.commit, admitted.alarm, self._gate.adoption, now)
