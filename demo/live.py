@@ -57,7 +57,8 @@ def watch(root: Path, console: Console, speed: float, port: int | None = None) -
     if not system.repository.exists():
         system.create(clock.now())
     board, stop = Board(), Signal()
-    waking = Waking(system.start_controller(), clock, speed, board.note)
+    controller = system.start_controller(clock=clock)
+    waking = Waking(controller, clock, speed, board.note, beside=controller.hands.round)
     agents = Thread(target=_watch_nodes, args=(system, clock, stop), daemon=True)
     api = nullcontext() if port is None else served(system, clock, port)
     with _until_signal(stop), api as door:

@@ -8,7 +8,7 @@ Held by tests/portal/test_standing.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from portal import parsing
@@ -54,9 +54,16 @@ class Standing:
     _errors: frozenset[Problem] | None = None
 
     @classmethod
-    def at(cls, store: Store, cache: DocumentCache, tip: str) -> Standing:
-        """Reads all of main."""
+    def at(
+        cls,
+        store: Store,
+        cache: DocumentCache,
+        tip: str,
+        is_recorded: Callable[[str], bool] = lambda _: False,
+    ) -> Standing:
+        """Reads all of main; `is_recorded` tells of a file whether the controller accepted its request."""
         desired = Desired(store, cache)
+        desired.repository.is_recorded = is_recorded
         desired.update(tip)
         oids = {e.path: e.oid for e in store.diff(None, tip) if e.oid is not None and e.mode == REGULAR_MODE}
         return cls(store, tip, desired.repository, oids)

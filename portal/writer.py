@@ -37,6 +37,7 @@ from portal.standing import Standing
 from portal.writing import Landed, Wish
 from reconciler.clock import Clock, monotonic_s
 from reconciler.forges.open import open_forge
+from reconciler.quiet import recorded
 from reconciler.store.cache import DocumentCache
 from reconciler.store.git import GitStore
 from reconciler.store.port import Outcome, Store, chain
@@ -257,13 +258,18 @@ class GroupWriter:
             raise unavailable(f"the repository has no branch {self._main}; `egs init` writes the first files")
         if self._standing is None or self._is_doubtful:
             old, self._is_doubtful = self._standing, False
-            self._standing = Standing.at(self._store, self._cache, tip if old is None else old.tip)
+            at = tip if old is None else old.tip
+            self._standing = Standing.at(self._store, self._cache, at, self._is_recorded)
             if old is not None:
                 self._standing.turn, self._standing.last = old.turn, old.last
         if tip != self._standing.tip:
             self._others_s = monotonic_s()
             self._standing.follow(tip)
         return self._standing
+
+    def _is_recorded(self, path: str) -> bool:
+        """Whether the controller accepted the request of that file, as its status was read last."""
+        return recorded(self._reader.view().facts.requests)(path)
 
     def _push(self, standing: Standing, steps: list[Step]) -> tuple[Outcome, list[Waiting]]:
         """How it ended, and those that have to be made again."""

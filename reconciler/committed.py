@@ -18,6 +18,7 @@ from reconciler.eventfiles import age
 from reconciler.events import Event, Told
 from reconciler.facts import Facts, Wanted
 from reconciler.noting import TOLD_AGAIN
+from reconciler.quiet import recorded
 from reconciler.readback import OWN_BYTES, UNREADABLE, events_from
 from reconciler.settings import Settings
 from reconciler.store.believing import Believes
@@ -131,10 +132,12 @@ class Committed:
         if loaded.accepted != self._accepted:
             # What main broke counts as the controller keeps it, whatever of it we happened to see ourselves.
             self._desired = Desired(self._store, self._cache)
+            self._desired.repository.is_recorded = recorded(loaded.facts.requests)
             self._desired.restore(loaded.accepted)
             if loaded.facts.intent:
                 self._update(loaded.facts.intent, trust)
             self._accepted = loaded.accepted
+        self._desired.repository.is_recorded = recorded(loaded.facts.requests)
         if trust is not None or self._settings.trust.level != "none":
             self._update(trust.main if trust is not None else loaded.facts.intent, trust)
             return

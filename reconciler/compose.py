@@ -10,7 +10,7 @@ from functools import partial
 from threading import Event
 from uuid import uuid4
 
-from reconciler.clock import SystemClock
+from reconciler.clock import Clock, SystemClock
 from reconciler.clusters.open import Ground, open_cluster
 from reconciler.clusters.port import ClusterDriver
 from reconciler.clusters.pull import PullCluster, ReportBranches
@@ -97,6 +97,7 @@ def controller(
     may_lead: Callable[[], bool] | None = None,
     wake: Callable[[], None] = lambda: None,
     hooked: Event | None = None,
+    clock: Clock | None = None,
 ) -> Reconciler:
     """A controller over a real repository, with its state in `settings.state`; see `Reconciler` for the rest.
 
@@ -129,6 +130,7 @@ def controller(
         wording=wording_of(settings, store, _reviews(settings, wake, hooked)),
         records=records,
         mailroom=None if settings.routes is None else Mailroom(Secrets(settings.routes), Courier()),
+        clock=clock,
     )
 
 

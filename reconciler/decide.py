@@ -46,7 +46,7 @@ DAMPED_S = 60
 DAMPED_SHARE = 0.05
 """… or than this share of the wait are not worth a commit of their own."""
 TRIAL_WORK = 200_000
-"""Requests that may be planned again in one cycle to prove causes: about twenty seconds at the very worst."""
+"""Requests that may be planned again in one cycle to prove causes; `Before.has_time` bounds how long that takes."""
 FEWEST_TRIALS = 8
 URGENT = frozenset({Told.DELAYED, Told.REQUEUED, Told.PROVISIONED, Told.POOL_GROWS, Told.PREEMPTED})
 """Who has to wait longer than promised, or has nodes now, is told at once, whatever the push budget says."""
@@ -144,7 +144,7 @@ def _slips(before: Before, world: Snapshot, planned: Plan, folded: Folded) -> tu
             if pool.key[0] == cluster and node in pool.nodes:
                 known[ChangeKind.NODE, node_key(pool.key, node)] = Known(cause, f"{cluster}/{node}")
     trials = max(FEWEST_TRIALS, TRIAL_WORK // max(1, len(world.requests)))
-    return slips(was, world, changes_between(was, world, known), planned, trials)
+    return slips(was, world, changes_between(was, world, known), planned, trials, before.has_time)
 
 
 def _slipped(status: GPRStatus, slip: Moved, at: datetime, *, is_taken: bool) -> GPRStatus:

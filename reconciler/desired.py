@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
+from reconciler.ahead import Ahead
 from reconciler.facts import Facts, Filed, Wanted, Workspace
 from reconciler.filings import Filings, UnreadFile
 from reconciler.finding import with_found
@@ -46,8 +47,6 @@ from schemas.strictyaml import MAX_BYTES, Positions, locate
 from schemas.view import gpr_path, template_path
 from schemas.workspace import WorkspaceRequest
 
-MAX_DOCUMENTS = 200_000
-"""Files of one change that are looked at; more is refused before anything is read."""
 ACCEPTED = "accepted/"
 PROJECT = "project.yaml"
 ONLY_AS_IT_IS = (Approval, ApiKey, Profile, GPRTemplateBinding)
@@ -74,6 +73,7 @@ class Desired:
     def __init__(self, store: Contents, cache: DocumentCache) -> None:
         self._store = store
         self._cache = cache
+        self._ahead = Ahead(store, cache, self._read)
         self._repository = Repository()
         self._entries: dict[str, Entry] = {}  # what counts, by path
         self._overlay = Overlay()
@@ -125,6 +125,13 @@ class Desired:
             return None
         return around.note(entry) if is_quiet(path, self._repository) else None
 
+    def read_ahead(self, commit: str, trust: TrustRecord | None = None) -> bool:
+        """Read some of what an `update` to this commit needs; True: there is more, and none of it is in force."""
+        if self._at in (None, commit):
+            return False
+        found, holds = self._ahead.changes(self._at, commit), () if trust is None else trust.held
+        return self._ahead.has_more(commit, lambda: overlaid(found, holds, self._overlay, self._entries)[0])
+
     def update(
         self,
         commit: str,
@@ -138,13 +145,7 @@ class Desired:
         """
         if commit == self.commit and trust == self._trust:
             return
-        found = self._store.diff(self._at, commit)
-        if len(found) > MAX_DOCUMENTS:
-            text = (
-                f"main changes {len(found)} files at once, at most {MAX_DOCUMENTS} are read; split the change"
-            )
-            raise UserError(text, "TooManyFiles")
-        holds = () if trust is None else trust.held
+        found, holds = self._ahead.changes(self._at, commit), () if trust is None else trust.held
         entries, overlay = overlaid(found, holds, self._overlay, self._entries)
         tree = dict(self._entries)
         for entry in entries:
@@ -162,6 +163,7 @@ class Desired:
             # Once a process life is enough to keep the file as large as the repository, not as its history.
             self._cache.retain(entry.oid for entry in self._entries.values() if entry.oid is not None)
         self._at, self._overlay, self._provenance = commit, overlay, provenance
+        self._ahead.over()
         self._changed |= outcomes.keys()
         problems = self._repository.problems(self._positions)
         errors = {p.file: p for p in reversed(problems) if p.severity == "error"}

@@ -132,6 +132,8 @@ class Outcomes:
     """Leases whose nodes were all theirs at some look, and whose start could not be committed yet."""
     resting: frozenset[tuple[str, str]] = frozenset()
     """(cluster, slice) whose repair waits, because somebody undoes it again and again; see `reconciler.drift`."""
+    taken_back: Mapping[str, datetime] = field(default_factory=dict)
+    """When nodes of leases, by uid, were taken back while a cycle took long; see `reconciler.hands`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,9 +88,9 @@ class Inside:
         """Until it was told to end."""
         self._loop.ended.wait()
 
-    def stop(self) -> None:
-        """End after the cycle that is running."""
-        self._loop.stop()
+    def stop(self) -> bool:
+        """End after the cycle that is running; False: it takes too long."""
+        return self._loop.stop()
 
     def wake(self) -> None:
         """Look at once."""

@@ -8,16 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from scheduler.causes import HasTime, always
 from scheduler.snapshot import Plan, Snapshot
 from schemas.status import GPRStatus, Phase
 
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What was committed last: the requests, and their world (None: not known), worked out when somebody is late."""
+    """What was committed last: the requests, and their world (None: not known), worked out when somebody is late.
+
+    `has_time` says whether there is time for one more plan that shows who did it.
+    """
 
     requests: Mapping[str, GPRStatus]
     world: Callable[[], Snapshot | None]
+    has_time: HasTime = always
 
 
 def may_be_late(committed: Mapping[str, GPRStatus], world: Snapshot, planned: Plan) -> bool:

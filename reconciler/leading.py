@@ -17,6 +17,7 @@ from reconciler.conditions import leaves_at
 from reconciler.desired import Desired
 from reconciler.events import Event, Told
 from reconciler.facts import Facts, Wanted
+from reconciler.quiet import recorded
 from reconciler.records import live
 from reconciler.settings import Settings
 from reconciler.store.believing import Believes
@@ -129,6 +130,7 @@ class Leading:
             alarms = [Event(now, Told.ALARM, sentence) for sentence in (*self.branch.alarms, *loaded.alarms)]
             self.news.begin([Event(now, Told.TAKEN_OVER, text), *alarms])
         self._desired.restore(loaded.accepted)
+        self._desired.repository.is_recorded = recorded(loaded.facts.requests)
         self._desired.leave_unread(loaded.notes)
         self.before = None
         if loaded.facts.intent:

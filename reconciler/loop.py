@@ -14,6 +14,7 @@ from functools import partial
 
 from reconciler import reports
 from reconciler.apply import Answers, CheckKey, Troubles, announce, apply, compare, observe
+from reconciler.clock import Clock
 from reconciler.clusters.port import Busy, CheckResult, ClusterDriver, ClusterView
 from reconciler.clusters.pull import PATTERN as REPORTED
 from reconciler.decide import Decision, decide
@@ -27,11 +28,14 @@ from reconciler.finding import found_in, with_found
 from reconciler.finished import standing
 from reconciler.fold import fold
 from reconciler.handover import handed_over
+from reconciler.hands import Hands
 from reconciler.instants import next_wake
 from reconciler.lateness import Before
 from reconciler.leading import Leading
 from reconciler.notifying.mailroom import Mailroom
 from reconciler.noting import Noticeboard
+from reconciler.pace import Pace
+from reconciler.quiet import recorded
 from reconciler.records import holders
 from reconciler.settings import Settings
 from reconciler.settling import Settled
@@ -104,6 +108,7 @@ class Reconciler:
         sources: Sources | None = None,
         records: DocumentCache | None = None,
         mailroom: Mailroom | None = None,
+        clock: Clock | None = None,
     ) -> None:
         """`may_lead` tells whether this process is elected; None: there is no election, the branch alone decides.
 
@@ -113,6 +118,7 @@ class Reconciler:
         `records` keeps what was read of the status branch for the next process; None: it reads all of it.
         `sources` are what main is judged by; None: as `settings.trust` has it, and no forge is asked.
         `mailroom` sends people what routes of the manifests name; None: nothing is sent.
+        `clock` is read anew after what may take long; None: time stands still within a cycle, as in a simulation.
         """
         self._store, self._drivers = store, drivers
         self._settled, self._settings = settled, settings
@@ -137,6 +143,9 @@ class Reconciler:
             Looked({}, {}),
         )
         self._rendered: tuple[Wanted, object, Files] | None = None
+        self.hands = Hands(settings, self._troubles, drivers, may_lead or (lambda: True))
+        """Carries out what is committed while a cycle takes long."""
+        self._pace = Pace(settings, clock)
         self._done: set[Action] = set()
         self._hurried: datetime | None = None
         self._handed_over: frozenset[LeaseKey] = frozenset()
@@ -150,8 +159,14 @@ class Reconciler:
 
     def cycle(self, now: datetime) -> Cycle:
         """Steps 1 to 9 of docs/architecture.md; raises only what no later cycle can mend by itself."""
-        with collector_paused():  # a walk over all that is known here would take longer than most cycles
-            return self._cycle(now)
+        self._pace.begin(now)
+        self.hands.begin(now)
+        try:
+            with collector_paused():  # a walk over all that is known here would take longer than most cycles
+                return self._cycle(now)
+        finally:
+            self.hands.end()
+            self._pace.end(now)
 
     def has_sent(self) -> bool:
         """Wait for messages under way; True: there were some, and a cycle more crosses out what arrived."""
@@ -162,18 +177,23 @@ class Reconciler:
         reachable = self._settled(now, self._fetch())  # 1
         if not self._leading.leads(now, reachable):
             return self._reading(now, reachable)
+        self.hands.keep(self._leading.before, self._facts(), self._branch.stamp)
         reachable = reachable and not self._branch.is_shut_out  # nothing can be committed, as if it were away
-        wanted, seen = self._observe(self._read_desired(now, reachable), now)  # 2, 3
+        wanted = self._read_desired(now, reachable)  # 2
+        now = self._pace.read(now)
+        wanted, seen = self._observe(wanted, now)  # 3
         committed = self._facts()
         folded = fold(committed, wanted, seen, self._settings, now, self._turns)  # 4
-        before = Before(committed.requests, partial(self._before, committed))
-        decision = decide(before, folded, wanted, seen, self._settings, tried=self._tried)  # 5
+        before = Before(committed.requests, partial(self._before, committed), self._pace.trials(now))
+        settings = self._pace.ahead(has_more=self._has_more)
+        decision = decide(before, folded, wanted, seen, settings, tried=self._tried)  # 5
         events = self._news.with_notes(decision.events)
         decision, events = self._mailroom.post(decision, events, wanted, now)
         held = self._commit(decision, wanted, events, reachable=reachable)  # 6, 7
         if not (self._branch.leading or self._branch.is_shut_out):
             return self._reading(now, reachable)
-        facts = self._facts()
+        self.hands.keep(self._leading.before, self._facts(), self._branch.stamp)
+        facts, now = self._facts(), self._pace.read(now)
         self._keep_notes()
         answers = self._carry_out(wanted, at(facts, now), seen, now)  # 8
         told = self._tell(events if held is None else (), wanted, seen, now)  # 9
@@ -206,6 +226,7 @@ class Reconciler:
 
     def _reading(self, now: datetime, reachable: bool) -> Cycle:
         """Somebody else leads, or nobody can be asked; a new process that was only too slow asks again at once."""
+        self.hands.rest()
         pause = RETRY if self._leading.raced else self._settings.poll
         return Cycle(now, False, now + pause, reachable=reachable, pushed=self._pushed)
 
@@ -221,13 +242,17 @@ class Reconciler:
         self._has_more = False
         if main is not None and reachable:
             known = self._facts()
+            self._desired.repository.is_recorded = recorded(known.requests)
             admitted = self._gate.admit(main, known.trust, known.intent, now)
             self._frozen = admitted.alarm if admitted.is_frozen else ""
             self._has_more, alarms = admitted.has_more, [*alarms, *filter(None, [admitted.alarm])]
             self._news.note_main(admitted.commit, admitted.alarm, self._gate.adoption, now)
             try:
-                self._desired.update(admitted.commit, admitted.record, admitted.provenance)
-                self._news.note_problems(standing(self._desired.problems, known.requests), now)
+                if self._desired.read_ahead(admitted.commit, admitted.record):
+                    self._has_more = True
+                else:
+                    self._desired.update(admitted.commit, admitted.record, admitted.provenance)
+                    self._news.note_problems(standing(self._desired.problems, known.requests), now)
             except (Fault, UserError) as error:
                 if self._desired.commit is None:  # nothing is in force: every request would count as deleted
                     why = UserError(admitted.alarm, "MainNotFollowed")
@@ -238,16 +263,23 @@ class Reconciler:
 
     def _observe(self, wanted: Wanted, now: datetime) -> tuple[Wanted, Seen]:
         """What clusters and agents say, and the documents with the nodes that the clusters show."""
-        views = observe(self._drivers(wanted.manifests), self._troubles, now, wanted.manifests)
+        with self.hands.mine:
+            return self._looked_at(wanted, now)
+
+    def _looked_at(self, wanted: Wanted, now: datetime) -> tuple[Wanted, Seen]:
+        drivers = self._drivers(wanted.manifests)
+        self.hands.drive(drivers)
+        views = observe(drivers, self._troubles, now, wanted.manifests)
         wanted = with_found(wanted, found_in(wanted, views))
-        live = {s.uid for s in self._live()}
-        self._checks = {key: value for key, value in self._checks.items() if key[0] in live}
+        self._checks = self.hands.knowing(self._checks, (s.uid for s in self._live()))
         found = self._reports.read(wanted.clusters, now)
-        self._handed_over = handed_over(self._live(), Seen(views, found, Outcomes({}, self._handed_over)))
+        served = self._handed_over | self.hands.handed_over
+        self._handed_over = handed_over(self._live(), Seen(views, found, Outcomes({}, served)))
         fresh = sorted(unrecorded(wanted.filed, self._facts().requests))
         self._filed = {key: self._filed.get(key, now) for key in fresh}
         self._looked = self._compare(wanted, views, now)
-        outcomes = Outcomes(self._checks, self._handed_over, self._drift.resting(self._looked, now))
+        resting = self._drift.resting(self._looked, now)
+        outcomes = Outcomes(self._checks, self._handed_over, resting, self.hands.taken_back)
         silences = self._troubles.silences()
         return wanted, Seen(views, found, outcomes, self._filed, self._looked.differences, silences)
 
@@ -276,6 +308,7 @@ class Reconciler:
         if not reachable:
             return now + self._settings.poll
         files = self._files(decision, wanted) | self._desired.accepted_files()
+        self.hands.waver(wanted, decision.facts)
         try:
             result = self._branch.write(
                 decision.facts, files, events, summarised(events), urgent=decision.urgent
@@ -318,11 +351,15 @@ class Reconciler:
 
     def _carry_out(self, wanted: Wanted, facts: Facts, seen: Seen, now: datetime) -> Answers:
         planned = actions(wanted, facts, seen, now, self._settings.start_tolerance)
-        answers = apply(planned, self._drivers(wanted.manifests), self._troubles, self._branch.stamp, now)
+        with self.hands.mine:
+            drivers = self._drivers(wanted.manifests)
+            answers = apply(planned, drivers, self._troubles, self._branch.stamp, now)
+            self._checks = self.hands.knowing(
+                {**self._checks, **answers.checks}, (s.uid for s in self._live())
+            )
         self._news.note(_drift(action, now) for action in drifted(planned, self._views))
         self._news.note(self._drift.after(self._looked, answers.begun, answers.done, now))
         self._news.note(self._fresh_refusals(answers, now))
-        self._checks |= answers.checks
         self._views = seen.views
         return answers
 
@@ -333,7 +370,8 @@ class Reconciler:
         told = self._news.tell(events)
         self._board.post(told, self._branch.stamp.term, wanted, self._facts())
         waiting = self._board.waiting(seen.views.keys())
-        self._board.told(announce(self._drivers(wanted.manifests), waiting, self._troubles, now))
+        with self.hands.mine:
+            self._board.told(announce(self._drivers(wanted.manifests), waiting, self._troubles, now))
         return told
 
     def _send(self, facts: Facts, wanted: Wanted, now: datetime) -> datetime | None:

@@ -53,6 +53,8 @@ from reconciler.trust.options import ForgeOptions, TrustOptions, forge_of
 from schemas.errors import EgsError, Fault, UserError
 from schemas.problems import quoted
 
+log = logging.getLogger(__name__)
+
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
@@ -224,9 +226,19 @@ def _until_told(work: Tending | Inside, server: Server | None) -> None:
     if server is not None:
         server.start()
     work.wait()
+    if not work.stop():
+        _leave()
     if server is not None:
         server.stop()
-    work.stop()
+
+
+def _leave() -> None:
+    """End in the midst of a cycle. The threads of a loop would hold the process up until that is over."""
+    log.warning(
+        "stopped in the midst of a cycle; what it had not committed is decided anew at the next start"
+    )
+    logging.shutdown()
+    os._exit(0)
 
 
 def _each(repo: Sequence[str], given: Given) -> dict[str, Settings]:

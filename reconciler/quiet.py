@@ -11,7 +11,7 @@ Held by tests/reconciler/test_quiet.py: with what was kept and without it the sa
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reconciler.store.port import REGULAR_MODE, Entry
@@ -31,6 +31,11 @@ def key_of(path: str) -> str:
     """`slice/name` of the request whose file belongs there."""
     _, slice_, _, file = path.split("/")
     return f"{slice_}/{file.removesuffix('.yaml')}"
+
+
+def recorded(requests: Container[str]) -> Callable[[str], bool]:
+    """Whether the request of a file is among these, which were accepted before (see `Repository.is_recorded`)."""
+    return lambda path: is_request(path) and key_of(path) in requests
 
 
 class Surroundings:

@@ -57,7 +57,7 @@ MOST_TOLD = 20
 """Sentences that one push is answered with; nobody reads more of them in a terminal."""
 MOST_COMMITS = 1000
 """Commits of a machine's branch that one push may bring."""
-MOST_ROUNDS = 50
+MOST_ROUNDS = 250
 """Portions in which the gate judges one push."""
 
 NEEDS_ADMIN = "NeedsAdmin"
@@ -184,11 +184,12 @@ class Receiver:
         over: Collection[str] = ()
         if status is not None and touches_many(merge.changes):
             over = over_at(self.store, status)
-        documents = Documents(self.store, merge, Known(since=(), over=over))
+        phases = {} if status is None else self._phases(status, merge)
+        live = {"/".join(key) for key in phases}
+        documents = Documents(self.store, merge, Known(since=(), live=live, over=over))
         before, base = documents.desired.problems, documents.desired.repository.copy()
         documents.merge()
         found = introduced(before, documents.desired.problems, merge)
-        phases = {} if status is None else self._phases(status, merge)
         for edit in forbidden_edits(base, documents.desired.repository, phases):
             oid = merge.changes[edit.file].oid if edit.file in merge.changes else None
             found.add(edit.problem(None if oid is None else locate(self.store.read([oid])[oid])))

@@ -48,7 +48,8 @@ def running_turn(key: str, status: GPRStatus, scene: Scene, spares: Spares) -> T
             update={"phase": advance(status.phase, Move.END), **_ENDED, "message": None}
         )
         events = (*events, Event(scene.now, Told.EXITING, text, key))
-        if scene.now - end <= scene.settings.start_tolerance:
+        done = scene.seen.outcomes.taken_back.get(status.uid, scene.now)
+        if done - end <= scene.settings.start_tolerance:
             return Turn(ended, events)
         message = f"its end was carried out at {scene.now:%Y-%m-%dT%H:%M:%SZ}: the controller was away"
         late = Condition(type=ENDED_LATE, reason=str(Cause.CONTROLLER_ABSENT), message=message, at=scene.now)

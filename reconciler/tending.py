@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import partial
 from threading import Event
 
-from reconciler.clock import Clock
+from reconciler.clock import Clock, monotonic_s
 from reconciler.compose import controller, watcher
 from reconciler.credentials import Credentials
 from reconciler.loop import Cycle, Reconciler
@@ -20,7 +20,7 @@ from reconciler.metrics import Metrics
 from reconciler.probes import Health, alive, ready
 from reconciler.pulls.attending import Attending
 from reconciler.settings import Settings
-from reconciler.waking import FATAL, Waking
+from reconciler.waking import FATAL, PATIENCE_S, Waking
 from schemas.errors import UserError
 
 _GIVEN_NAME = re.compile(r"([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)=(.+)", re.DOTALL)
@@ -75,7 +75,7 @@ def _own_credentials(common: Credentials | None, name: str) -> Credentials | Non
 
 @dataclass(slots=True)
 class _Later:
-    """A controller that is put together in its first cycle, so that trouble with it is retried like any other."""
+    """A controller that may be put together in its first cycle, so that trouble with it is retried like any other."""
 
     make: Callable[[], Reconciler]
     _made: Reconciler | None = None
@@ -84,6 +84,10 @@ class _Later:
         if self._made is None:
             self._made = self.make()
         return self._made.cycle(now)
+
+    def round(self, now: datetime) -> datetime | None:
+        """What is due beside a cycle."""
+        return None if self._made is None else self._made.hands.round(now)
 
 
 class Tending:
@@ -112,14 +116,16 @@ class Tending:
         for name, own in settings.items():
             metrics.expect(name)
             wake, hooked = partial(self._stir, name), self._hooked[name]
-            make = partial(controller, own, may_lead=may_lead, wake=wake, hooked=hooked)
+            make = partial(controller, own, may_lead=may_lead, wake=wake, hooked=hooked, clock=clock)
+            later = _Later(make, make() if alone else None)
             self.loops[name] = Waking(
-                make() if alone else _Later(make),
+                later,
                 clock,
                 watch=self._attending[name].note if name in self._attending else lambda _: None,
                 tried=partial(metrics.attempted, name),
                 fatal=FATAL if alone else (),
                 name=name,
+                beside=later.round,
             )
 
     def start(self) -> None:
@@ -141,16 +147,22 @@ class Tending:
         for loop in self.loops.values():
             loop.ended.wait()
 
-    def stop(self) -> None:
-        """End every loop after the cycle that it is in. Raises the UserError for which one ended by itself."""
+    def stop(self, within_s: float = PATIENCE_S) -> bool:
+        """End every loop after the cycle that it is in; False: one runs on after so long.
+
+        Raises the UserError for which one ended by itself.
+        """
         self.end()
-        for loop in self.loops.values():
-            loop.stop()
+        until_s = monotonic_s() + within_s
+        has_ended = [loop.stop(until_s - monotonic_s()) for loop in self.loops.values()]
+        if not all(has_ended):
+            return False
         for attending in self._attending.values():
             attending.stop()
         for loop in self.loops.values():
             if loop.failed is not None:
                 raise loop.failed
+        return True
 
     def _stir(self, name: str) -> None:
         if name in self.loops:  # a cluster may change while the rest is still put together

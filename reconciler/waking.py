@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from threading import Event, Lock
+from threading import Event, Lock, Thread
 from typing import Protocol
 
 from apscheduler.executors.pool import ThreadPoolExecutor
@@ -37,6 +37,10 @@ WAKE_GAP = timedelta(seconds=1)
 STIR = timedelta(seconds=5)
 """How soon a change in a cluster is looked at; what is due at an instant is due then all the same."""
 MOST_TICKS = 100
+CARRY, LEAST_CARRY = timedelta(seconds=0.5), timedelta(seconds=0.05)
+"""Real time between two questions whether something is due beside a cycle."""
+PATIENCE_S = 8.0
+"""Real seconds that a running cycle gets to end: who asks a process to stop often kills it after ten."""
 
 
 class Cycling(Protocol):
@@ -82,13 +86,17 @@ class Waking:
         tried: Callable[[Attempt], None] = lambda _: None,
         fatal: Collection[str] = FATAL,
         name: str = "loop",
+        beside: Callable[[datetime], datetime | None] = lambda _: None,
     ) -> None:
+        """`beside` is called by a thread of its own, also while a cycle runs; it gives when to call it again."""
         self._reconciler = reconciler
         self._clock = clock
         self._speed = speed
         self._watch = watch
         self._tried = tried
         self._fatal = fatal
+        self._beside, self._stopped = beside, Event()
+        self._carrying = Thread(target=self._carry_on, name=f"{name}-hands", daemon=True)
         self._real = SystemClock()
         self._pause = FIRST_PAUSE
         threads = ThreadPoolExecutor(pool_kwargs={"thread_name_prefix": name})  # as the log has it
@@ -105,6 +113,7 @@ class Waking:
     def start(self) -> None:
         """Begin; returns at once."""
         self._scheduler.start()
+        self._carrying.start()
         self._wake_after(timedelta())
 
     def wake(self) -> None:
@@ -123,15 +132,34 @@ class Waking:
             if due is not None and due > at:
                 self._plan(at)
 
-    def stop(self) -> None:
-        """End after the cycle that is running, if one is."""
+    def stop(self, within_s: float = PATIENCE_S) -> bool:
+        """End after the cycle that is running, if one is. False: it runs on after so long.
+
+        A process may then end all the same: what a cycle has not committed is decided again, and what it has committed
+        is carried out by the next process.
+        """
         self.ended.set()
         with self._planning:
             self._scheduler.remove_all_jobs()  # its thread would stumble over one that is due as it shuts down
         # Waiting for jobs inside of shutdown would hold the lock that the last cycle needs to plan its next.
         self._scheduler.shutdown(wait=False)
-        with self._cycling:
+        has_ended = self._cycling.acquire(timeout=max(0.0, within_s))
+        self._stopped.set()
+        if has_ended:
+            self._cycling.release()
             log.debug("controller stopped")
+        return has_ended
+
+    def _carry_on(self) -> None:
+        """What is due beside a cycle."""
+        while not self._stopped.is_set():
+            try:
+                due = self._beside(self._clock.now())
+            except Exception:
+                log.exception("a round beside a cycle broke; please report it")
+                due = None
+            left = CARRY if due is None else (due - self._clock.now()) / self._speed
+            self._stopped.wait(min(max(left, LEAST_CARRY), CARRY).total_seconds())
 
     def _soon(self) -> datetime:
         return max(self._real.now(), self._not_before)

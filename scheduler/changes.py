@@ -52,9 +52,12 @@ def changes_between(
 
 def undo(before: Snapshot, after: Snapshot, changes: Iterable[Change]) -> Snapshot:
     """`after` with `before`'s entry for the key of each change: all else stays as it is now."""
-    undone = after
-    for change in changes:
-        undone = _UNDO[change.kind](before, undone, change.key)
+    chosen = tuple(changes)
+    entries = dict.fromkeys(change.key for change in chosen if change.kind in _OF_ENTRIES)
+    undone = _undo_entries(before, after, entries) if entries else after
+    for change in chosen:
+        if change.kind not in _OF_ENTRIES:
+            undone = _UNDO[change.kind](before, undone, change.key)
     return undone
 
 
@@ -78,8 +81,10 @@ def pool_key(pool: PoolKey) -> str:
 
 
 def _requests(before: Snapshot, after: Snapshot) -> Iterator[Change]:
-    moved = sorted(
-        key for key in before.requests.keys() & after.requests if _move(before, key) != _move(after, key)
+    moved = dict.fromkeys(
+        sorted(
+            key for key in before.requests.keys() & after.requests if _move(before, key) != _move(after, key)
+        )
     )
     for key, request in sorted(after.requests.items()):
         old = before.requests.get(key)
@@ -198,12 +203,13 @@ def _as_known(change: Change, known: Mapping[tuple[ChangeKind, str], Known]) -> 
     return change if told is None else replace(change, cause=told.cause, by=told.by or change.by)
 
 
-def _undo_entry(before: Snapshot, after: Snapshot, key: str) -> Snapshot:
+def _undo_entries(before: Snapshot, after: Snapshot, keys: Iterable[str]) -> Snapshot:
     # A lease that went back into the queue, or the other way round, is one change of one key.
+    chosen = tuple(keys)
     return replace(
         after,
-        requests=_with(after.requests, key, before.requests.get(key)),
-        leases=_with(after.leases, key, before.leases.get(key)),
+        requests=_with_all(after.requests, {key: before.requests.get(key) for key in chosen}),
+        leases=_with_all(after.leases, {key: before.leases.get(key) for key in chosen}),
     )
 
 
@@ -233,9 +239,8 @@ def _undo_clock(before: Snapshot, after: Snapshot, _key: str) -> Snapshot:
     return replace(after, now=before.now)
 
 
+_OF_ENTRIES = frozenset({ChangeKind.REQUEST, ChangeKind.LEASE})
 _UNDO: dict[ChangeKind, Callable[[Snapshot, Snapshot, str], Snapshot]] = {
-    ChangeKind.REQUEST: _undo_entry,
-    ChangeKind.LEASE: _undo_entry,
     ChangeKind.POOL: _undo_pool,
     ChangeKind.NODE: _undo_node,
     ChangeKind.CLOCK: _undo_clock,
@@ -244,4 +249,8 @@ _UNDO: dict[ChangeKind, Callable[[Snapshot, Snapshot, str], Snapshot]] = {
 
 def _with(entries: Mapping[Key, Entry], key: Key, entry: Entry | None) -> dict[Key, Entry]:
     """`entries` with this one in its place, or without it; the order of the others stays."""
-    return {k: e for k, e in {**entries, key: entry}.items() if e is not None}
+    return _with_all(entries, {key: entry})
+
+
+def _with_all(entries: Mapping[Key, Entry], instead: Mapping[Key, Entry | None]) -> dict[Key, Entry]:
+    return {k: e for k, e in {**entries, **instead}.items() if e is not None}

@@ -305,10 +305,10 @@ def _of_slice(file: str, slice_: Slice, view: View) -> Iterator[Finding]:
     yield from _of_where(file, ("quota",), spec.quota.where if spec.quota else (), view)
     project = view.project()
     most = project.spec.limits.requests_per_slice if project else MAX_REQUESTS
-    count = view.count(requests_key(name))
-    if count > most:
-        message = f"slices/{name}/gprs holds {count} requests, at most {most} are allowed"
-        yield Finding(file, "TooManyRequests", message)
+    for path in view.beyond(requests_key(name), most):
+        # Without their number: a message that changes with every file would be news of all of them each time.
+        message = f"slices/{name}/gprs holds more than {most} requests, and this is one of the newest"
+        yield Finding(path, "TooManyRequests", message)
 
 
 def _of_workspace(file: str, asked: WorkspaceRequest, view: View) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ Pure: files come in as bytes, problems go out as values or text.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -47,20 +47,24 @@ def check_files(
     base: Repository | None = None,
     phases: Mapping[Request, Phase] | None = None,
     now: datetime | None = None,
+    is_recorded: Callable[[str], bool] = lambda _: False,
 ) -> CheckResult:
     """Every problem of a repository in one run.
 
     With a `base` (the tree the change is made against) and the requests' phases, also edits that may not be; with
-    `now` also what is over.
+    `now` also what is over. `is_recorded` tells of a file whether its request was accepted before: see `Repository`.
     """
     contents: dict[str, bytes] = {}
     outcomes: dict[str, Outcome] = {}
     repository = Repository.empty()
+    repository.is_recorded = is_recorded
     with collector_paused():
         for path, mode, data in files:
             contents[path] = data
             outcomes[path] = read_document(path, data, mode)
-        repository.update(outcomes)
+        older = set() if base is None else base.documents.keys() & outcomes.keys()
+        repository.update({path: outcomes[path] for path in sorted(older)})
+        repository.update({path: outcome for path, outcome in outcomes.items() if path not in older})
 
     def positions(path: str) -> Positions | None:
         return locate(contents[path]) if path in repository.documents else None

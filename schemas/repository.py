@@ -49,6 +49,10 @@ class Repository:
         self._readers: defaultdict[Key, set[str]] = defaultdict(set)
         self._read: dict[str, set[Key]] = {}
         self._findings: dict[str, tuple[Finding, ...]] = {}
+        self._arrived: dict[str, int] = {}  # in which update requests' files came
+        self._updates = 0
+        self.is_recorded: Callable[[str], bool] = lambda _: False
+        """Whether the request of that file was accepted before; asked where a slice has too many of them."""
         self.rules_run = 0
         """How many documents the rules were run on by the last update."""
 
@@ -152,6 +156,7 @@ class Repository:
     def update(self, changes: Mapping[str, Outcome]) -> None:
         """Put, replace and remove files, then run the rules that this touches."""
         changed: set[Key] = set()
+        self._updates += 1
         for path, outcome in changes.items():
             changed |= self._put(path, outcome)
         touched = {path for path in changed if isinstance(path, str)}
@@ -170,6 +175,7 @@ class Repository:
             self._refused[path] = ()
             for key in keys_of(path):
                 self._parts[key].add(path)
+                self._arrived.setdefault(path, self._updates)
 
     def _put(self, path: str, outcome: Outcome) -> set[Key]:
         """Store one outcome; the keys whose readers have to look again."""
@@ -192,6 +198,10 @@ class Repository:
             self._parts[key].discard(path)
         for key in after - before:
             self._parts[key].add(path)
+        if isinstance(new, GPR):
+            self._arrived.setdefault(path, self._updates)
+        else:
+            self._arrived.pop(path, None)
         self._name(old, new)
         return {path} | (before ^ after)
 
@@ -209,13 +219,16 @@ class Repository:
         if document is None:
             return
         self.rules_run += 1
-        view = View(self._documents, self._refused, self._parts)
+        view = View(self._documents, self._refused, self._parts, self._age)
         found = (*inside(path, document), *across(path, document, view))
         if found:
             self._findings[path] = found
         self._read[path] = view.read
         for key in view.read:
             self._readers[key].add(path)
+
+    def _age(self, path: str) -> tuple[bool, int]:
+        return not self.is_recorded(path), self._arrived.get(path, 0)
 
     def is_clean(self, path: str) -> bool:
         """Whether the rules found nothing in the document there."""

@@ -209,8 +209,8 @@ _ACROSS = (
     Rule(
         "TooManyRequests",
         "error",
-        "A slice's folder holds too many GPR files.",
-        "delete finished requests (egs prune)",
+        "A slice's folder holds too many GPR files: the newest are refused, each by itself.",
+        "delete finished requests (egs prune) and file it again, or ask an admin for more (limits.requestsPerSlice)",
     ),
     Rule(
         "NotAnAdmin",

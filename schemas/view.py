@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from schemas.apikey import ApiKey
@@ -121,15 +121,17 @@ def keys_of(path: str) -> frozenset[Key]:
 class View:
     """One document's look at the others. `absent` differs from "no document": a refused file is not absent."""
 
-    __slots__ = ("_documents", "_parts", "_refused", "read")
+    __slots__ = ("_age", "_documents", "_parts", "_refused", "read")
 
     def __init__(
         self,
         documents: Mapping[str, Document],
         refused: Mapping[str, object],
         parts: Mapping[Key, set[str]],
+        age: Callable[[str], tuple[bool, int]] = lambda _: (True, 0),
     ) -> None:
-        self._documents, self._refused, self._parts = documents, refused, parts
+        """`age` tells of a file whether its request is on no record, and in which change it came: less is older."""
+        self._documents, self._refused, self._parts, self._age = documents, refused, parts, age
         self.read: set[Key] = set()
 
     def absent(self, path: str) -> bool:
@@ -146,6 +148,13 @@ class View:
         """How many documents make up a fact."""
         self.read.add(key)
         return len(self._parts.get(key, ()))
+
+    def beyond(self, key: Key, most: int) -> list[str]:
+        """Those of a fact's documents that are one too many: the newest, and none that is on record; in order."""
+        if self.count(key) <= most:
+            return []
+        aged = sorted((*self._age(path), path) for path in self._parts[key])
+        return sorted(path for is_new, _, path in aged[most:] if is_new)
 
     def document(self, path: str, kind: type[Kind]) -> Kind | None:
         """The document there, when there is one of this kind that reads well."""

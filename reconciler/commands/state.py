@@ -17,6 +17,7 @@ from reconciler.facts import Facts, Wanted
 from reconciler.finished import standing
 from reconciler.placing import asked_anew
 from reconciler.preview import Looked, alike, preview
+from reconciler.quiet import recorded
 from reconciler.records import Records, UnreadRecord
 from reconciler.store.port import Contents
 from reconciler.trees import Loaded
@@ -90,6 +91,7 @@ def _documents(
     desired = Desired(contents, source.cache) if known is None else known.twin()
     if loaded is not None:
         desired.restore(loaded.accepted)
+        desired.repository.is_recorded = recorded(loaded.facts.requests)
         desired.leave_unread(loaded.notes)
     with working("Reading"):
         desired.update(commit, None if loaded is None or source.is_folder else loaded.facts.trust)

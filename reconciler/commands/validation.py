@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache, partial
 
 from reconciler.commands import output
 from reconciler.commands.source import Source, opened
@@ -13,7 +14,7 @@ from reconciler.finished import standing
 from schemas.check import CheckResult, File, as_annotations, as_json, check_files
 from schemas.errors import EgsError
 from schemas.problems import Problem
-from schemas.reading import read_document
+from schemas.reading import read_document, rule_of
 from schemas.repository import Repository
 from schemas.status import Phase
 
@@ -26,7 +27,13 @@ def checked(source: Source, ref: str | None, against: str | None) -> CheckResult
     files = source.files(ref)
     base = None if against is None else _repository(source.files(against))
     known = None if against is None else phases(source)
-    found = check_files(_shown(files), base, known, clock(None, source))
+    recorded = cache(partial(phases, source))
+
+    def is_recorded(path: str) -> bool:
+        found = rule_of(path)
+        return found is not None and (found[1].get("slice", ""), found[1].get("name", "")) in recorded()
+
+    found = check_files(_shown(files), base, known, clock(None, source), is_recorded)
     return replace(found, problems=_standing(source, found.problems))
 
 

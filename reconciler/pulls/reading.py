@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from reconciler.desired import Desired
 from reconciler.pulls.merging import Merged, MergedContents
+from reconciler.quiet import recorded
 from reconciler.store.cache import DocumentCache
 from reconciler.store.port import Entry, Store
 from schemas.judged import TrustRecord
@@ -53,6 +54,7 @@ class Documents:
         contents = MergedContents(store, merge, chosen)
         self.desired = Desired(contents, DocumentCache(None, READER_VERSION))
         self.desired.repository.leave_unread(left)
+        self.desired.repository.is_recorded = recorded({*known.live, *known.over})
         self.desired.restore(known.accepted)
         self.desired.update(merge.base, self._trust)
 

@@ -29,6 +29,8 @@ from schemas.reading import rule_of
 from schemas.status import Provenance
 
 _EMPTY = Keyring()
+PORTION = 1000
+"""Files that are judged in one call: about a second. What more there is waits for the next, and holds nothing up."""
 MOST_INSIDE = 100
 """Signatures inside of approvals that are checked for one step; files beyond them are held and may be brought again."""
 
@@ -52,6 +54,18 @@ class Assessed:
     verdicts: Mapping[str, Verdict]  # of the files that changed against what counted, by path
     provenance: Mapping[str, Provenance]  # of requests' files that count now, by path
     work: int  # what was read, in reads of one object or difference
+    files: int  # that it changes
+
+
+@dataclass(slots=True)
+class _Open:
+    """A step that is judged in portions; the tree stands until all of it is."""
+
+    known: _Known
+    found: Mapping[str, File | None]  # what it changes of what is governed
+    left: list[str]  # of those that differ from what counts: paths that are not judged yet
+    verdicts: dict[str, Verdict]
+    provenance: dict[str, Provenance]
 
 
 @dataclass(slots=True)
@@ -85,31 +99,57 @@ class Assessor:
     def __init__(self, store: Store, documents: Documents, tree: Authorised, sources: Sources) -> None:
         self._store, self._documents, self._tree, self._sources = store, documents, tree, sources
         self._signers = None if sources.verifier is None else Signers(sources.verifier)
+        self._open: _Open | None = None
 
-    def take(self, step: Step, entries: Iterable[Entry], now: datetime) -> Assessed:
-        """Move the tree on by one step; `entries` are what it changes. On a Fault the tree is as before."""
+    def take(self, step: Step, entries: Callable[[], Iterable[Entry]], now: datetime) -> Assessed | None:
+        """Move the tree on by one step; `entries` are what it changes. On a Fault the tree is as before.
+
+        A step of more than `PORTION` files takes several calls: None says that there is more of it, and the tree is as
+        before.
+        """
+        open_ = self._open
+        if open_ is None or open_.known.step.commit.oid != step.commit.oid:
+            open_ = self._begun(step, entries(), now)
+        self._open = None  # a Fault begins the step anew
+        portion, open_.left = open_.left[:PORTION], open_.left[PORTION:]
+        self._judge({path: open_.found[path] for path in portion}, open_)
+        if open_.left:
+            self._open = open_
+            return None
+        known, found = open_.known, open_.found
+        left_out = self._left_out(found, known)
+        self._move_on(step, found, open_.verdicts, known.now)
+        for path, (rejection, on_main) in left_out.items():
+            self._tree.accept({path: rejection})
+            self._tree.hold(_kept(path), on_main, step.commit.oid, known.now)
+        return Assessed(open_.verdicts, open_.provenance, 1 + known.behind.work, len(found))
+
+    def forget(self) -> None:
+        """The tree is another than the one that a step was begun on."""
+        self._open = None
+
+    def _begun(self, step: Step, entries: Iterable[Entry], now: datetime) -> _Open:
         keyring = self._sources.keyring()
         found = {e.path: file_of(e.oid, e.mode) for e in entries if is_governed(e.path)}
-        changed = {path: file for path, file in found.items() if file != self._tree.file(path)}
+        changed = [path for path, file in found.items() if file != self._tree.file(path)]
         authority = self._tree.authority(keyring)
         behind = self._behind(step, keyring, now)
         known = _Known(step, behind, cache(lambda v, s: authority.actor(v, now, slice_=s)), authority, now)
+        return _Open(known, found, changed, {}, {})
+
+    def _judge(self, changed: Mapping[str, File | None], open_: _Open) -> None:
+        """All changes of a step are judged by the people before it."""
+        known = open_.known
         changes = self._changes(changed, known)
-        verdicts = {
+        open_.verdicts |= {
             path: judge(changes[path], self._evidence(path, file, known), known.who_in(path))
             for path, file in sorted(changed.items())
         }
-        provenance = {
-            path: self._provenance(path, file, known, verdicts[path])
+        open_.provenance |= {
+            path: self._provenance(path, file, known, open_.verdicts[path])
             for path, file in changed.items()
-            if file is not None and verdicts[path].denial is None and _is_request(path)
+            if file is not None and open_.verdicts[path].denial is None and _is_request(path)
         }
-        left_out = self._left_out(found, known)
-        self._move_on(step, found, verdicts, now)
-        for path, (rejection, on_main) in left_out.items():
-            self._tree.accept({path: rejection})
-            self._tree.hold(_kept(path), on_main, step.commit.oid, now)
-        return Assessed(verdicts, provenance, 1 + behind.work)
 
     def _move_on(
         self, step: Step, found: Mapping[str, File | None], verdicts: Mapping[str, Verdict], now: datetime

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import logging
 from datetime import datetime, timedelta
+from functools import partial
 
 from reconciler.forges.port import Forge, RateLimited
 from reconciler.settings import Settings
 from reconciler.store.cache import DocumentCache
 from reconciler.store.port import Entry, Store
 from reconciler.trust.adopting import Adoption, adopted
-from reconciler.trust.assessing import Assessor, Sources
+from reconciler.trust.assessing import PORTION, Assessor, Sources
 from reconciler.trust.authorised import Authorised, Documents, InForce
 from reconciler.trust.keyring import TrustFolder
 from reconciler.trust.model import Admitted
@@ -44,7 +45,8 @@ NOT_KNOWN_YET = "NotKnownYet"
 RETRY = timedelta(seconds=20)
 """How long a forge or a folder that failed is left alone: each question to it may take its time."""
 WORK = 500
-"""Commits that are read in one call: what more there is waits for the next, so that a flood delays no strict end."""
+"""Commits that are read in one call, and so for files (`PORTION`): what more there is waits for the next call, so that
+a flood delays no start and no strict end."""
 
 
 def sources_of(settings: Settings, forge: Forge | None = None) -> Sources:
@@ -184,14 +186,17 @@ class Gate:
         if not self._has_tree:
             self._tree.begin(self._store.diff(None, self._at), self._held)
             self._has_tree = True
-        work, steps = 0, self._steps[1]
+            self._assessor.forget()
+        work, files, steps = 0, 0, self._steps[1]
         provenance = dict(self._provenance)
         try:
-            while steps and work < WORK:
-                taken = self._assessor.take(steps[-1], self._changed(steps[-1]), now)
+            while steps and work < WORK and files < PORTION:
+                taken = self._assessor.take(steps[-1], partial(self._changed, steps[-1]), now)
+                if taken is None:  # there is more of it
+                    break
                 self._at = steps.pop().commit.oid
                 provenance.update(taken.provenance)
-                work += taken.work
+                work, files = work + taken.work, files + taken.files
         finally:
             self._provenance = provenance
 

@@ -122,3 +122,21 @@ def test_parsed_once_is_parsed_alike() -> None:
     assert kept is not None
     assert kept[0] == blob_oid(GOOD.encode())
     assert reading.from_json(gpr_path("a/one"), kept[1]) == read_document(gpr_path("a/one"), GOOD.encode())
+
+
+def test_in_a_slice_with_too_many_requests_the_new_one_is_refused_and_not_the_edit_of_another(
+    place: tuple[Path, GitStore],
+) -> None:
+    """As the controller has it: what it accepted counts, and one more does not."""
+    store = place[1]
+    tip = store.fetch(["main"])["main"]
+    accepted = {gpr_path(f"a/{name}") for name in ("one", "two", "other")}
+    cache = DocumentCache(None, READER_VERSION)
+    standing = Standing.at(store, cache, tip, accepted.__contains__)
+    limit = project(limits={"requestsPerSlice": 1}).encode()
+    files = {"project.yaml": limit, gpr_path("a/one"): GOOD.encode()}
+    standing.tried(files)
+    new, edit = gpr_path("a/new"), gpr_path("a/one")
+    refused = standing.tried({new: gpr("a", "new").encode()})[0]
+    assert {(p.file, p.rule) for p in refused} == {(new, "TooManyRequests")}
+    assert standing.tried({edit: gpr("a", "one", duration="3h").encode()})[0] == ()

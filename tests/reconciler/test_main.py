@@ -17,6 +17,17 @@ from demo.system import example_files
 from tests.support import repos
 from tests.support.world import cluster, gpr, project, slice_
 
+LONG_CYCLE = """
+import sys
+from threading import Event
+from reconciler import loop, main
+def endless(*_, **__):
+    print("plans", flush=True)
+    Event().wait()
+loop.decide = endless
+main.Tending.stop.__defaults__ = (0.2,)  # seconds; eight would show no more
+main.main()
+"""
 COMMAND = (sys.executable, "-c", "from reconciler.main import main; main()")
 
 
@@ -103,6 +114,21 @@ def test_run_ends_well_on_a_signal(tmp_path: Path, number: int) -> None:
     _, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     assert repos.tip(repo, "egs/status")
+
+
+def test_run_ends_on_a_signal_in_the_midst_of_a_cycle(tmp_path: Path) -> None:
+    """A plan may take minutes, and who asks a process to end often kills it after ten seconds."""
+    repo = fleet(tmp_path, {p: d for p, d in example_files().items() if "/gprs/" not in p})
+    words = ["run", "--repo", str(repo), "--state", str(tmp_path / "state")]
+    process = subprocess.Popen(
+        [sys.executable, "-c", LONG_CYCLE, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "plans\n"
+    process.terminate()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert "stopped in the midst of a cycle" in err
 
 
 def test_a_push_is_seen_at_once_when_the_forge_tells_of_it(tmp_path: Path) -> None:

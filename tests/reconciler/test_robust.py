@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-import reconciler.desired
+import reconciler.ahead
 from reconciler.apply import Answers
 from reconciler.clusters.embedded import EmbeddedCluster
 from reconciler.clusters.open import Ground
@@ -53,7 +53,7 @@ def alarms(world: World) -> list[str]:
 
 def test_a_push_of_too_many_files_stops_no_end_and_is_told_once(monkeypatch):
     world = running()
-    monkeypatch.setattr(reconciler.desired, "MAX_DOCUMENTS", 5)
+    monkeypatch.setattr(reconciler.ahead, "MAX_DOCUMENTS", 5)
     world.commit({gpr_path(f"b/g{i}"): gpr("b", f"g{i}") for i in range(10)})
     world.run(at(50))
     assert world.status("a/x").phase is Phase.COMPLETED

@@ -222,3 +222,42 @@ def test_wake_ups_before_the_start_and_after_the_end_do_nothing():
     one.stop()
     one.wake()
     assert loop.ended == loop.begun
+
+
+def test_what_is_due_beside_a_long_cycle_is_asked_for_while_it_runs(started):
+    loop, asked = Loop(), threading.Event()
+    loop.go.clear()
+
+    def beside(now):
+        if loop.together:
+            asked.set()
+        return now
+
+    started(loop, beside=beside)
+    assert asked.wait(10)
+    assert loop.ended == 0
+    loop.go.set()
+
+
+def test_trouble_beside_a_cycle_ends_neither(started):
+    loop, tries = Loop(pause=MOMENT), threading.Semaphore(0)
+
+    def beside(_now):
+        tries.release()
+        raise RuntimeError("a bug")
+
+    started(loop, beside=beside)
+    assert all(tries.acquire(timeout=10) for _ in range(3))
+    assert loop.reaches(ended=2)
+
+
+def test_an_end_waits_no_longer_for_a_cycle_than_it_is_told():
+    loop = Loop()
+    loop.go.clear()
+    one = Waking(loop, SystemClock())
+    one.start()
+    assert loop.reaches(begun=1)
+    assert not one.stop(within_s=0.01)
+    assert loop.ended == 0
+    loop.go.set()
+    assert loop.reaches(ended=1)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.causes import Moved, slips
+from scheduler.causes import Moved, Starts, explained, slips
 from scheduler.changes import Known, changes_between, undo
 from scheduler.plan import plan
-from scheduler.snapshot import Change, ChangeKind, Promise, Snapshot, Window
+from scheduler.snapshot import Change, ChangeKind, Displaced, Promise, Snapshot, Window
 from schemas.status import Cause
 from tests.scheduler.play import BENIGN, HARMFUL, at, commit, decide_due, happen, later, next_instant
 from tests.scheduler.worlds import EAST, OUT, lease, pool, request, world, worlds
@@ -201,3 +202,63 @@ def _assert_true(before: Snapshot, after: Snapshot, slip: Moved) -> None:
     assert holds_without(slip.causes)
     if len(slip.causes) > 1:
         assert not any(holds_without((change,)) for change in slip.causes)
+
+
+class Counted(str):
+    """A key that counts how often it is looked up."""
+
+    __slots__ = ()
+    looked = 0
+
+    def __hash__(self) -> int:
+        Counted.looked += 1
+        return super().__hash__()
+
+
+def test_causes_of_a_flood_cost_no_more_than_its_changes_and_slips_together() -> None:
+    """Each of 500 promises was taken by a request of its own, and 5,000 more arrived."""
+    keys = [Counted(f"s{i}/r") for i in range(5_000)]
+    changes = [Change(ChangeKind.REQUEST, key, Cause.HIGHER_RANK_ARRIVED, key) for key in keys]
+    gone = [Displaced(f"d{i}/r", keys[i]) for i in range(500)]
+    Counted.looked = 0
+    found = explained([(one.key, 0, 5) for one in gone], changes, gone, never_planned, budget=0)
+    assert [slip.causes for slip in found] == [(change,) for change in changes[:500]]
+    assert not any(slip.proven for slip in found)
+    assert Counted.looked < 5 * (5_000 + 500)
+
+
+def never_planned(_: object) -> Starts:
+    raise AssertionError("there is no budget for a plan")
+
+
+@pytest.mark.parametrize(
+    ("plans", "want"),
+    [
+        pytest.param(9, (True, {Cause.HIGHER_RANK_ARRIVED}), id="there is time: the cause is shown"),
+        pytest.param(1, (False, {Cause.REQUEST_CHANGED}), id="time ends on the way: the likeliest is named"),
+        pytest.param(0, (False, {Cause.REQUEST_CHANGED}), id="there is none at all: the likeliest is named"),
+    ],
+)
+def test_trials_end_when_the_caller_has_no_more_time(plans: int, want: tuple[bool, set[Cause]]) -> None:
+    before = world(HELD, pools=[TWO])
+    edited = replace(HELD, duration=9)
+    after = world(edited, request("b", 2, priority=300), pools=[TWO])
+    asked = iter([True] * plans)
+    slip = only_slip(before, after, lambda: next(asked, False))
+    assert (slip.proven, {change.cause for change in slip.causes}) == want
+
+
+def only_slip(before: Snapshot, after: Snapshot, has_time: Callable[[], bool]) -> Moved:
+    (found,) = slips(before, after, changes_between(before, after), plan(after), has_time=has_time)
+    return found
+
+
+def test_undoing_a_flood_makes_one_world(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not one for each of its requests: each costs as much as there are requests."""
+    made: list[object] = []
+    monkeypatch.setattr("scheduler.changes.replace", lambda *a, **new: made.append(new) or replace(*a, **new))
+    flood = world(HELD, *(request(f"n{i}") for i in range(50)), pools=[TWO])
+    before = world(HELD, pools=[TWO])
+    changes = [Change(ChangeKind.REQUEST, f"n{i}/r", Cause.HIGHER_RANK_ARRIVED) for i in range(50)]
+    assert undo(before, flood, changes) == before
+    assert len(made) == 1

@@ -273,10 +273,10 @@ CASES = [
     pytest.param(
         {
             "project.yaml": {"limits.requestsPerSlice": 1},
-            "slices/vision/gprs/more.yaml": {"slice": "vision", "nodes": 1, "duration": "1h"},
+            "slices/vision/gprs/z.yaml": {"slice": "vision", "nodes": 1, "duration": "1h"},
         },
         "TooManyRequests",
-        SLICE,
+        "slices/vision/gprs/z.yaml",
         (),
         id="too many requests in a folder",
     ),

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from reconciler.branch import StatusBranch
+from reconciler.clock import Clock
 from reconciler.clusters.embedded import EmbeddedCluster
 from reconciler.clusters.port import ClusterDriver
 from reconciler.facts import Facts
@@ -148,8 +149,11 @@ class World:
         )
         self.commit({"report.yaml": rendered(document).decode()}, f"egs/agents/{cluster_name}/{node}")
 
-    def start(self, may_lead: Callable[[], bool] | None = None) -> Reconciler:
-        """A new controller process on the same repository and clusters, elected or not."""
+    def start(self, may_lead: Callable[[], bool] | None = None, clock: Clock | None = None) -> Reconciler:
+        """A new controller process on the same repository and clusters, elected or not.
+
+        Where it has a `clock`, time may pass within its cycles.
+        """
         self._count += 1
         return Reconciler(
             MemoryStore(self.remote),
@@ -161,6 +165,7 @@ class World:
             may_lead=may_lead,
             records=self.records,
             mailroom=self.mailroom(),
+            clock=clock,
         )
 
     def _open(self, specs: Mapping[str, ClusterSpec]) -> Mapping[str, ClusterDriver]:

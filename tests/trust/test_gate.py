@@ -287,6 +287,35 @@ def test_a_flood_of_commits_is_judged_in_portions(land: Land, monkeypatch: pytes
     assert (admitted.commit, len(admitted.provenance)) == (land.at, 5)
 
 
+def test_a_flood_of_files_in_one_commit_is_judged_in_portions(
+    land: Land, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of its changes are judged by the people before it, and none counts before all are judged."""
+    files = {gpr_path(f"a/n{number}"): gpr("a", f"n{number}") for number in range(5)}
+    base = land.at
+    land.push({**files, SLICE: of_slice(members=[person("eve")])}, "bo")
+    at_once = judged(land, base)
+    monkeypatch.setattr("reconciler.trust.assessing.PORTION", 2)
+    gate, seen = land.gate(), []
+    while (admitted := gate.admit(land.at, None, base, land.now)).has_more:
+        seen.append(admitted.commit)
+    assert seen == [base, base]
+    assert (admitted.commit, rules(admitted)) == (land.at, rules(at_once))
+    assert admitted.provenance == at_once.provenance
+
+
+def test_files_of_many_commits_are_judged_in_portions(land: Land, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gates, "PORTION", 2)
+    base, gate = land.at, land.gate()
+    for number in range(5):
+        land.push({gpr_path(f"a/n{number}"): gpr("a", f"n{number}")}, "bo")
+    seen = []
+    while (admitted := gate.admit(land.at, None, base, land.now)).has_more:
+        seen.append(admitted.commit)
+    assert len(seen) == 2
+    assert (admitted.commit, len(admitted.provenance)) == (land.at, 5)
+
+
 def test_a_forge_that_does_not_answer_leaves_main_where_it_was(land: Land) -> None:
     land.forge = open_forge(ForgeAddress("github", "http://127.0.0.1:9", "egs/fleet"))
     base, gate = land.at, land.gate("forge")
