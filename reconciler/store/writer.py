@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 
 TAKE_OVER = "Take over"
 """Summary of the commit that takes a term and decides nothing."""
+RECOVERY = f"{TAKE_OVER}, and recover what was lost"
+"""The same where the branch was lost: what it says may be older than what was done."""
 # Foreign commits on top of ours that are looked through for the last term; beyond, `at_least` is all we know.
 _LOOK_BACK = 200
 _NAMES_TOLD = 3
@@ -117,13 +119,18 @@ class BranchWriter:
         settings: WriterSettings | None = None,
         *,
         believes: Believes | None = None,
+        remembers: bool = False,
     ) -> None:
-        """`believes` tells our own commits, of whatever process life, from strangers'; None: nothing does."""
+        """`believes` tells our own commits, of whatever process life, from strangers'; None: nothing does.
+
+        `remembers`: a branch that is gone or was set back is put back as this process, or the mirror, knows it.
+        """
         if not is_writer(writer):
             raise ValueError(f"{writer!r} cannot stand in a trailer; use letters, digits and ._:@/+-")
         self._store = store
         self._branch = branch_name(branch)
-        self._belief = Belief(store, believes, store.tips().get(self._branch))
+        remembered = self._branch if remembers else ""
+        self._belief = Belief(store, believes, store.tips().get(self._branch), remembered)
         self._writer = writer
         self._author = author
         self._settings = settings or WriterSettings()
@@ -140,6 +147,8 @@ class BranchWriter:
         self._pushes: deque[datetime] = deque(maxlen=_PUSHES_REMEMBERED)
         self._linear_until: datetime | None = None
         self._warned = False
+        self.put_back = ""
+        """What was wrong with the branch when it was taken last, as it had lost what counts; empty: it had not."""
 
     @property
     def tip(self) -> str | None:
@@ -199,16 +208,30 @@ class BranchWriter:
         if (complaint := self._belief.complaint(tip)) is not None:
             self._raise_alarm(complaint)
         last = self._last_stamp(base)
+        self.put_back = complaint or "" if self._belief.lacks(tip) else ""
+        is_behind = bool(self.put_back) and self._tip != base  # others may have written after what we know
         self._leading, self._by = False, None
         self._tip, self._base, self._pending = tip, base, {}
         self._files = self._listing(base)
         self._epoch = (last and last.epoch) or Epoch(now)
         term = max(self._term, at_least, last.term if last else 0) + 1
-        work = _Work({}, {}, last.intent if last else None, TAKE_OVER)
+        work = _Work({}, {}, last.intent if last else None, RECOVERY if is_behind else TAKE_OVER)
         written = self._push(self._attempt(work, now, term, reroot=tip is None), now)
         if tip is None and written.outcome is Outcome.REFUSED:
             self._tell_what_is_in_the_way()
         return written
+
+    def rise(self, now: datetime, above: int) -> Written | None:
+        """Take a term above that one, while the branch is ours; None when it is not, or cannot be read.
+
+        Where something bears a later term than the branch, and nobody has the branch, the branch lost that term.
+        """
+        self._unsettled = True
+        if not self.settle() or not self._leading or self._tip is None:
+            return None
+        last = self._belief.stamp_of(self._tip)
+        work = _Work({}, {}, last.intent if last else None, RECOVERY)
+        return self._push(self._attempt(work, now, max(self._term, above) + 1, reroot=False), now)
 
     def _listing(self, tip: str | None) -> dict[str, str]:
         entries = () if tip is None else self._store.diff(None, tip)
@@ -353,8 +376,10 @@ class BranchWriter:
         if stamp is not None and stamp.term > self._term:
             self._follow(stamp)
         elif was_leading:
-            gone = "the branch is gone" if tip is None else f"its tip {tip[:12]} is a stranger's"
-            self._raise_alarm(gone)
+            stranger = f"its tip {(tip or '')[:12]} is a stranger's"
+            self._raise_alarm(
+                "the branch is gone" if tip is None else self._belief.complaint(tip) or stranger
+            )
 
     def _follow(self, stamp: Stamp) -> None:
         # Once for each leader: a follower judges every commit of theirs.
