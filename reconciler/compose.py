@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import partial
 from uuid import uuid4
 
-from reconciler.clock import SystemClock
+from reconciler.clock import SystemClock, Timepiece
 from reconciler.clusters.open import Ground, open_cluster
 from reconciler.clusters.port import ClusterDriver
 from reconciler.clusters.pull import PullCluster, ReportBranches
@@ -95,15 +95,17 @@ def controller(
     adopt: bool = False,
     may_lead: Callable[[], bool] | None = None,
     wake: Callable[[], None] = lambda: None,
+    clock: Timepiece | None = None,
 ) -> Reconciler:
     """A controller over a real repository, with its state in `settings.state`; see `Reconciler` for the rest.
 
     UserError `BadKey`, `BadTrustFolder`, `KeyMissing` or `KeyNotTrusted` for keys that somebody has to mend first.
     `wake` is called whenever a cluster or what the forge says of approvals changed, from any thread.
+    `clock` None: each cycle goes by the instant that it is given.
     """
     settings.state.mkdir(parents=True, exist_ok=True)
     key, machines = own_key(settings.trust), machines_of(settings.trust)
-    machines.check_own(key, SystemClock().now())
+    machines.check_own(key, (clock or SystemClock()).now())
     store = GitStore(
         settings.repo, settings.state / "mirror.git", credentials=settings.credentials, sign=signing(key)
     )
@@ -126,6 +128,7 @@ def controller(
         wording=wording_of(settings, store, _reviews(settings, wake)),
         records=records,
         mailroom=None if settings.routes is None else Mailroom(Secrets(settings.routes), Courier()),
+        clock=clock,
     )
 
 

@@ -58,6 +58,8 @@ class Told(StrEnum):
     ACTION_REFUSED = "ActionRefused"
     DELETIONS_HELD = "DeletionsHeld"
     TAKEN_OVER = "ControllerTookOver"
+    CLOCK_DOUBTED = "ClockDoubted"
+    CLOCK_BELIEVED = "ClockBelieved"
     WORKSPACE_ASKED = "WorkspaceRequested"
     WORKSPACE_READY = "WorkspaceReady"
     WORKSPACE_INVALID = "WorkspaceInvalid"
@@ -104,5 +106,5 @@ _WARNINGS = frozenset({
     Told.NODE_OUT, Told.NODE_SUSPECT, Told.POST_CHECK_FAILED, Told.NODES_LATE, Told.CLUSTER_UNREACHABLE,
     Told.MANIFEST_REFUSED, Told.DRIFT, Told.ACTION_REFUSED, Told.DELETIONS_HELD, Told.ALARM,
     Told.DRIFT_SEEN, Told.LATENCY_HIGH, Told.WORKSPACE_INVALID, Told.NOT_AUTHORISED,
-    Told.ROUTE_SILENT, Told.NOTICES_LOST,
+    Told.ROUTE_SILENT, Told.NOTICES_LOST, Told.CLOCK_DOUBTED,
 })  # fmt: skip

@@ -86,6 +86,11 @@ class Leading:
             self._resume(loaded, now)
         return loaded is not None or self.branch.is_shut_out
 
+    def holds(self, reachable: bool) -> bool:
+        """True while the branch is ours, without taking it."""
+        self._heed_election()
+        return self._holds(reachable)
+
     def _heed_election(self) -> None:
         elected = self._may_lead is None or self._may_lead()
         if elected == self._elected:

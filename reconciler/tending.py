@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
-from reconciler.clock import Clock
+from reconciler.clock import Timepiece
 from reconciler.compose import controller, watcher
 from reconciler.credentials import Credentials
 from reconciler.loop import Cycle, Reconciler
@@ -95,7 +95,7 @@ class Tending:
     def __init__(
         self,
         settings: Mapping[str, Settings],
-        clock: Clock,
+        clock: Timepiece,
         metrics: Metrics,
         may_lead: Callable[[], bool] | None = None,
     ) -> None:
@@ -109,7 +109,7 @@ class Tending:
         }
         for name, own in settings.items():
             metrics.expect(name)
-            make = partial(controller, own, may_lead=may_lead, wake=partial(self._stir, name))
+            make = partial(controller, own, may_lead=may_lead, wake=partial(self._stir, name), clock=clock)
             self.loops[name] = Waking(
                 make() if alone else _Later(make),
                 clock,

@@ -144,6 +144,12 @@ class Trees:
         facts = replace(facts, requests=Records(requests.live, {**requests.over, **over}))
         return Loaded(facts, tree.accepted, tuple(alarms), tree.notes)
 
+    def stamped_at(self, tip: str) -> datetime | None:
+        """When a controller last decided something, by its clock; a person's commit says nothing of the time."""
+        commits = [c for c in self._belief.history(tip, LOOKED_BACK) if self._belief.counts(c)]
+        stamped = (c for c in commits if parse_stamp(c.trailers) is not None)
+        return next((c.at for c in stamped if not c.message.startswith(TAKE_OVER)), None)
+
     def _decided_at(self, tip: str) -> datetime:
         """When the tip's facts were decided; taking over decides nothing, so that an absence stays visible."""
         commits = [c for c in self._belief.history(tip, LOOKED_BACK) if self._belief.counts(c)]

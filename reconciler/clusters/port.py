@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal, Protocol
 
 Stage = Literal["pre", "run", "post"]
@@ -165,6 +165,18 @@ class WorkloadView:
 
 
 @dataclass(frozen=True, slots=True)
+class Heard:
+    """What another clock said, and when: on the clock of `reconciler.clock.steady_s`, which nobody sets."""
+
+    says: datetime
+    steady_s: float
+
+    def at(self, steady_s: float) -> datetime:
+        """What it would say by now."""
+        return self.says + timedelta(seconds=steady_s - self.steady_s)
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterView:
     """Everything at one instant."""
 
@@ -177,6 +189,8 @@ class ClusterView:
     """Leases, by uid and start, that had all their nodes once: where another process does the work, and says so."""
     sizes: Mapping[str, int] = field(default_factory=dict)
     """How many nodes each elastic pool is to have, as the cluster was told last."""
+    clock: Heard | None = None
+    """What its server's clock said as it answered this look; None: it has none of its own."""
 
 
 class ClusterDriver(Protocol):

@@ -148,7 +148,7 @@ class World:
         )
         self.commit({"report.yaml": rendered(document).decode()}, f"egs/agents/{cluster_name}/{node}")
 
-    def start(self, may_lead: Callable[[], bool] | None = None) -> Reconciler:
+    def start(self, may_lead: Callable[[], bool] | None = None, **more: object) -> Reconciler:
         """A new controller process on the same repository and clusters, elected or not."""
         self._count += 1
         return Reconciler(
@@ -161,6 +161,7 @@ class World:
             may_lead=may_lead,
             records=self.records,
             mailroom=self.mailroom(),
+            **more,  # type: ignore[arg-type]
         )
 
     def _open(self, specs: Mapping[str, ClusterSpec]) -> Mapping[str, ClusterDriver]:
