@@ -14,6 +14,7 @@ from reconciler.clusters.open import Ground, open_cluster
 from reconciler.clusters.port import ClusterDriver
 from reconciler.clusters.pull import PullCluster, ReportBranches
 from reconciler.forges.port import Forge
+from reconciler.heard import Heard
 from reconciler.loop import Reconciler
 from reconciler.notifying.courier import Courier
 from reconciler.notifying.mailroom import Mailroom
@@ -114,6 +115,8 @@ def controller(
     reports = ReportBranches(store, machines)
     clusters = OpenClusters(ground_of(settings, wake), reports)
     writer = f"controller-{uuid4().hex[:12]}"
+    clocks: dict[str, Heard] = {}
+    hear = partial(clocks.__setitem__, "the forge")
     return Reconciler(
         store,
         cache,
@@ -124,26 +127,29 @@ def controller(
         may_lead=may_lead,
         settled=reports.settled,
         machines=machines,
-        sources=sources_of(settings, _forge(settings, IN_LOOP)),
-        wording=wording_of(settings, store, _reviews(settings, wake)),
+        sources=sources_of(settings, _forge(settings, IN_LOOP, hear)),
+        wording=wording_of(settings, store, _reviews(settings, wake, hear)),
         records=records,
         mailroom=None if settings.routes is None else Mailroom(Secrets(settings.routes), Courier()),
         clock=clock,
+        clocks=lambda: dict(clocks),
     )
 
 
-def _forge(settings: Settings, patience: timedelta | None = None) -> Forge | None:
+def _forge(
+    settings: Settings, patience: timedelta | None = None, heard: Callable[[Heard], None] = lambda _: None
+) -> Forge | None:
     """The forge of these settings, with a connection of its own; None: plain Git."""
     if settings.forge is None:
         return None
     from reconciler.forges.open import open_forge  # who has no forge starts without it
 
-    return open_forge(settings.forge, patience=patience)
+    return open_forge(settings.forge, patience=patience, heard=heard)
 
 
-def _reviews(settings: Settings, wake: Callable[[], None]) -> Reviews | None:
+def _reviews(settings: Settings, wake: Callable[[], None], heard: Callable[[Heard], None]) -> Reviews | None:
     """What the forge says of approvals, asked beside the loop and not in it."""
-    forge = _forge(settings)
+    forge = _forge(settings, heard=heard)
     return None if forge is None else Reviews(forge, settings.main_branch, OneByOne(), wake)
 
 

@@ -14,8 +14,9 @@ from datetime import datetime, timedelta
 
 from reconciler.clock import Timepiece
 from reconciler.clocks import Doubt, Word, doubt, handed_over_words, no_earlier, offsets_s
-from reconciler.clusters.port import ClusterView, Heard
+from reconciler.clusters.port import ClusterView
 from reconciler.facts import Facts
+from reconciler.heard import Heard
 from reconciler.settings import Settings
 
 log = logging.getLogger(__name__)

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Literal, Protocol
+
+from reconciler.heard import Heard
 
 Stage = Literal["pre", "run", "post"]
 """When a node is checked: before a start, between the nodes of a running lease, after an end."""
@@ -162,18 +164,6 @@ class WorkloadView:
     gpus: int  # 0: a CPU workload, which leases never touch
     phase: Literal["Pending", "Running", "Succeeded"]
     node: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """What another clock said, and when: on the clock of `reconciler.clock.steady_s`, which nobody sets."""
-
-    says: datetime
-    steady_s: float
-
-    def at(self, steady_s: float) -> datetime:
-        """What it would say by now."""
-        return self.says + timedelta(seconds=steady_s - self.steady_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from reconciler.clocks import Word, doubt
-from reconciler.clusters.port import ClusterDriver, ClusterView, Heard
+from reconciler.clusters.port import ClusterDriver, ClusterView
+from reconciler.heard import Heard
 from reconciler.loop import Cycle, Reconciler
 from reconciler.readback import events_from
 from reconciler.store.memory import Fate, Operation
@@ -328,14 +329,20 @@ def fact(minutes: float) -> Word:
     ("words", "doubted"),
     [
         pytest.param([], False, id="nobody says otherwise"),
-        pytest.param([fact(-60)], False, id="a decision of an hour ago says nothing of a clock that is ahead"),
+        pytest.param(
+            [fact(-60)], False, id="a decision of an hour ago says nothing of a clock that is ahead"
+        ),
         pytest.param([fact(1)], False, id="a decision a minute ahead is within what clocks may differ by"),
         pytest.param([fact(1.1)], True, id="a decision further ahead is proof"),
-        pytest.param([fact(60), said(0), said(0, "b")], True, id="also where other clocks are behind as well"),
+        pytest.param(
+            [fact(60), said(0), said(0, "b")], True, id="also where other clocks are behind as well"
+        ),
         pytest.param([said(-60)], True, id="one clock against ours"),
         pytest.param([said(60)], True, id="one clock ahead of ours"),
         pytest.param([said(-60), said(0, "b")], False, id="two against one"),
-        pytest.param([said(-60), said(60, "b"), said(0, "c")], True, id="two that err differently against two"),
+        pytest.param(
+            [said(-60), said(60, "b"), said(0, "c")], True, id="two that err differently against two"
+        ),
         pytest.param([said(-60), said(-60, "b"), said(0, "c"), said(0, "d")], False, id="three against two"),
     ],
 )

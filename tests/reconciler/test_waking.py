@@ -222,3 +222,13 @@ def test_wake_ups_before_the_start_and_after_the_end_do_nothing():
     one.stop()
     one.wake()
     assert loop.ended == loop.begun
+
+
+def test_a_clock_that_is_set_back_an_hour_is_no_hour_of_sleep(started, monkeypatch):
+    """The scheduler sleeps by the machine's clock; planned by one that was an hour ahead, it would sleep too long."""
+    loop, off = Loop(pause=timedelta(seconds=1)), [HOUR]
+    real = waking.wall
+    monkeypatch.setattr(waking, "wall", lambda: real() + off[0])
+    started(loop)
+    off[0] = timedelta()
+    assert loop.reaches(ended=2)
