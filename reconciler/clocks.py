@@ -92,7 +92,7 @@ def handed_over_words(facts: Facts, views: Mapping[str, ClusterView]) -> Iterato
         if status.phase is not Phase.PROVISIONING or held is None or view is None or start is None:
             continue
         if any((node := view.nodes.get(name)) is not None and node.lease == lease for name in held.nodes):
-            yield Word(f"cluster {held.cluster}, where {key} has nodes,", start, is_least=True)
+            yield Word(f"a hand-over in {held.cluster}", start, is_least=True)
 
 
 def agreed_ends(
