@@ -128,11 +128,11 @@ class Reconciler:
         self._gate = Gate(store, cache, sources or sources_of(settings), self._desired.in_force, adopt=adopt)
         self._has_more = False  # main goes on, and is judged in the next cycle
         self._wording = wording or wording_of(settings, store)
+        self._reports = reports.Reports(store, machines)
         trusted = None if machines is None else machines.controllers()
         lead = partial(Leading, store, self._desired, settings, writer, adopt=adopt, may_lead=may_lead)
-        self._leading = lead(believes=trusted, records=records)
+        self._leading = lead(believes=trusted, records=records, said=self._reports.read)
         self._branch, self._news = self._leading.branch, self._leading.news
-        self._reports = reports.Reports(store, machines)
         self._mailroom = mailroom or Mailroom()
         self._time = Timekeeper(settings, clock, clocks)
         self._standstill = Standstill(self._branch, self._news, settings)
@@ -355,7 +355,7 @@ class Reconciler:
             return now + self._settings.poll
         self._pushed = outcome_of(result)
         if result.landed:
-            self._leading.before = wanted
+            self._leading.decided(wanted)
             self._news.committed()
             return None
         if isinstance(result, Postponed):

@@ -72,7 +72,7 @@ class Metrics:
         )
         self._clocks = Gauge(
             "egs_clock_offset_seconds",
-            "What another clock says less what this process's says; of a commit or a hand-over, how far ours is behind.",
+            "What another clock says less what ours does; of a commit or a hand-over, how far ours is behind.",
             ["repo", "clock"],
             registry=new,
         )

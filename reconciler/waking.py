@@ -101,7 +101,9 @@ class Waking:
         self._planning = Lock()
         self._woken = self._stirred = self._is_settled = False
         self._warming = Warming()
-        self._not_before_s = self._due_s = monotonic_s()  # the next cycle that somebody wakes; the next at all
+        self._not_before_s = self._due_s = (
+            monotonic_s()
+        )  # the next cycle that somebody wakes; the next at all
         self.progress = Progress()
         self.failed: UserError | None = None
         self.ended = Event()
