@@ -103,8 +103,7 @@ class Applier:
 
     def cycle(self, now: datetime) -> Cycle:
         """Fetch, read what is committed, look, carry out, report. Raises what a person has to mend first."""
-        reachable = self._fetch()
-        now = self._time.read(now)
+        reachable, now = self._fetch(), self._time.read(now)
         decided = self._committed.read(now)
         if decided is None:
             return Cycle(now, False, now + self._settings.poll, reachable=reachable)
@@ -120,9 +119,10 @@ class Applier:
         moment = self._moment(decided, view, now)
         if moment.doubt is not None:
             return self._stand_still(decided, driver, view, moment, reachable)
-        now = moment.now
         if self._time.has_paused():  # another decision may stand by now
-            return replace(self._quiet(moment, reachable), wake=now)
+            reachable = self._fetch()
+            decided = self._committed.read(moment.now) or decided
+        now = self._time.read_on(moment.now)
         done = self._carry_out(decided, driver, view, now)
         self._tell(done, driver, now)
         if done.answers.counts:
@@ -142,6 +142,7 @@ class Applier:
 
     def _fetch(self) -> bool:
         settings = self._settings
+        self._time.mark()
         return fetched(self._store, [settings.main_branch, settings.status_branch, branch_of(self._cluster)])
 
     def _open(self, wanted: Wanted) -> tuple[ClusterDriver, ClusterSpec]:
@@ -185,7 +186,7 @@ class Applier:
         tolerance = self._settings.start_tolerance
         ends = agreed_ends(wanted, decided.facts, Seen(views), doubt.earliest, tolerance)
         answers = apply(ends, {self._cluster: driver}, self._troubles, decided.stamp, doubt.earliest)
-        report = Report(doubt.earliest, self._settings.report_every, decided.stamp, trouble=told.sentence)
+        report = Report(doubt.latest, self._settings.report_every, decided.stamp, trouble=told.sentence)
         held = self._bulletin.publish(report, spec, moment.now, reachable=reachable, busy=False)
         wake = min([held, moment.now + self._settings.poll, *answers.until])
         acted = dict(answers.counts)

@@ -46,6 +46,11 @@ class Doubt:
         return min(self.ours, *(word.says for word in self.against))
 
     @property
+    def latest(self) -> datetime:
+        """Nothing that was said of the present is later."""
+        return max(self.ours, *(word.says for word in self.against))
+
+    @property
     def sentence(self) -> str:
         """What the clocks say, for people."""
         others = ", ".join(

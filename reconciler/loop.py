@@ -219,8 +219,8 @@ class Reconciler:
 
     def _moment(self, now: datetime, seen: Seen | None = None) -> Moment:
         """The present, and whether what the branch, nodes and other clocks say of it lets us believe it."""
-        views = {} if seen is None else seen.views
-        facts = self._branch.facts if seen is not None else None
+        self._time.mark()
+        views, facts = ({}, None) if seen is None else (seen.views, self._branch.facts)
         return self._time.look(now, words_of(self._branch.decided_at(), facts, views), views)
 
     def _leads(self, moment: Moment, reachable: bool) -> bool:

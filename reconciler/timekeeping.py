@@ -46,7 +46,7 @@ class Timekeeper:
         self._base: tuple[datetime, float] | None = None  # when our clock was believed last
         self._heard: dict[str, Heard] = {}  # of clusters, when they were looked at last
         self._since: datetime | float | None = None  # of the doubt that stands: seconds, or simulated time
-        self._looked_s = 0.0
+        self._marked_s = 0.0
         self.standing: Doubt | None = None
         """The doubt that stands, as it began."""
 
@@ -58,16 +58,19 @@ class Timekeeper:
         """The present, where `now` was believed: never before that."""
         return max(now, self.read(now))
 
+    def mark(self) -> None:
+        """What is acted on is known from here on."""
+        self._marked_s = 0.0 if self._clock is None else self._clock.steady_s()
+
     def has_paused(self) -> bool:
-        """True when so much time has passed since the last look that others may have gone on without us."""
+        """True when so much time has passed since the mark that others may have gone on without us."""
         if self._clock is None:
             return False
-        return self._clock.steady_s() - self._looked_s > self._settings.pause.total_seconds()
+        return self._clock.steady_s() - self._marked_s > self._settings.pause.total_seconds()
 
     def look(self, now: datetime, facts: Iterable[Word], views: Mapping[str, ClusterView]) -> Moment:
         """The present, weighed against these facts and what clusters said in these views, or the last ones."""
         now, least = self.read(now), () if self._settings.believe_clock else tuple(facts)
-        self._looked_s = 0.0 if self._clock is None else self._clock.steady_s()
         self._heard |= {name: view.clock for name, view in views.items() if view.clock is not None}
         words = (*least, *self._clocks())
         found = doubt(now, words, self._settings.clock_tolerance)
