@@ -1,4 +1,4 @@
-"""What a campaign is made of: manifests, commits of people, and processes of `egs-reconciler` with clocks of their own."""
+"""What a campaign is made of: manifests, commits of people, and processes of `egs-reconciler` with their own clocks."""
 
 from __future__ import annotations
 

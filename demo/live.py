@@ -57,7 +57,7 @@ def watch(root: Path, console: Console, speed: float, port: int | None = None) -
     if not system.repository.exists():
         system.create(clock.now())
     board, stop = Board(), Signal()
-    controller = system.start_controller(clock=clock)
+    controller = system.start_controller()
     waking = Waking(controller, clock, speed, board.note, beside=controller.hands.round)
     agents = Thread(target=_watch_nodes, args=(system, clock, stop), daemon=True)
     api = nullcontext() if port is None else served(system, clock, port)

@@ -16,7 +16,6 @@ from pathlib import Path
 from agent.report import Identity, Reporter
 from agent.simulated import SimulatedReader
 from agent.watch import Manifest, Watch
-from reconciler.clock import Clock
 from reconciler.clusters.embedded import EmbeddedCluster
 from reconciler.clusters.port import ClusterDriver
 from reconciler.eventfiles import age
@@ -116,7 +115,7 @@ class System:
         rows = [row for path in sorted(files, key=age) for row in events_from(data[files[path]])]
         return sorted(rows, key=lambda row: row["at"])
 
-    def start_controller(self, drivers: Drivers | None = None, clock: Clock | None = None) -> Reconciler:
+    def start_controller(self, drivers: Drivers | None = None) -> Reconciler:
         """A new controller process, with a mirror of its own."""
         self._lives += 1
         state = self.root / f"controller-{self._lives}"
@@ -124,7 +123,7 @@ class System:
         self._stores.append(store)
         cache = DocumentCache(self.root / "documents.sqlite", READER_VERSION)
         opened, writer = drivers or self.drivers, f"demo-{self._lives}"
-        return Reconciler(store, cache, opened, self.settings, writer, adopt=True, clock=clock)
+        return Reconciler(store, cache, opened, self.settings, writer, adopt=True)
 
     def drivers(self, specs: Mapping[str, ClusterSpec]) -> Mapping[str, ClusterDriver]:
         """The simulated clusters of the manifests."""

@@ -15,6 +15,8 @@ from datetime import datetime, timedelta
 
 from reconciler.apply import STALE, Answers, CheckKey, Troubles, announce, apply, compare
 from reconciler.bulletin import Bulletin
+from reconciler.clock import Timepiece
+from reconciler.clocks import agreed_ends
 from reconciler.clusters.port import Busy, CheckResult, ClusterDriver, ClusterView, Difference
 from reconciler.clusters.pull import branch_of
 from reconciler.clusters.reported import RefusalKey, Report, digest_of
@@ -22,6 +24,7 @@ from reconciler.committed import Committed, Decided
 from reconciler.diff import Action, Do, actions, drifted, lease_ref
 from reconciler.drift import Drift, Looked
 from reconciler.facts import Facts, LeaseKey, Outcomes, Seen, Wanted
+from reconciler.fetched import fetched
 from reconciler.finding import found_in, with_found
 from reconciler.handover import handed_over
 from reconciler.loop import RETRY, Cycle
@@ -30,6 +33,7 @@ from reconciler.settings import Settings
 from reconciler.store.cache import DocumentCache
 from reconciler.store.port import Store
 from reconciler.terms import assigned, terms_in
+from reconciler.timekeeping import Moment, Timekeeper, words_of
 from reconciler.trust.machines import Machines
 from reconciler.world import at
 from schemas.cluster import ClusterSpec
@@ -79,12 +83,15 @@ class Applier:
         *,
         may_act: Callable[[], bool] = lambda: True,
         machines: Machines | None = None,
+        clock: Timepiece | None = None,
     ) -> None:
         """`driver_of` opens the cluster from inside; `may_act` is the election's word, where there is one.
 
         `machines` tells controllers and appliers by their signatures; None: whoever can push is believed.
+        `clock` is read anew after whatever may have taken long; None: time stands still in a cycle.
         """
         self._store, self._cluster, self._settings = store, cluster, settings
+        self._time = Timekeeper(settings, clock)
         self._driver_of, self._may_act = driver_of, may_act
         believes = None if machines is None else machines.controllers()
         self._committed = Committed(store, cache, settings, writer, believes=believes)
@@ -96,7 +103,7 @@ class Applier:
 
     def cycle(self, now: datetime) -> Cycle:
         """Fetch, read what is committed, look, carry out, report. Raises what a person has to mend first."""
-        reachable = self._fetch()
+        reachable, now = self._fetch(), self._time.read(now)
         decided = self._committed.read(now)
         if decided is None:
             return Cycle(now, False, now + self._settings.poll, reachable=reachable)
@@ -109,13 +116,20 @@ class Applier:
             held = self._bulletin.publish(report, spec, now, reachable=reachable, busy=False)
             wake = min(held, now + self._settings.poll)
             return Cycle(now, True, wake, reachable=reachable)
+        moment = self._moment(decided, view, now)
+        if moment.doubt is not None:
+            return self._stand_still(decided, driver, view, moment, reachable)
+        if self._time.has_paused():  # another decision may stand by now
+            reachable = self._fetch()
+            decided = self._committed.read(moment.now) or decided
+        now = self._time.read_on(moment.now)
         done = self._carry_out(decided, driver, view, now)
         self._tell(done, driver, now)
         if done.answers.counts:
             view = self._look(driver, spec, now)[0] or view
         report = self._report(done, view, now)
         held = self._bulletin.publish(report, spec, now, reachable=reachable, busy=bool(done.answers.until))
-        return self._ended(done, held, now, reachable=reachable)
+        return replace(self._ended(done, held, now, reachable=reachable), clocks=moment.offsets_s)
 
     def _elected(self) -> bool:
         """The election's word; whoever is elected anew takes the branch from whoever was before."""
@@ -128,16 +142,8 @@ class Applier:
 
     def _fetch(self) -> bool:
         settings = self._settings
-        try:
-            self._store.fetch([settings.main_branch, settings.status_branch, branch_of(self._cluster)])
-        except Fault as fault:
-            log.warning(
-                "repository not fetched reason=%s message=%s; committed starts and ends still happen",
-                fault.reason,
-                fault,
-            )
-            return False
-        return True
+        self._time.mark()
+        return fetched(self._store, [settings.main_branch, settings.status_branch, branch_of(self._cluster)])
 
     def _open(self, wanted: Wanted) -> tuple[ClusterDriver, ClusterSpec]:
         spec = wanted.manifests.get(self._cluster)
@@ -158,6 +164,37 @@ class Applier:
             self._driver = None
             self._driver = (spec, self._driver_of(spec.model_copy(update={"access": None})))
         return self._driver[1], spec
+
+    # -- the time --------------------------------------------------------------------------------------------
+
+    def _moment(self, decided: Decided, view: ClusterView, now: datetime) -> Moment:
+        """The present, and whether what was decided and what the cluster says let us believe our clock."""
+        views, facts = {self._cluster: view}, decided.facts
+        moment = self._time.look(now, words_of(facts.at, facts, views), views)
+        self._time.note(moment)
+        return moment
+
+    def _stand_still(
+        self, decided: Decided, driver: ClusterDriver, view: ClusterView, moment: Moment, reachable: bool
+    ) -> Cycle:
+        """Our clock is in doubt: what is over by every clock ends, and the report says why nothing else happens."""
+        doubt, told = moment.doubt, self._time.standing
+        assert doubt is not None
+        assert told is not None
+        views, spec = {self._cluster: view}, decided.wanted.manifests[self._cluster]
+        wanted = with_found(decided.wanted, found_in(decided.wanted, views))
+        tolerance = self._settings.start_tolerance
+        ends = agreed_ends(wanted, decided.facts, Seen(views), doubt.earliest, tolerance)
+        answers = apply(ends, {self._cluster: driver}, self._troubles, decided.stamp, doubt.earliest)
+        report = Report(doubt.latest, self._settings.report_every, decided.stamp, trouble=told.sentence)
+        held = self._bulletin.publish(report, spec, moment.now, reachable=reachable, busy=False)
+        wake = min([held, moment.now + self._settings.poll, *answers.until])
+        acted = dict(answers.counts)
+        return replace(self._quiet(moment, reachable), wake=max(wake, moment.now + RETRY), acted=acted)
+
+    def _quiet(self, moment: Moment, reachable: bool) -> Cycle:
+        wake, clocks = moment.now + self._settings.poll, moment.offsets_s
+        return Cycle(moment.now, True, wake, reachable=reachable, clocks=clocks)
 
     # -- what is ---------------------------------------------------------------------------------------------
 

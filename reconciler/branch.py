@@ -81,10 +81,11 @@ class StatusBranch:
         self._read: tuple[Tree, Loaded] | None = None  # the tip that was read last
         self._unread: frozenset[str] = frozenset()  # request files that wait to be written anew
         self._files: Files = {}
+        self._stamped: tuple[str, datetime | None] | None = None  # a tip, and when it was decided
         self._event_path = ""
         self._event_rows: list[dict[str, str]] = []
         self._told: frozenset[Identity] = frozenset()  # events of the newest files
-        self._event_days: set[str] = set()
+        self._event_paths: set[str] = set()
         self._outcome: Outcome | None = None  # of a take-over that failed
         self.facts: Facts | None = None
         self.is_shut_out = False
@@ -127,6 +128,15 @@ class StatusBranch:
     def counting(self) -> str | None:
         """The commit that counts, as of the last fetch: mostly the tip. None: there is none."""
         return self._belief.newest(self._store.tips().get(self._branch))
+
+    def decided_at(self) -> datetime | None:
+        """When the last decision was made, by its controller's clock, as of the last fetch; None: there is none."""
+        tip = self.counting()
+        if tip is None:
+            return None
+        if self._stamped is None or self._stamped[0] != tip:
+            self._stamped = (tip, self._trees.stamped_at(tip))
+        return self._stamped[1]
 
     def complaint(self) -> str | None:
         """What is wrong with the branch's tip, as of the last fetch; None: nothing."""
@@ -198,7 +208,7 @@ class StatusBranch:
         loaded = self._trees.loaded(tree)
         entries = {e.path: e for e in self._store.diff(None, tip)}
         self._files = {p: b"" for p in entries if not p.startswith(("slices/", "events/"))}
-        self._event_days = {found[1] for p in entries if (found := EVENT_FILE.fullmatch(p))}
+        self._event_paths = {p for p in entries if EVENT_FILE.fullmatch(p)}
         alarms = (*loaded.alarms, *self._resume_events(entries, at))
         self._unread = frozenset(p for p in tree.unread if p.startswith("slices/"))
         self.facts, self._tip, self._read = loaded.facts, tip, None
@@ -208,10 +218,9 @@ class StatusBranch:
 
     def _resume_events(self, entries: Mapping[str, Entry], now: datetime) -> tuple[str, ...]:
         """Go on in the newest file of events, or beside it when it cannot be read; that is an alarm."""
-        files = {p: entry for p, entry in entries.items() if EVENT_FILE.fullmatch(p)}
-        self._told = self._told_in({p: files[p] for p in sorted(files, key=age)[-RECENT_FILES:]})
-        parts = [p for p in files if p.startswith(f"events/{now:%Y-%m-%d}/{now:%H}-")]
-        self._event_path, self._event_rows = event_path(now, 0), []
+        self._told = self._told_in({p: entries[p] for p in sorted(self._event_paths, key=age)[-RECENT_FILES:]})
+        self._event_path, self._event_rows = "", []
+        parts = [path for path in self._event_paths if path.startswith(_hour(now))]
         if not parts:
             return ()
         last = max(parts, key=age)
@@ -219,7 +228,6 @@ class StatusBranch:
             self._event_rows = events_from(self._trees.contents({last: entries[last]})[last])
             self._event_path = last
         except (KeyError, *UNREADABLE):
-            self._event_path = event_path(now, age(last)[2] + 1)
             return (f"branch {self._branch}: {last} cannot be read; events go on in the next file",)
         return ()
 
@@ -252,8 +260,7 @@ class StatusBranch:
         changes = self._changes(facts, files)
         written = self._event_files(event_rows(events, facts, self.facts), facts.at)
         changes |= {file.path: file.data for file in written}
-        for day in self._too_old(facts.at) if written else ():
-            changes |= dict.fromkeys(self._paths_of(day))
+        changes |= dict.fromkeys(self._too_old(facts.at) if written else ())
         result = self._writer.write(changes, facts.intent or None, facts.at, summary, urgent=urgent)
         if result.landed:
             self._remember(facts)
@@ -262,11 +269,16 @@ class StatusBranch:
             if events:
                 self._event_path, self._event_rows = written[-1].path, [*written[-1].rows]
                 self._told = frozenset(identity(row) for file in written for row in file.rows)
-                self._event_days |= {f"{facts.at:%Y-%m-%d}"}
-                self._event_days -= self._too_old(facts.at)
+                self._event_paths |= {file.path for file in written}
+                self._event_paths -= self._too_old(facts.at)
         elif not isinstance(result, Postponed):
             log.warning("status not committed outcome=%s; planned again in the next cycle", result)
         return result
+
+    def tell(self, events: tuple[Event, ...], at: datetime, summary: str) -> Result:
+        """Commit what happened, and no new facts."""
+        assert self.facts is not None
+        return self.write(replace(self.facts, at=at), self._files, events, summary, urgent=True)
 
     def note(self, notes: Mapping[str, str]) -> None:
         """Keep for the next process life what is known of the files of requests that are over, by `slice/name`."""
@@ -309,15 +321,19 @@ class StatusBranch:
     def _event_files(self, fresh: list[dict[str, str]], now: datetime) -> tuple[EventFile, ...]:
         """The files that these events change."""
         path, rows = self._event_path, self._event_rows
-        if not path.startswith(f"events/{now:%Y-%m-%d}/{now:%H}-"):
-            path, rows = event_path(now, 0), []
+        if not path.startswith(_hour(now)):
+            path, rows = self._next_file(now), []
         return appended(path, rows, fresh) if fresh else ()
 
-    def _too_old(self, now: datetime) -> set[str]:
-        oldest = f"{now - EVENTS_KEPT:%Y-%m-%d}"
-        return {day for day in self._event_days if day < oldest}
+    def _next_file(self, now: datetime) -> str:
+        """A file of that hour that is not there yet: clocks go back, and what was told stays."""
+        parts = [age(path)[2] for path in self._event_paths if path.startswith(_hour(now))]
+        return event_path(now, max(parts, default=-1) + 1)
 
-    def _paths_of(self, day: str) -> list[str]:
-        tip = self._writer.tip
-        assert tip is not None, "a leader has a branch"
-        return [e.path for e in self._store.diff(None, tip) if e.path.startswith(f"events/{day}/")]
+    def _too_old(self, now: datetime) -> set[str]:
+        oldest = f"events/{now - EVENTS_KEPT:%Y-%m-%d}/"
+        return {path for path in self._event_paths if path < oldest}
+
+
+def _hour(now: datetime) -> str:
+    return f"events/{now:%Y-%m-%d}/{now:%H}-"

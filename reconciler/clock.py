@@ -3,27 +3,43 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
+
+WOBBLE = timedelta(minutes=1)
+"""A step back of the machine's time that is not passed on: time services correct by less."""
 
 
 class Clock(Protocol):
     """Tells the time as aware UTC."""
 
     def now(self) -> datetime:
-        """The present instant; never goes back."""
+        """The present instant; goes back only where the machine's clock was set back by more than `WOBBLE`."""
+
+
+class Timepiece(Clock, Protocol):
+    """A clock that also counts the seconds by itself, so that one sees when it was set."""
+
+    def steady_s(self) -> float:
+        """Seconds on a clock that nobody sets; only differences mean anything."""
 
 
 class SystemClock:
-    """The machine's clock; a step back of the machine's time is not passed on."""
+    """The machine's clock; a small step back of the machine's time is not passed on."""
 
     def __init__(self) -> None:
         self._last = datetime.min.replace(tzinfo=UTC)
 
     def now(self) -> datetime:
         """The present instant."""
-        self._last = max(self._last, datetime.now(UTC))  # noqa: TID251 - this is the one place
+        read = wall()
+        # A clock that was set stands for hours otherwise; whether it is right is decided by `reconciler.clocks`.
+        self._last = read if read + WOBBLE < self._last else max(self._last, read)
         return self._last
+
+    def steady_s(self) -> float:
+        """See `steady_s`."""
+        return steady_s()
 
 
 class ScaledClock:
@@ -58,3 +74,16 @@ class ManualClock:
 def monotonic_s() -> float:
     """Seconds on a clock that is never set: only differences mean anything. For pauses and deadlines of calls."""
     return time.monotonic()
+
+
+def steady_s() -> float:
+    """Seconds on a clock that is never set and that goes on while the machine sleeps, where the system has one."""
+    return time.clock_gettime(_STEADY)
+
+
+_STEADY: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def wall() -> datetime:
+    """What the machine's clock says, whatever it said before: for schedulers that go by it themselves."""
+    return datetime.now(UTC)  # noqa: TID251 - this is the one place

@@ -10,11 +10,12 @@ from functools import partial
 from threading import Event
 from uuid import uuid4
 
-from reconciler.clock import Clock, SystemClock
+from reconciler.clock import SystemClock, Timepiece
 from reconciler.clusters.open import Ground, open_cluster
 from reconciler.clusters.port import ClusterDriver
 from reconciler.clusters.pull import PullCluster, ReportBranches
 from reconciler.forges.port import Forge
+from reconciler.heard import Heard
 from reconciler.loop import Reconciler
 from reconciler.notifying.courier import Courier
 from reconciler.notifying.mailroom import Mailroom
@@ -97,17 +98,17 @@ def controller(
     may_lead: Callable[[], bool] | None = None,
     wake: Callable[[], None] = lambda: None,
     hooked: Event | None = None,
-    clock: Clock | None = None,
+    clock: Timepiece | None = None,
 ) -> Reconciler:
     """A controller over a real repository, with its state in `settings.state`; see `Reconciler` for the rest.
 
     UserError `BadKey`, `BadTrustFolder`, `KeyMissing` or `KeyNotTrusted` for keys that somebody has to mend first.
     `wake` is called whenever a cluster or what the forge says of approvals changed, from any thread. `hooked` is set by
-    the caller when a webhook came.
+    the caller when a webhook came. `clock` None: each cycle goes by the instant that it is given.
     """
     settings.state.mkdir(parents=True, exist_ok=True)
     key, machines = own_key(settings.trust), machines_of(settings.trust)
-    machines.check_own(key, SystemClock().now())
+    machines.check_own(key, (clock or SystemClock()).now())
     store = GitStore(
         settings.repo, settings.state / "mirror.git", credentials=settings.credentials, sign=signing(key)
     )
@@ -116,6 +117,8 @@ def controller(
     reports = ReportBranches(store, machines)
     clusters = OpenClusters(ground_of(settings, wake), reports)
     writer = f"controller-{uuid4().hex[:12]}"
+    clocks: dict[str, Heard] = {}
+    hear = partial(clocks.__setitem__, "the forge")
     return Reconciler(
         store,
         cache,
@@ -126,26 +129,31 @@ def controller(
         may_lead=may_lead,
         settled=reports.settled,
         machines=machines,
-        sources=sources_of(settings, _forge(settings, IN_LOOP)),
-        wording=wording_of(settings, store, _reviews(settings, wake, hooked)),
+        sources=sources_of(settings, _forge(settings, IN_LOOP, hear)),
+        wording=wording_of(settings, store, _reviews(settings, wake, hooked, hear)),
         records=records,
         mailroom=None if settings.routes is None else Mailroom(Secrets(settings.routes), Courier()),
         clock=clock,
+        clocks=lambda: dict(clocks),
     )
 
 
-def _forge(settings: Settings, patience: timedelta | None = None) -> Forge | None:
+def _forge(
+    settings: Settings, patience: timedelta | None = None, heard: Callable[[Heard], None] = lambda _: None
+) -> Forge | None:
     """The forge of these settings, with a connection of its own; None: plain Git."""
     if settings.forge is None:
         return None
     from reconciler.forges.open import open_forge  # who has no forge starts without it
 
-    return open_forge(settings.forge, patience=patience)
+    return open_forge(settings.forge, patience=patience, heard=heard)
 
 
-def _reviews(settings: Settings, wake: Callable[[], None], hooked: Event | None) -> Reviews | None:
+def _reviews(
+    settings: Settings, wake: Callable[[], None], hooked: Event | None, heard: Callable[[Heard], None]
+) -> Reviews | None:
     """What the forge says of approvals, asked beside the loop and not in it."""
-    forge = _forge(settings)
+    forge = _forge(settings, heard=heard)
     return None if forge is None else Reviews(forge, settings.main_branch, OneByOne(), wake, hooked)
 
 

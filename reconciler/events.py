@@ -62,6 +62,8 @@ class Told(StrEnum):
     RECOGNISED = "GPRRecognised"
     NOT_RECOGNISED = "LeaseNotRecognised"
     MENDED = "MirrorRemade"
+    CLOCK_DOUBTED = "ClockDoubted"
+    CLOCK_BELIEVED = "ClockBelieved"
     WORKSPACE_ASKED = "WorkspaceRequested"
     WORKSPACE_READY = "WorkspaceReady"
     WORKSPACE_INVALID = "WorkspaceInvalid"
@@ -110,5 +112,5 @@ _WARNINGS = frozenset({
     Told.MANIFEST_REFUSED, Told.DRIFT, Told.ACTION_REFUSED, Told.DELETIONS_HELD, Told.ALARM,
     Told.DRIFT_SEEN, Told.LATENCY_HIGH, Told.WORKSPACE_INVALID, Told.NOT_AUTHORISED,
     Told.ROUTE_SILENT, Told.NOTICES_LOST, Told.EVENTS_OMITTED, Told.PUT_BACK, Told.RECOGNISED, Told.NOT_RECOGNISED,
-    Told.MENDED,
+    Told.MENDED, Told.CLOCK_DOUBTED,
 })  # fmt: skip

@@ -9,6 +9,7 @@ thread calls `round` in that time. The reasons why this is safe:
   bear the stamp of that commit: a cluster refuses them where a newer controller wrote.
 * While a push is under way it is not known which facts are committed. Then a round carries out only those actions that
   follow from the facts before the push and from those in it.
+* A round does nothing after a pause of the process, or a jump of its clock, until the loop has looked again.
 * A round does what has an instant: it begins the checks before a start, hands nodes over, gives notice and takes nodes
   back. All else waits for the loop.
 
@@ -24,6 +25,7 @@ from datetime import datetime, timedelta
 from threading import Lock
 
 from reconciler.apply import Answers, CheckKey, Troubles, apply, observe
+from reconciler.clock import Timepiece
 from reconciler.clusters.port import Busy, CheckResult, ClusterDriver, ClusterView, Stamp
 from reconciler.clusters.pull import PullCluster
 from reconciler.conditions import leaves_at
@@ -63,12 +65,20 @@ class Hands:
         troubles: Troubles,
         drivers: Callable[[Mapping[str, ClusterSpec]], Mapping[str, ClusterDriver]],
         may_act: Callable[[], bool] = lambda: True,
+        clock: Timepiece | None = None,
     ) -> None:
-        """`troubles` and `drivers` are the loop's; `may_act` is the election's word."""
+        """`troubles` and `drivers` are the loop's; `may_act` is the election's word; `clock` shows pauses and jumps."""
         self.mine = Lock()
         """Held by the one who touches clusters."""
         self._settings, self._troubles, self._open, self._may_act = settings, troubles, drivers, may_act
         self._drivers: Mapping[str, ClusterDriver] = {}
+        self._clock, self._seen_s = (
+            clock,
+            0.0,
+        )  # when a round was last asked for, by a clock that is never set
+        self._believed: tuple[datetime, float] | None = (
+            None  # the time as the cycle began, and that count then
+        )
         self._held: tuple[Held, ...] = ()
         self._given: tuple[Held, ...] = ()  # the same with all requests, for the loop alone
         self._next: datetime | None = None  # of the next round; None: the loop rests, and wakes by itself
@@ -85,6 +95,9 @@ class Hands:
         """A cycle begins."""
         with self.mine:
             self._next = now + BUSY
+            if self._clock is not None:
+                self._seen_s = self._clock.steady_s()
+                self._believed = (now, self._seen_s)
 
     def end(self) -> None:
         """It is over: what is due wakes the loop."""
@@ -133,14 +146,27 @@ class Hands:
 
     def round(self, now: datetime) -> datetime | None:
         """Carry out what is due. Gives when to call again at the latest; None: when the next cycle is under way."""
-        due = self._next
-        if due is None or now < due:
+        due, is_sure = self._next, self._is_sure(now)
+        if due is None or (is_sure and now < due):
             return due
         with self.mine:
             if self._next is None:
                 return None
+            if not is_sure:
+                self._held = ()  # the loop looks first
             self._next = self._after(self._round(now), now)
             return self._next
+
+    def _is_sure(self, now: datetime) -> bool:
+        """False where this process stood still, so that others may have gone on, or its clock was set meanwhile."""
+        if self._clock is None or self._believed is None:
+            return True
+        steady_s, before_s = self._clock.steady_s(), self._seen_s
+        self._seen_s = steady_s
+        was, was_s = self._believed
+        off = abs(now - was - timedelta(seconds=steady_s - was_s))
+        has_paused = steady_s - before_s > self._settings.pause.total_seconds()
+        return not has_paused and off <= self._settings.clock_tolerance
 
     def _round(self, now: datetime) -> Answers:
         held = self._held

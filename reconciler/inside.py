@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from reconciler.applying import Applier
 from reconciler.awaiting import Awaiting
-from reconciler.clock import Clock
+from reconciler.clock import Timepiece
 from reconciler.clusters.open import open_cluster
 from reconciler.clusters.port import ClusterDriver
 from reconciler.compose import ground_of
@@ -40,7 +40,7 @@ class Inside:
         self,
         settings: Settings,
         where: Where,
-        clock: Clock,
+        clock: Timepiece,
         metrics: Metrics,
         may_act: Callable[[], bool] | None = None,
     ) -> None:
@@ -60,6 +60,7 @@ class Inside:
             f"applier-{uuid4().hex[:12]}",
             may_act=may_act or (lambda: True),
             machines=machines_of(settings.trust),
+            clock=clock,
         )
         self._clock = clock
         awaiting = Awaiting(applier, where.cluster, settings.poll)

@@ -3,7 +3,7 @@
 Where controllers elect one of themselves (`may_lead`), the election only says who should lead: a process takes the
 next term when it is elected, and stands down when it is not any more. Who does lead is settled by the branch alone:
 two that both believe to be elected are one leader and one that reads. What is overdue is anybody's, so that strict
-ends also happen while no election can be held.
+ends also happen while no election can be held. Without an election so is what a silent leader owes (`unanswered`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from reconciler.clusters.port import ClusterView, Stamp
 from reconciler.conditions import leaves_at
 from reconciler.desired import Desired
 from reconciler.events import Event, Told
-from reconciler.facts import Facts, Wanted
+from reconciler.facts import Facts, NodeKey, Wanted
 from reconciler.quiet import recorded
 from reconciler.recognising import outdated, term_above
 from reconciler.records import live
@@ -28,10 +28,15 @@ from reconciler.store.cache import DocumentCache
 from reconciler.store.port import Store
 from reconciler.telling import News
 from reconciler.trees import Loaded
+from reconciler.unanswered import Answers, Silence, owed_nodes
+from schemas.cluster import ClusterSpec
 from schemas.errors import Fault, UserError
-from schemas.status import GPRStatus, Phase
+from schemas.status import AgentReport, GPRStatus, Phase
 
 log = logging.getLogger(__name__)
+
+Said = Callable[[Mapping[str, ClusterSpec], datetime], Mapping[NodeKey, AgentReport]]
+"""What agents of these clusters report of nodes."""
 
 
 class Leading:
@@ -48,6 +53,7 @@ class Leading:
         may_lead: Callable[[], bool] | None = None,
         believes: Believes | None = None,
         records: DocumentCache | None = None,
+        said: Said = lambda *_: {},
     ) -> None:
         self._store = store
         self._desired = desired
@@ -60,6 +66,7 @@ class Leading:
         self._called = False  # elected, and the branch not taken for it yet
         self._stood_down = False  # not elected any more, and no term taken since
         self._passed_over: datetime | None = None  # elected, but superseded since
+        self._said, self._answers, self._silence = said, Answers(store), Silence(settings)
         self.branch = StatusBranch(store, settings, writer, believes, records)
         self.news = News()
         self.outrun = ""
@@ -93,6 +100,11 @@ class Leading:
             self._resume(loaded, now)
         return loaded is not None or self.branch.is_shut_out
 
+    def holds(self, reachable: bool) -> bool:
+        """True while the branch is ours, without taking it."""
+        self._heed_election()
+        return self._holds(reachable)
+
     def _heed_election(self) -> None:
         elected = self._may_lead is None or self._may_lead()
         if elected == self._elected:
@@ -117,7 +129,27 @@ class Leading:
     def _takes(self, now: datetime) -> bool:
         """Called to lead, or the branch is nobody's, or what was committed is not carried out by whoever has it."""
         orphaned = self._term > 0 and self._elected and not self.branch.superseded
-        return self._called or orphaned or self._overdue(now) or self._ignored(now)
+        return self._called or orphaned or self._overdue(now) or self._ignored(now) or self._unanswered(now)
+
+    def _unanswered(self, now: datetime) -> bool:
+        """Without an election, whoever has the branch owes main or an agent an answer, and keeps silent."""
+        main, tip = self._store.tips().get(self._settings.main_branch), self.branch.counting()
+        if self._may_lead is not None or main is None or tip is None:
+            return False
+        facts = self.branch.read(now).facts
+        answered = facts.intent if facts.trust is None else facts.trust.main
+        reports = {} if self.before is None else self._said(self.before.clusters, now)
+        owed = {*self._answers.owed(answered or None, main, facts), *owed_nodes(facts, reports)}
+        if not self._silence.lasts(owed, tip, now):
+            return False
+        log.info("leader keeps silent owed=%d; its branch is taken", len(owed))
+        self._silence.took()
+        return True
+
+    def decided(self, wanted: Wanted) -> None:
+        """What these documents ask for is committed, or was committed already."""
+        self.before = wanted
+        self._silence.decided()
 
     def _ignored(self, now: datetime) -> bool:
         """Elected, yet superseded for long: the one that took the branch may have been elected only in between."""

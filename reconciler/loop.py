@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
 from reconciler import reports
 from reconciler.apply import Answers, CheckKey, Troubles, announce, apply, compare, observe
-from reconciler.clock import Clock
+from reconciler.clock import Timepiece
 from reconciler.clusters.port import Busy, CheckResult, ClusterDriver, ClusterView
 from reconciler.clusters.pull import PATTERN as REPORTED
 from reconciler.decide import Decision, decide
@@ -23,6 +23,7 @@ from reconciler.diff import Action, Do, actions, drifted
 from reconciler.drift import Drift, Looked
 from reconciler.events import Event, Told
 from reconciler.facts import Facts, LeaseKey, Outcomes, Seen, Wanted
+from reconciler.fetched import fetched
 from reconciler.filings import unrecorded
 from reconciler.finding import found_in, with_found
 from reconciler.finished import standing
@@ -38,14 +39,17 @@ from reconciler.pace import Pace
 from reconciler.quiet import recorded
 from reconciler.recognising import recognised
 from reconciler.records import holders
+from reconciler.refusals import Refusals
+from reconciler.rendering import Rendered
 from reconciler.settings import Settings
 from reconciler.settling import Settled
-from reconciler.status import Files, render
+from reconciler.standstill import Standstill
 from reconciler.store.cache import DocumentCache
 from reconciler.store.port import Store
 from reconciler.store.writer import Postponed, outcome_of
 from reconciler.telling import summarised
 from reconciler.terms import terms_in
+from reconciler.timekeeping import Moment, Others, Timekeeper, words_of
 from reconciler.trust.adopting import Adoption
 from reconciler.trust.assessing import Sources
 from reconciler.trust.gate import Gate, sources_of
@@ -53,7 +57,6 @@ from reconciler.trust.machines import Machines
 from reconciler.undecided import Undecided
 from reconciler.wording import Wording, wording_of
 from reconciler.world import at, build_snapshot
-from reconciler.writing import Written
 from scheduler.snapshot import Snapshot
 from schemas.cluster import ClusterSpec
 from schemas.collector import collector_paused
@@ -88,6 +91,8 @@ class Cycle:
     pushed: str = ""  # what became of the commit: Committed, Conflict, … or Unchanged; empty: none was tried
     acted: Mapping[tuple[Do, str], int] = field(default_factory=dict)  # actions by kind and answer
     carried: Mapping[tuple[str, str], int] = field(default_factory=dict)  # messages by scope and answer
+    clocks: Mapping[str, float] = field(default_factory=dict)  # seconds by which others are ahead of ours
+    doubt: str = ""  # why our clock is not believed; then nothing was decided
 
 
 class Reconciler:
@@ -109,7 +114,8 @@ class Reconciler:
         sources: Sources | None = None,
         records: DocumentCache | None = None,
         mailroom: Mailroom | None = None,
-        clock: Clock | None = None,
+        clock: Timepiece | None = None,
+        clocks: Others = dict,
     ) -> None:
         """`may_lead` tells whether this process is elected; None: there is no election, the branch alone decides.
 
@@ -119,7 +125,8 @@ class Reconciler:
         `records` keeps what was read of the status branch for the next process; None: it reads all of it.
         `sources` are what main is judged by; None: as `settings.trust` has it, and no forge is asked.
         `mailroom` sends people what routes of the manifests name; None: nothing is sent.
-        `clock` is read anew after what may take long; None: time stands still within a cycle, as in a simulation.
+        `clock` is read anew after whatever may have taken long; None: time stands still in a cycle, as in a simulation.
+        `clocks` are others beside those of clusters.
         """
         self._store, self._drivers = store, drivers
         self._settled, self._settings = settled, settings
@@ -128,30 +135,32 @@ class Reconciler:
         self._has_more = False  # main goes on, and is judged in the next cycle
         self._frozen = ""  # why main is not followed until a person acts
         self._wording = wording or wording_of(settings, store)
+        self._reports = reports.Reports(store, machines)
         trusted = None if machines is None else machines.controllers()
         lead = partial(Leading, store, self._desired, settings, writer, adopt=adopt, may_lead=may_lead)
-        self._leading = lead(believes=trusted, records=records)
+        self._leading = lead(believes=trusted, records=records, said=self._reports.read)
         self._branch, self._news = self._leading.branch, self._leading.news
-        self._reports = reports.Reports(store, machines)
         self._mailroom = mailroom or Mailroom()
+        self._time = Timekeeper(settings, clock, clocks)
+        self._standstill = Standstill(self._branch, self._news, settings)
         self._checks: dict[CheckKey, Busy | tuple[CheckResult, ...]] = {}
         self._views: Mapping[str, ClusterView] = {}
-        self._refusals: set[tuple[str, str, str]] = set()
+        self._refusals = Refusals()
         self._troubles, self._drift, self._board, self._looked = (
             Troubles(),
             Drift(),
             Noticeboard(),
             Looked({}, {}),
         )
-        self._rendered: tuple[Wanted, object, Files] | None = None
-        self.hands = Hands(settings, self._troubles, drivers, may_lead or (lambda: True))
+        self._rendered = Rendered()
+        self.hands = Hands(settings, self._troubles, drivers, may_lead or (lambda: True), clock)
         """Carries out what is committed while a cycle takes long."""
         self._pace = Pace(settings, clock)
         self._done: set[Action] = set()
         self._hurried: datetime | None = None
         self._handed_over: frozenset[LeaseKey] = frozenset()
         self._filed: dict[str, datetime] = {}
-        self._turns, self._tried, self._written, self._pushed = Settled(), Undecided(), Written(), ""
+        self._turns, self._tried, self._pushed = Settled(), Undecided(), ""
 
     @property
     def adoption(self) -> Adoption | None:
@@ -175,14 +184,24 @@ class Reconciler:
 
     def _cycle(self, now: datetime) -> Cycle:
         self._pushed = ""
-        reachable = self._settled(now, self._fetch())  # 1
-        if not self._leading.leads(now, reachable):
-            return self._reading(now, reachable)
-        self.hands.keep(self._leading.before, self._facts(), self._branch.stamp)
+        reachable = self._fetch()  # 1
+        moment = self._moment(now)
+        reachable = self._settled(moment.now, reachable)
+        if not self._leads(moment, reachable):
+            return self._reading(moment, reachable)
+        self._hand_on(moment)
         reachable = reachable and not self._branch.is_shut_out  # nothing can be committed, as if it were away
-        wanted = self._read_desired(now, reachable)  # 2
-        now = self._pace.read(now)
-        wanted, seen = self._observe(wanted, now)  # 3
+        now, was_in_doubt = self._time.read(moment.now), moment.doubt is not None
+        wanted = self._read_desired(now, reachable, was_in_doubt)  # 2
+        wanted, seen = self._observe(wanted, self._time.read_on(now))  # 3
+        moment = self._moment(now, seen)
+        self._time.note(moment)
+        now = moment.now
+        if moment.doubt is not None:
+            return self._stand_still(moment, wanted, seen, reachable)
+        if was_in_doubt:  # main was not read
+            return self._again(moment, reachable)
+        self._news.note(self._standstill.over(now))
         if reachable:
             self._leading.rise(seen.views, now)
         committed, found = recognised(self._facts(), wanted, seen.views, now)
@@ -194,10 +213,15 @@ class Reconciler:
         decision, events = self._mailroom.post(decision, events, wanted, now)
         held = self._commit(decision, wanted, events, reachable=reachable)  # 6, 7
         if not (self._branch.leading or self._branch.is_shut_out):
-            return self._reading(now, reachable)
-        self.hands.keep(self._leading.before, self._facts(), self._branch.stamp)
-        facts, now = self._facts(), self._pace.read(now)
+            return self._reading(moment, reachable)
+        self._hand_on(moment)
+        facts = self._facts()
         self._keep_notes()
+        fresh = self._fresh(wanted, seen, now)
+        if fresh is None:  # what is committed is told all the same, and carried out by whoever may
+            told = self._news.tell(events if held is None else ())
+            return replace(self._again(moment, reachable), events=told)
+        seen, now = fresh
         answers = self._carry_out(wanted, at(facts, now), seen, now)  # 8
         told = self._tell(events if held is None else (), wanted, seen, now)  # 9
         # Where nothing can be committed for a while, what is committed goes on without a pause all the same.
@@ -210,36 +234,87 @@ class Reconciler:
             wake = min(wake, now + RETRY) if self._hurried == now else now
             self._hurried = now
         changed, acts, carried = bool(events) or acted, dict(answers.counts), self._mailroom.counted()
-        leading, pushed = self._branch.leading, self._pushed
-        return Cycle(now, leading, wake, told, facts, changed, reachable, wanted, pushed, acts, carried)
+        cycle = replace(self._again(moment, reachable), at=now, wake=wake, events=told, facts=facts)
+        return replace(cycle, changed=changed, wanted=wanted, acted=acts, carried=carried)
+
+    # -- the time --------------------------------------------------------------------------------------------
+
+    def _moment(self, now: datetime, seen: Seen | None = None) -> Moment:
+        """The present, and whether what the branch, nodes and other clocks say of it lets us believe it."""
+        self._time.mark()
+        views, facts = ({}, None) if seen is None else (seen.views, self._branch.facts)
+        return self._time.look(now, words_of(self._branch.decided_at(), facts, views), views)
+
+    def _hand_on(self, moment: Moment) -> None:
+        """What is committed is carried out beside this cycle too, unless our clock is in doubt."""
+        if moment.doubt is None:
+            self.hands.keep(self._leading.before, self._facts(), self._branch.stamp)
+        else:
+            self.hands.rest()
+
+    def _leads(self, moment: Moment, reachable: bool) -> bool:
+        """While our clock is in doubt nobody is superseded by us for a while: it may be set right, and others lead."""
+        if moment.doubt is None:
+            return self._leading.leads(moment.now, reachable)
+        self._time.note(moment)
+        waits = self._time.doubted_for(moment.now) < self._settings.overdue
+        if waits and not self._leading.holds(reachable):
+            return False
+        return self._leading.leads(moment.doubt.earliest, reachable)
+
+    def _stand_still(self, moment: Moment, wanted: Wanted, seen: Seen, reachable: bool) -> Cycle:
+        """Nothing is given or taken but what is over by every clock; that, and why, is told once."""
+        doubt, still = moment.doubt, self._standstill
+        assert doubt is not None
+        self.hands.rest()
+        told = still.tell(doubt, reachable=reachable)
+        with self.hands.mine:
+            answers = still.act(doubt, wanted, seen, self._drivers(wanted.manifests), self._troubles)
+        cycle = replace(self._again(moment, reachable), wake=still.wake(moment.now, doubt), events=told)
+        acted = dict(answers.counts)
+        return replace(cycle, facts=self._facts(), wanted=wanted, pushed=still.pushed, acted=acted)
+
+    def _again(self, moment: Moment, reachable: bool) -> Cycle:
+        """Nothing is done with what was found: the cycle begins again at once."""
+        now, lead, clocks = moment.now, self._branch.leading, moment.offsets_s
+        doubt = "" if moment.doubt is None else moment.doubt.sentence
+        return Cycle(now, lead, now, reachable=reachable, pushed=self._pushed, clocks=clocks, doubt=doubt)
+
+    def _fresh(self, wanted: Wanted, seen: Seen, now: datetime) -> tuple[Seen, datetime] | None:
+        """What is acted on, and when: looked at again after a pause; None: then it was not ours any more to act."""
+        if not self._time.has_paused():
+            return seen, self._time.read_on(now)
+        log.info("time passed before the decision was carried out since=%s; looked again", now.isoformat())
+        self._fetch()
+        if not (self._branch.check() or self._branch.is_shut_out):
+            return None
+        _, seen = self._observe(wanted, self._time.read(now))
+        moment = self._moment(now, seen)
+        return None if moment.doubt is not None else (seen, moment.now)
 
     def _fetch(self) -> bool:
         """Everything from the remote; False when it cannot be reached, and we go on with what is known."""
         settings = self._settings
-        try:
-            self._store.fetch([settings.main_branch, settings.status_branch, *BRANCHES])
-        except Fault as fault:
-            log.warning(
-                "repository not fetched reason=%s message=%s; committed starts and ends still happen",
-                fault.reason,
-                fault,
-            )
-            return False
-        return True
+        return fetched(self._store, [settings.main_branch, settings.status_branch, *BRANCHES])
 
-    def _reading(self, now: datetime, reachable: bool) -> Cycle:
+    def _reading(self, moment: Moment, reachable: bool) -> Cycle:
         """Somebody else leads, or nobody can be asked; a new process that was only too slow asks again at once."""
         self.hands.rest()
-        pause = RETRY if self._leading.raced else self._settings.poll
-        return Cycle(now, False, now + pause, reachable=reachable, pushed=self._pushed)
+        pause, now = RETRY if self._leading.raced else self._settings.poll, moment.now
+        return replace(self._again(moment, reachable), leading=False, wake=now + pause)
 
     def _facts(self) -> Facts:
         facts = self._branch.facts
         assert facts is not None, "a leader has read its branch"
         return facts
 
-    def _read_desired(self, now: datetime, reachable: bool) -> Wanted:
-        """The documents in force: main as far as it was judged; when it cannot be read, its last commit that could."""
+    def _read_desired(self, now: datetime, reachable: bool, in_doubt: bool) -> Wanted:
+        """The documents in force: main as far as it was judged; when it cannot be read, its last commit that could.
+
+        By a clock in doubt nothing new is judged: keys and words count until some instant.
+        """
+        if in_doubt:
+            return self._desired.wanted(self._facts())
         main = self._store.tips().get(self._settings.main_branch)
         alarms = [*self._store.alarms(), *self._reports.alarms, *filter(None, [self._leading.outrun])]
         self._news.note(Event(now, Told.MENDED, sentence) for sentence in self._store.mended())
@@ -311,7 +386,10 @@ class Reconciler:
         now = decision.facts.at
         if not reachable:
             return now + self._settings.poll
-        files = self._files(decision, wanted) | self._desired.accepted_files()
+        problems = standing(self._desired.problems, self._facts().requests)
+        files = (
+            self._rendered.files(decision, wanted, problems, self._frozen) | self._desired.accepted_files()
+        )
         self.hands.waver(wanted, decision.facts)
         try:
             result = self._branch.write(
@@ -324,7 +402,7 @@ class Reconciler:
             return now + self._settings.poll
         self._pushed = outcome_of(result)
         if result.landed:
-            self._leading.before = wanted
+            self._leading.decided(wanted)
             self._news.committed()
             return None
         if isinstance(result, Postponed):
@@ -337,22 +415,6 @@ class Reconciler:
         found = {key: self._desired.note_of(key) for key in self._turns.newly_quiet()}
         self._branch.note({key: note for key, note in found.items() if note is not None})
 
-    def _files(self, decision: Decision, wanted: Wanted) -> Files:
-        """What `render` says, made anew only when something it reads differs: most cycles are quiet."""
-        facts = decision.facts
-        state = (
-            (facts.requests, facts.nodes, facts.clusters, facts.usage, facts.held_deletions),
-            (facts.found, facts.unmanaged, facts.workspaces, facts.spent_words, facts.trust),
-            (facts.insights, facts.ended, facts.scales, facts.faults, facts.outbox),
-        )
-        # Not the order: ageing changes it as time passes, and the next fact brings it up to date.
-        problems, frozen = standing(self._desired.problems, facts.requests), self._frozen
-        of = (state, problems, frozen)
-        if self._rendered is None or self._rendered[0] is not wanted or self._rendered[1] != of:
-            files = render(facts, wanted, decision.plan.order, problems, self._written, frozen=frozen)
-            self._rendered = (wanted, of, files)
-        return self._rendered[2]
-
     def _carry_out(self, wanted: Wanted, facts: Facts, seen: Seen, now: datetime) -> Answers:
         planned = actions(wanted, facts, seen, now, self._settings.start_tolerance)
         with self.hands.mine:
@@ -363,7 +425,7 @@ class Reconciler:
             )
         self._news.note(_drift(action, now) for action in drifted(planned, self._views))
         self._news.note(self._drift.after(self._looked, answers.begun, answers.done, now))
-        self._news.note(self._fresh_refusals(answers, now))
+        self._news.note(self._refusals.fresh(answers, now))
         self._views = seen.views
         return answers
 
@@ -383,22 +445,6 @@ class Reconciler:
         if self._branch.leading:
             self._mailroom.hand_over(facts, wanted, now)
         return self._mailroom.wake(facts, wanted, now)
-
-    def _fresh_refusals(self, answers: Answers, now: datetime) -> list[Event]:
-        """Each refusal is told once as long as it is met in every round."""
-        told: list[Event] = []
-        met: set[tuple[str, str, str]] = set()
-        for action, refused in answers.refused:
-            token = (action.cluster, action.node, refused.reason)
-            if token not in self._refusals | met:
-                what = f"{action.cluster}: {action.do.name.lower()} {action.node} was refused"
-                text = f"{what}: {refused.message}"
-                told.append(
-                    Event(now, Told.ACTION_REFUSED, text, action.request, action.cluster, action.node)
-                )
-            met.add(token)
-        self._refusals = met
-        return told
 
 
 def _drift(action: Action, now: datetime) -> Event:

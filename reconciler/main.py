@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from reconciler.clock import SystemClock
+from reconciler.clock import Clock, SystemClock
 from reconciler.clusters.kubernetes.names import SYSTEM_NAMESPACE
 from reconciler.compose import controller
 from reconciler.credentials import from_environment
@@ -27,6 +27,7 @@ from reconciler.metrics import Metrics
 from reconciler.notifying.trying import app as trials
 from reconciler.options import (
     DEFAULT_STATE,
+    BelieveClock,
     Budget,
     Elect,
     ElectKubeconfig,
@@ -123,12 +124,12 @@ def _one(fleet: Fleet, trust: TrustOptions, forge: ForgeOptions) -> Settings:
     return replace(given, routes=fleet.routes).of(fleet.repo)
 
 
-def _settle(reconciler: Reconciler) -> tuple[Cycle, int]:
+def _settle(reconciler: Reconciler, clock: Clock) -> tuple[Cycle, int]:
     """The last of as many cycles as the instant needs, and the events of all.
 
-    Raises Fault when the repository does not answer.
+    Raises Fault when the repository does not answer, or this machine's clock cannot be believed.
     """
-    clock, told = SystemClock(), 0
+    told = 0
     for _ in range(MOST_CYCLES):
         cycle = reconciler.cycle(clock.now())
         told += len(cycle.events)
@@ -137,6 +138,8 @@ def _settle(reconciler: Reconciler) -> tuple[Cycle, int]:
                 "the repository does not answer; check its address, the network and your rights",
                 "RemoteUnreachable",
             )
+        if cycle.doubt:
+            raise Fault(cycle.doubt, "ClockDoubted")
         if (not cycle.leading or cycle.wake > clock.now()) and not reconciler.has_sent():
             break
     return cycle, told
@@ -284,7 +287,8 @@ def _check_secrets(file: Path, listen: str) -> None:
 @grouped
 def once(fleet: Fleet, trust: TrustOptions, forge: ForgeOptions) -> None:
     """Look, plan, commit, act, until there is nothing left to do at this instant. Exit 1: somebody else leads."""
-    cycle, told = _settle(controller(_one(fleet, trust, forge)))
+    clock = SystemClock()
+    cycle, told = _settle(controller(_one(fleet, trust, forge), clock=clock), clock)
     if not cycle.leading:
         typer.echo("another controller leads; nothing was done", err=True)
         raise typer.Exit(1)
@@ -293,10 +297,13 @@ def once(fleet: Fleet, trust: TrustOptions, forge: ForgeOptions) -> None:
 
 @app.command(epilog="Example: egs-reconciler adopt --repo ./fleet.git")
 @grouped
-def adopt(fleet: Fleet, trust: TrustOptions, forge: ForgeOptions) -> None:
+def adopt(
+    fleet: Fleet, trust: TrustOptions, forge: ForgeOptions, believe_clock: BelieveClock = False
+) -> None:
     """Take a repository as it is: a new one whose requests have no status, or one whose main was rewritten."""
-    reconciler = controller(_one(fleet, trust, forge), adopt=True)
-    cycle, _ = _settle(reconciler)
+    clock, settings = SystemClock(), replace(_one(fleet, trust, forge), believe_clock=believe_clock)
+    reconciler = controller(settings, adopt=True, clock=clock)
+    cycle, _ = _settle(reconciler, clock)
     for line in _taken(cycle.facts, reconciler.adoption):
         typer.echo(line)
 

@@ -70,6 +70,13 @@ class Metrics:
         self._reachable = Gauge(
             "egs_repository_reachable", "1 while the repository answers.", ["repo"], registry=new
         )
+        self._clocks = Gauge(
+            "egs_clock_offset_seconds",
+            "What another clock says less what ours does; of a commit or a hand-over, how far ours is behind.",
+            ["repo", "clock"],
+            registry=new,
+        )
+        self._others: dict[str, set[str]] = {}  # clocks, by repository
         self._pushes = Counter(
             "egs_pushes", "Commits of the status branch, by outcome.", ["repo", "outcome"], registry=new
         )
@@ -121,6 +128,7 @@ class Metrics:
             self._failures.labels(repo, attempt.reason).inc()
             return
         self._leading.labels(repo).set(cycle.leading)
+        self._tell_clocks(repo, cycle)
         self._reachable.labels(repo).set(cycle.reachable)
         if cycle.reachable:
             self._succeeded.labels(repo).set(self._clock.now().timestamp())
@@ -133,6 +141,13 @@ class Metrics:
         for (scope, answer), count in cycle.carried.items():
             self._carried.labels(repo, scope, answer).inc(count)
         self._commit(repo, cycle)
+
+    def _tell_clocks(self, repo: str, cycle: Cycle) -> None:
+        before, self._others[repo] = self._others.get(repo, set()), set(cycle.clocks)
+        for gone in before - self._others[repo]:
+            self._clocks.remove(repo, gone)
+        for clock, offset_s in cycle.clocks.items():
+            self._clocks.labels(repo, clock).set(offset_s)
 
     def _commit(self, repo: str, cycle: Cycle) -> None:
         before = self._fleet.replace(repo, cycle)

@@ -112,6 +112,12 @@ Routes = Annotated[
         show_default=False,
     ),
 ]
+BelieveClock = Annotated[
+    bool,
+    typer.Option(
+        "--believe-clock", help="This machine's clock is right, whatever the status branch says of the time."
+    ),
+]
 
 DEFAULT_STATE = Path("~/.local/state/egs-reconciler")
 

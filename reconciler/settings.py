@@ -74,6 +74,15 @@ class Settings:
     overdue: timedelta = timedelta(minutes=2)
     """A superseded controller takes over when a committed start or end is this late."""
 
+    pause: timedelta = timedelta(seconds=10)
+    """What was fetched and seen longer ago is fetched and seen again before it is acted on: others may lead by now."""
+
+    clock_tolerance: timedelta = timedelta(minutes=1)
+    """How far clocks may be apart: by less nobody starts or ends later than what counts as on time."""
+
+    believe_clock: bool = False
+    """A person says that this machine's clock is right, whatever was committed or handed over by another."""
+
     lost_grace: timedelta = timedelta(minutes=1)
     """A node must be silent this long before its request gets another one: reboots of the API are short."""
 

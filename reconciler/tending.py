@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import partial
 from threading import Event
 
-from reconciler.clock import Clock, monotonic_s
+from reconciler.clock import Timepiece, monotonic_s
 from reconciler.compose import controller, watcher
 from reconciler.credentials import Credentials
 from reconciler.loop import Cycle, Reconciler
@@ -100,7 +100,7 @@ class Tending:
     def __init__(
         self,
         settings: Mapping[str, Settings],
-        clock: Clock,
+        clock: Timepiece,
         metrics: Metrics,
         may_lead: Callable[[], bool] | None = None,
     ) -> None:

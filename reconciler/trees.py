@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from reconciler.desired import ACCEPTED
 from reconciler.facts import Facts
@@ -148,6 +149,12 @@ class Trees:
         over = {request_key(path): unread for path, unread in tree.over.items()}
         facts = replace(facts, requests=Records(requests.live, {**requests.over, **over}))
         return Loaded(facts, tree.accepted, tuple(alarms), tree.notes)
+
+    def stamped_at(self, tip: str) -> datetime | None:
+        """When a controller last decided something, by its clock; a person's commit says nothing of the time."""
+        commits = [c for c in self._belief.history(tip, LOOKED_BACK) if self._belief.counts(c)]
+        stamped = (c for c in commits if parse_stamp(c.trailers) is not None)
+        return next((c.at for c in stamped if not c.message.startswith(TAKE_OVER)), None)
 
     def _since_deciding(self, tip: str) -> list[Commit]:
         """The newest commits, back to the one that decided the tip's facts.

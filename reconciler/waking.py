@@ -4,6 +4,9 @@ A wake-up that comes late is used whatever its age (no misfire grace), several l
 never more than one cycle at a time. Whoever knows that something changed may `wake` the loop early, from any thread
 and as often as they like.
 
+APScheduler sleeps by the machine's clock. Where that was set back meanwhile the loop is woken by a clock that nobody
+sets: an hour back must not be an hour's sleep.
+
 Held by tests/reconciler/test_waking.py.
 """
 
@@ -20,7 +23,7 @@ from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.date import DateTrigger
 
-from reconciler.clock import Clock, SystemClock, monotonic_s
+from reconciler.clock import Clock, monotonic_s, wall
 from reconciler.loop import Cycle
 from reconciler.warming import Warming
 from schemas.collector import heap_settled
@@ -41,6 +44,8 @@ CARRY, LEAST_CARRY = timedelta(seconds=0.5), timedelta(seconds=0.05)
 """Real time between two questions whether something is due beside a cycle."""
 PATIENCE_S = 8.0
 """Real seconds that a running cycle gets to end: who asks a process to stop often kills it after ten."""
+OVERSLEPT_S = 1.0
+"""How long after its time a wake-up is missed, and how often that is looked at."""
 
 
 class Cycling(Protocol):
@@ -97,7 +102,6 @@ class Waking:
         self._fatal = fatal
         self._beside, self._stopped = beside, Event()
         self._carrying = Thread(target=self._carry_on, name=f"{name}-hands", daemon=True)
-        self._real = SystemClock()
         self._pause = FIRST_PAUSE
         threads = ThreadPoolExecutor(pool_kwargs={"thread_name_prefix": name})  # as the log has it
         self._scheduler = BackgroundScheduler(timezone="UTC", executors={"default": threads})
@@ -105,7 +109,9 @@ class Waking:
         self._planning = Lock()
         self._woken = self._stirred = self._is_settled = False
         self._warming = Warming()
-        self._not_before = self._real.now()  # the next cycle that somebody wakes
+        self._not_before_s = self._due_s = (
+            monotonic_s()
+        )  # the next cycle that somebody wakes; the next at all
         self.progress = Progress()
         self.failed: UserError | None = None
         self.ended = Event()
@@ -115,6 +121,7 @@ class Waking:
         self._scheduler.start()
         self._carrying.start()
         self._wake_after(timedelta())
+        Thread(target=self._watch_sleep, name="sleep", daemon=True).start()
 
     def wake(self) -> None:
         """Look at once, or right after the cycle that runs now; many calls are one."""
@@ -128,7 +135,7 @@ class Waking:
         """Something moved in a cluster: look soon. Pods come and go all day, and every look asks the repository too."""
         with self._planning:
             self._stirred = True
-            due, at = self.progress.due, self._real.now() + STIR
+            due, at = self.progress.due, wall() + STIR
             if due is not None and due > at:
                 self._plan(at)
 
@@ -162,11 +169,11 @@ class Waking:
             self._stopped.wait(min(max(left, LEAST_CARRY), CARRY).total_seconds())
 
     def _soon(self) -> datetime:
-        return max(self._real.now(), self._not_before)
+        return wall() + timedelta(seconds=max(0.0, self._not_before_s - monotonic_s()))
 
     def _wake_after(self, pause: timedelta) -> None:
         with self._planning:
-            now = self._real.now()
+            now = wall()
             at = min(now + pause, now + STIR) if self._stirred else now + pause
             self._plan(min(at, self._soon()) if self._woken else at)
 
@@ -174,6 +181,7 @@ class Waking:
         if self.ended.is_set():
             return
         self.progress = replace(self.progress, busy_since=None, due=at)
+        self._due_s = monotonic_s() + (at - wall()).total_seconds()
         self._scheduler.add_job(
             self._tick,
             DateTrigger(at),
@@ -184,6 +192,13 @@ class Waking:
             # The lock keeps cycles apart. A bound of one would drop the wake-up that comes while a tick returns.
             max_instances=MOST_TICKS,
         )
+
+    def _watch_sleep(self) -> None:
+        """Until the end: whoever slept past its time is woken."""
+        while not self.ended.wait(OVERSLEPT_S):
+            with self._planning:
+                if self.progress.due is not None and monotonic_s() > self._due_s + OVERSLEPT_S:
+                    self._plan(wall())
 
     def _tick(self) -> None:
         with self._cycling:
@@ -201,12 +216,13 @@ class Waking:
     def _begin(self) -> bool:
         """False for a tick that another one forestalled: the next instant stands."""
         with self._planning:
-            now, due = self._real.now(), self.progress.due
-            if due is None or due > now:
+            now, due = wall(), self.progress.due
+            if due is None or (due > now and self._due_s > monotonic_s()):
                 if due is not None:
                     self._plan(due)
                 return False
-            self._woken, self._stirred, self._not_before = False, False, now + WAKE_GAP
+            self._woken, self._stirred = False, False
+            self._not_before_s = monotonic_s() + WAKE_GAP.total_seconds()
             self.progress = replace(self.progress, busy_since=now, due=None, tried=self.progress.tried + 1)
             return True
 

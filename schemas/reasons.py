@@ -58,6 +58,8 @@ REASONS = (
     "ActionRefused",
     "DeletionsHeld",
     "ControllerTookOver",
+    "ClockDoubted",
+    "ClockBelieved",
     "WorkspaceRequested",
     "WorkspaceReady",
     "WorkspaceInvalid",

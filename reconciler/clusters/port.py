@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
 
+from reconciler.heard import Heard
+
 Stage = Literal["pre", "run", "post"]
 """When a node is checked: before a start, between the nodes of a running lease, after an end."""
 
@@ -181,6 +183,8 @@ class ClusterView:
     """Leases, by uid and start, that had all their nodes once: where another process does the work, and says so."""
     sizes: Mapping[str, int] = field(default_factory=dict)
     """How many nodes each elastic pool is to have, as the cluster was told last."""
+    clock: Heard | None = None
+    """What its server's clock said as it answered this look; None: it has none of its own."""
     fence: Stamp | None = None
     """The newest stamp on whatever is no node (slices, pools' targets, a report), as far as it is known."""
 

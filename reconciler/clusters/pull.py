@@ -305,13 +305,13 @@ class PullCluster:
         if self._report is not report:
             self._report, self._news, self._asked = report, min(now, report.at), None
         assert self._news is not None
+        if report.view is None:
+            raise self._silent(f"cannot be seen by its own applier: {report.trouble}")
         if now > self._news + report.every + self._spec.stale:
             raise self._silent(f"is silent since {self._news:%Y-%m-%dT%H:%M:%SZ}; look at its applier")
         if self._asked is not None and now - self._asked > self._spec.stale:
             since = f"{self._asked:%Y-%m-%dT%H:%M:%SZ}"
             raise self._silent(f"reports nothing of what it was told at {since}; look at its applier")
-        if report.view is None:
-            raise self._silent(f"cannot be seen by its own applier: {report.trouble}")
         return report.view
 
     def _silent(self, what: str) -> Fault:

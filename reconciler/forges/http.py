@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -22,8 +22,10 @@ from urllib.parse import quote
 import httpx
 
 from reconciler.clock import Clock, monotonic_s
+from reconciler.dating import heard_in
 from reconciler.forges.port import RateLimited
 from reconciler.forges.reading import Json, Row, plain
+from reconciler.heard import Heard
 from schemas.errors import Fault, UserError
 
 TIMEOUT = httpx.Timeout(10.0, connect=4.0)
@@ -92,6 +94,8 @@ class Api:
     token: Path | None
     clock: Clock
     patience: timedelta | None = None
+    heard: Callable[[Heard], None] = lambda _: None
+    """Told what the forge's clock says with each of its answers."""
     _client: httpx.Client = field(init=False)
     _kept: OrderedDict[str, _Kept] = field(default_factory=OrderedDict)
     _kept_bytes: int = 0
@@ -227,6 +231,8 @@ class Api:
         begun_s = monotonic_s()
         try:
             with self._client.stream(method, url, headers=sent, content=body) as answer:
+                if (said := heard_in(answer.headers.get("Date"))) is not None:
+                    self.heard(said)
                 reply = Reply(answer.status_code, answer.headers, self._read(answer))
         except httpx.HTTPError as error:
             # Names that nobody resolves take their time too.

@@ -12,16 +12,23 @@ from reconciler.forges.gitlab import GitLab
 from reconciler.forges.http import Api
 from reconciler.forges.port import Forge
 from reconciler.forges.remembering import Remembering
+from reconciler.heard import Heard
 from reconciler.settings import ForgeAddress
 
 _DRIVERS: Mapping[str, Callable[[Api, str], Forge]] = {"github": GitHub, "gitlab": GitLab, "gitea": Gitea}
 
 
-def open_forge(address: ForgeAddress, clock: Clock | None = None, patience: timedelta | None = None) -> Forge:
+def open_forge(
+    address: ForgeAddress,
+    clock: Clock | None = None,
+    patience: timedelta | None = None,
+    heard: Callable[[Heard], None] = lambda _: None,
+) -> Forge:
     """The driver; nothing is asked yet. Raises UserError `BadForge` for an address that cannot be one.
 
-    `patience` bounds the time that calls take, see `Api`. Not for several threads at a time: each opens its own.
+    `patience` bounds the time that calls take, see `Api`; `heard` is told what its clock says. Not for several threads
+    at a time: each opens its own.
     """
     time = clock or SystemClock()
-    api = Api(address.api, address.token, time, patience)
+    api = Api(address.api, address.token, time, patience, heard)
     return Remembering(_DRIVERS[address.kind](api, address.repository), time)

@@ -16,7 +16,6 @@ from reconciler.store import names
 from reconciler.store.mirror import TRACKING, Limits, Mirror
 from reconciler.store.process import Git
 from reconciler.store.refusals import unreachable
-
 from schemas.errors import Fault
 
 log = logging.getLogger(__name__)

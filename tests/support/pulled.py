@@ -63,7 +63,7 @@ class PulledWorld(World):
             settled=reports.settled,
         )
 
-    def apply(self, cluster: str, store: Store | None = None) -> Applier:
+    def apply(self, cluster: str, store: Store | None = None, **more: object) -> Applier:
         """A new applier process inside of that cluster."""
         self.lives += 1
         return Applier(
@@ -73,6 +73,7 @@ class PulledWorld(World):
             lambda spec: self.inside(cluster, spec),
             self.settings,
             f"applier-{self.lives}",
+            **more,  # type: ignore[arg-type]
         )
 
     def inside(self, cluster: str, spec: ClusterSpec) -> ClusterDriver:

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from reconciler.branch import StatusBranch
-from reconciler.clock import Clock
 from reconciler.clusters.embedded import EmbeddedCluster
 from reconciler.clusters.port import ClusterDriver
 from reconciler.facts import Facts
@@ -149,7 +148,7 @@ class World:
         )
         self.commit({"report.yaml": rendered(document).decode()}, f"egs/agents/{cluster_name}/{node}")
 
-    def start(self, may_lead: Callable[[], bool] | None = None, clock: Clock | None = None) -> Reconciler:
+    def start(self, may_lead: Callable[[], bool] | None = None, **more: object) -> Reconciler:
         """A new controller process on the same repository and clusters, elected or not.
 
         Where it has a `clock`, time may pass within its cycles.
@@ -165,7 +164,7 @@ class World:
             may_lead=may_lead,
             records=self.records,
             mailroom=self.mailroom(),
-            clock=clock,
+            **more,  # type: ignore[arg-type]
         )
 
     def _open(self, specs: Mapping[str, ClusterSpec]) -> Mapping[str, ClusterDriver]:

@@ -24,6 +24,8 @@ from urllib.parse import urlencode
 from reconciler.clock import monotonic_s
 from reconciler.clusters.kubernetes.names import MANAGER
 from reconciler.clusters.port import Refused
+from reconciler.dating import heard_in
+from reconciler.heard import Heard
 from schemas.errors import Fault
 
 if TYPE_CHECKING:
@@ -115,6 +117,8 @@ class Api:
     def __init__(self, client: ApiClient, cluster: str, rate: Rate = DEFAULT_RATE) -> None:
         self._client, self._cluster, self._limiter = client, cluster, Limiter(rate)
         self.calls = 0
+        self.heard: Heard | None = None
+        """What the server's clock said in its last answer."""
 
     def get(self, path: str, **params: object) -> Json:
         """One object or one listing."""
@@ -265,6 +269,7 @@ class Api:
                 method, url, header_params=headers, body=body, _request_timeout=(CONNECT_S, read_s)
             )
             response: BaseHTTPResponse = answer.response
+            self.heard = heard_in(response.headers.get("Date")) or self.heard
             return response
 
         return partial(_twice, call) if method == "GET" else call

@@ -128,12 +128,12 @@ class KubernetesCluster:
 
     def observe(self, now: datetime) -> ClusterView:
         """Everything, as the informers know it; a server that does not answer this very moment is out of reach."""
-        version = str(self._api.get("/version").get("gitVersion", ""))
+        version, heard = str(self._api.get("/version").get("gitVersion", "")), self._api.heard
         self._follow_upgrade(version, now)
         known = self._known()
         self._refuse_stale()
         view = self._looks.look(known, self._pods_by_node(known), now)
-        return replace(view, sizes=self._scaling.sizes(), fence=self._slices.newest())
+        return replace(view, sizes=self._scaling.sizes(), fence=self._slices.newest(), clock=heard)
 
     def differences(self, slices: tuple[SliceTerms, ...], now: datetime) -> tuple[Difference, ...]:
         """Of nodes, slices and placement; those that belong to the cluster as a whole bear no slice."""
