@@ -66,6 +66,10 @@ class ManualClock:
         """The instant set last."""
         return self._now
 
+    def steady_s(self) -> float:
+        """Seconds pass as the time that is set."""
+        return self._now.timestamp()
+
     def set(self, to: datetime) -> None:
         """Move on to `to`; an earlier instant is ignored."""
         self._now = max(self._now, to)

@@ -33,7 +33,7 @@ class Slow:
         files = {"clusters/east.yaml": cluster(**({"prepare": "1m", "drain": "0m", "notice": "0m"} | spec))}
         self.world, self.patch, self.may_lead = World(files), patch, may_lead
         self.clock = ManualClock(self.world.now)
-        self.world.controller = self.world.start(may_lead, self.clock)
+        self.world.controller = self.world.start(may_lead, clock=self.clock)
         self.log: list[tuple[str, str, datetime]] = []
 
     def run(self, minute: float) -> None:
