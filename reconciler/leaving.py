@@ -72,8 +72,8 @@ def _holds(status: GPRStatus, scene: Scene) -> bool:
 
 def _leaving(key: str, status: GPRStatus, when: tuple[datetime, timedelta], scene: Scene) -> Turn:
     until, left = when
-    assert status.eviction is not None
     status, marked = with_marks(key, status, scene.now, until)
+    assert status.eviction is not None
     why = f"for {status.eviction.by}" if status.eviction.by else "as its people asked"
     text = f"its nodes leave {why}; it is queued again for the {format_duration(left)} that are left"
     gone = without_condition(status, PREEMPTED, "NoSpare", "ExtensionRefused").model_copy(

@@ -316,8 +316,8 @@ def let_past(before: Facts, after: Facts, wanted: Wanted) -> dict[str, str]:
         if (old := before.requests.get(key)) is not None and _keeps_place(old, status)
     }
     sides = (standings({key: pair[i] for key, pair in waiting.items()}, wanted, after.at) for i in (0, 1))
-    old, new = ({key: rank_key(place) for key, place in side.items()} for side in sides)
-    return {key: mover(key, by_admin, old, new) for key in sorted(overtaking(old, new))}
+    ranks, then = ({key: rank_key(place) for key, place in side.items()} for side in sides)
+    return {key: mover(key, by_admin, ranks, then) for key in sorted(overtaking(ranks, then))}
 
 
 def _keeps_place(old: GPRStatus, new: GPRStatus) -> bool:

@@ -25,7 +25,6 @@ from reconciler.writing import Written, document, plain, row, with_rows
 from schemas.base import Document, Metadata
 from schemas.inventory import (
     PoolNodes,
-    Schedule,
 )
 from schemas.judged import SpentRecord, TrustRecord
 from schemas.problems import Problem
@@ -199,8 +198,19 @@ def _queue(facts: Facts, order: tuple[str, ...], written: Written) -> bytes:
     holding = sorted(k for k, s in there.items() if s.phase in HOLDING)
     pending = sorted(k for k, s in there.items() if s.phase is Phase.PENDING_APPROVAL)
     keys = [k for k in dict.fromkeys((*holding, *order, *pending)) if k in there]
-    rows = [written.row("queue", k, there[k], partial(_queue_row, k, there[k])) for k in keys[:MAX_ROWS]]
-    return with_rows(plain("Queue", {}), "requests", rows, f"omitted: {max(0, len(keys) - MAX_ROWS)}\n")
+    rows = _fitting(written.row("queue", k, there[k], partial(_queue_row, k, there[k])) for k in keys)
+    return with_rows(plain("Queue", {}), "requests", rows, f"omitted: {len(keys) - len(rows)}\n")
+
+
+def _fitting(rows: Iterable[str]) -> list[str]:
+    """The first of these rows, as many as a file takes."""
+    kept, size = list[str](), 0
+    for text in islice(rows, MAX_ROWS):
+        size += len(text.encode())
+        if size > OWN_BYTES * 9 // 10:
+            break
+        kept.append(text)
+    return kept
 
 
 def _queue_row(key: str, status: GPRStatus) -> str:
@@ -238,9 +248,11 @@ def _schedule(cluster: str, facts: Facts, order: tuple[str, ...], written: Writt
     there = live(facts.requests)
     holding = sorted(k for k, s in there.items() if s.phase in HOLDING)
     keys = [key for key in dict.fromkeys((*holding, *order)) if key in there]
-    rows = (written.row(cluster, k, there[k], partial(_reservation, k, there[k], cluster)) for k in keys)
-    kept = islice((text for text in rows if text), MAX_ROWS)
-    return with_rows(document(Schedule(metadata=Metadata(name=cluster))), "reservations", kept)
+    here = (written.row(cluster, k, there[k], partial(_reservation, k, there[k], cluster)) for k in keys)
+    rows = [text for text in here if text]
+    kept = _fitting(rows)
+    begin = plain("Schedule", {"metadata": {"name": cluster}})
+    return with_rows(begin, "reservations", kept, f"omitted: {len(rows) - len(kept)}\n")
 
 
 def _reservation(key: str, status: GPRStatus, cluster: str) -> str:

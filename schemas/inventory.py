@@ -117,3 +117,4 @@ class Schedule(Document):
         tuple[Reservation, ...],
         Field(description="One for each request: leases by name, then promises by rank."),
     ] = ()
+    omitted: Annotated[int, Field(ge=0, description="How many did not fit into the file.")] = 0

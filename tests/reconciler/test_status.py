@@ -23,7 +23,7 @@ from reconciler.status import (
 )
 from schemas.gpr import RequestSpec
 from schemas.problems import Problem
-from schemas.status import GPRStatus, NodeMetadata, NodeRecord, NodeState, Phase
+from schemas.status import Assignment, GPRStatus, NodeMetadata, NodeRecord, NodeState, Phase
 from tests.reconciler.test_diff import wanted
 from tests.support.readback import facts_from
 from tests.support.world import World, at, cluster, project
@@ -75,6 +75,17 @@ def test_a_lease_in_the_schedule_ends_where_its_eviction_is() -> None:
     world.run(at(21))
     (low,) = (row for row in reservations(world) if row["request"] == "a/low")
     assert low["end"] == at(30)
+
+
+def test_a_schedule_of_leases_with_many_nodes_says_how_many_it_leaves_out() -> None:
+    names = tuple(f"node-{i:04}-{'x' * 200}" for i in range(100))
+    held = {"phase": Phase.PROVISIONED, "assignment": Assignment(cluster="east", pool="h100", nodes=names)}
+    requests = {f"a/r{i}": queued(i).model_copy(update=held) for i in range(100)}
+    files = render(Facts(at(0), requests=requests), wanted(), (), ())
+    data = files["clusters/east/schedule.yaml"]
+    found = yaml.safe_load(data)
+    assert len(data) <= MEGABYTE
+    assert len(found["reservations"]) + found["omitted"] == 100
 
 
 def reservations(world: World) -> list[dict[str, Any]]:
