@@ -25,6 +25,7 @@ from reconciler.facts import Scene, Turn
 from reconciler.handover import start_seen
 from reconciler.hours import returning, served_until
 from reconciler.marks import with_marks
+from reconciler.staying import STAYING
 from scheduler.lifecycle import Event as Move
 from scheduler.lifecycle import advance
 from schemas.edits import asks_more_or_other
@@ -114,7 +115,7 @@ def requeued(key: str, status: GPRStatus, scene: Scene) -> Turn:
     else:
         why = f"made room for {eviction.by}" if eviction.by else "was stopped"
         reason, text = eviction.reason, f"{why}; queued again for the {left} that are left"
-    queued = without_promise(without_condition(status, ENDED_LATE)).model_copy(
+    queued = without_promise(without_condition(status, ENDED_LATE, STAYING)).model_copy(
         update={
             "phase": advance(status.phase, Move.REQUEUE),
             "reason": reason,

@@ -86,13 +86,13 @@ class Cycle:
     facts: Facts | None = None
     changed: bool = False
     reachable: bool = True
-    waits: str = ""  # the reason for which nothing can be done before a merge; empty: there is none
     wanted: Wanted | None = None  # the documents in force; None while somebody else leads
     pushed: str = ""  # what became of the commit: Committed, Conflict, … or Unchanged; empty: none was tried
     acted: Mapping[tuple[Do, str], int] = field(default_factory=dict)  # actions by kind and answer
     carried: Mapping[tuple[str, str], int] = field(default_factory=dict)  # messages by scope and answer
     clocks: Mapping[str, float] = field(default_factory=dict)  # seconds by which others are ahead of ours
     doubt: str = ""  # why our clock is not believed; then nothing was decided
+    waits: str = ""  # the reason for which nothing can be done before a merge; empty: there is none
 
 
 class Reconciler:

@@ -16,7 +16,6 @@ from reconciler.conditions import (
 from reconciler.events import Event, Told
 from reconciler.facts import NodeKey, Scene, Turn
 from reconciler.handover import checked_nodes, failed_nodes, new_checks, with_check_results
-from reconciler.health import PODS_STAY
 from reconciler.hours import returning, served_until
 from reconciler.latency import with_latency
 from reconciler.leaving import IDLE, PREEMPTED, left_early, queues_again, requeued
@@ -24,6 +23,7 @@ from reconciler.marks import with_marks
 from reconciler.pools import home_of
 from reconciler.returning import unless_too_late
 from reconciler.spares import Spares
+from reconciler.staying import is_given_up, with_staying
 from scheduler.lifecycle import Event as Move
 from scheduler.lifecycle import advance
 from schemas.status import Assignment, Cause, Condition, GPRStatus, NodeState, Phase
@@ -189,20 +189,17 @@ def releasing_turn(key: str, status: GPRStatus, scene: Scene) -> Turn:
     if added:
         status = status.model_copy(update={"checks": (*status.checks, *added)})
     unclean = set(assignment.nodes) - checked_nodes(status, "post")
-    left = sorted(node for node in unclean if not _is_given_up(assignment.cluster, node, scene))
-    if left:
+    here = sorted(node for node in unclean if not scene.is_gone(assignment.cluster, node))
+    status, told = with_staying(key, status, here, scene)
+    events = (*events, *told)
+    left = [node for node in here if not is_given_up(assignment.cluster, node, scene)]
+    if left:  # on those that are gone there is nothing to clean
         turn = unless_too_late(key, status, left[0], scene)
         return Turn(turn.status, (*events, *turn.events), turn.cause)
     if queues_again(status):
         turn = requeued(key, status, scene)
         return Turn(turn.status, (*events, *turn.events), turn.cause)
     return _completed(key, status, events, scene)
-
-
-def _is_given_up(cluster: str, node: str, scene: Scene) -> bool:
-    """Gone, so that there is nothing to clean; or left to people because pods do not leave it."""
-    record = scene.nodes.get((cluster, node))
-    return scene.is_gone(cluster, node) or (record is not None and record.reason == PODS_STAY)
 
 
 def is_clean(status: GPRStatus, node: str) -> bool:

@@ -17,7 +17,6 @@ from reconciler.commands.source import opened
 from reconciler.commands.state import State, clock, read_state, split
 from reconciler.evidence import NOT_AUTHORISED
 from reconciler.forecasting import expected
-from reconciler.health import NOT_CLEAN, PODS_STAY
 from scheduler.fit import approval_reasons
 from scheduler.snapshot import Plan
 from scheduler.why import why
@@ -144,17 +143,7 @@ def _of_holding(state: State, status: GPRStatus) -> Iterator[str]:
     else:
         is_one = held is not None and len(held.nodes) == 1
         yield f"Its time is over; {nodes} {'is' if is_one else 'are'} being cleaned."
-        yield from _unclean(state, status)
         yield from _comes_back(status)
-
-
-def _unclean(state: State, status: GPRStatus) -> Iterator[str]:
-    """Nodes that are not clean in time, and the pods that are still there."""
-    held = status.assignment
-    for node in () if held is None else held.nodes:
-        record = state.facts.nodes.get((held.cluster, node)) if held is not None else None
-        if record is not None and record.reason in {NOT_CLEAN, PODS_STAY}:
-            yield f"{node} is {record.state}: {record.message}."
 
 
 def _comes_back(status: GPRStatus) -> Iterator[str]:

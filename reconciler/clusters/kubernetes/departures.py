@@ -2,7 +2,8 @@
 
 At the strict end a pod that is still there is given a second: its kubelet ends it, and takes it out of the API when
 no container of it is left. What is there after that is deleted without grace. Its kubelet may still be at work then,
-so the instant is written on the node first, and the node is not free before `exit.settle` has passed since.
+so the instant is written on the node first, and the node is not free before `exit.settle` has passed since. A pod that
+others took out of the API while it ran counts likewise.
 
 Held by tests/clusters/kubernetes/test_departures.py.
 """
@@ -13,10 +14,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from reconciler.clock import monotonic_s
 from reconciler.clusters.kubernetes import exits
-from reconciler.clusters.kubernetes.api import Api
+from reconciler.clusters.kubernetes.api import Api, Json
 from reconciler.clusters.kubernetes.exits import kept_by
-from reconciler.clusters.kubernetes.inventory import Pod
+from reconciler.clusters.kubernetes.inventory import Pod, gpus_of
 from reconciler.clusters.kubernetes.marks import Marks, freed, late, leaving, unproven
 from reconciler.clusters.kubernetes.nodes import NodeWriter
 from reconciler.clusters.port import Answer, Busy, Done, Refused, Stamp
@@ -47,6 +49,17 @@ class Departures:
         self._api, self._spec, self._writer, self._sight = api, spec, writer, sight
         # By node and uid: when each pod was given its last second. Lost with the process, and then given again.
         self._told: dict[str, dict[str, datetime]] = {}
+        self._cut: dict[str, float] = {}  # by node: when a pod of it was last seen to go while it ran
+
+    def gone(self, pod: Json) -> None:
+        """A pod is out of the API, as it was last; where that was running, its kubelet has not ended it yet."""
+        node, statuses = pod["spec"].get("nodeName"), (pod.get("status") or {}).get("containerStatuses") or ()
+        if (
+            node
+            and gpus_of(pod["spec"])
+            and any("running" in (found.get("state") or {}) for found in statuses)
+        ):
+            self._cut[node] = monotonic_s()
 
     def evict(self, node: str, uid: str, by: datetime, stamp: Stamp, now: datetime) -> Answer:
         """Cordoned, and its GPU pods asked to stop by `by`. Busy while a disruption budget keeps one."""
@@ -74,9 +87,22 @@ class Departures:
         if pods:
             return self._wait_for(node, pods, marks, stamp, now)
         self._told.pop(node, None)
+        if (refusal := self._remember(node, uid, stamp, now)) is not None:
+            return refusal
+        marks = self._sight.marks(node)
         if marks.forced is not None and now < (settled := marks.forced + self._spec.exit.settle):
             return Busy(settled, f"node {node} drains: pods that were deleted may run there until then")
         return self._writer.change(node, stamp, lambda _, marks: freed(marks, uid))
+
+    def _remember(self, node: str, uid: str, stamp: Stamp, now: datetime) -> Refused | None:
+        """Pods that others deleted without grace, just now, count as those that we delete."""
+        cut_s = self._cut.pop(node, None)
+        if cut_s is None or monotonic_s() - cut_s >= self._spec.exit.settle.total_seconds():
+            return None
+        if self._sight.marks(node).forced is not None:
+            return None
+        marked = self._writer.change(node, stamp, lambda _, marks: unproven(marks, uid, now))
+        return marked if isinstance(marked, Refused) else None
 
     def ask(self, node: str, pods: tuple[Pod, ...], by: datetime, stamp: Stamp, now: datetime) -> exits.Asked:
         """Evict pods of a node."""

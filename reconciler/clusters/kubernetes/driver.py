@@ -123,6 +123,7 @@ class KubernetesCluster:
         self._scaling = Scaling(api, spec, lambda pool: empty_leased(pool, self._known(), spec, self._named))
         sight = Sight(self._marks, self._gpu_pods, lambda: self._begun().features.eviction)
         self._departures = Departures(api, spec, self._writer, sight)
+        self._pods.tell_gone(self._departures.gone)
 
     # --- what is ---
 

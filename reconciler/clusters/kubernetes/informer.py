@@ -47,6 +47,7 @@ class Informer(Generic[T]):
         """`matters` says whose changes wake; what compares equal has not changed, as a heartbeat does not."""
         self._api, self._path, self._keep, self._wake = api, path, keep, wake
         self._matters = matters
+        self._gone: Callable[[Json], None] = lambda _: None
         self._params: dict[str, object] = {} if selector is None else {"labelSelector": selector}
         self._items: dict[str, T] = {}
         self._versions: dict[str, int] = {}
@@ -58,6 +59,10 @@ class Informer(Generic[T]):
         self._trouble: Fault | None = None
         self._version = ""  # where the watch stands; empty: everything has to be listed
         self._thread = Thread(target=self._run, name=f"watch {path}", daemon=True)
+
+    def tell_gone(self, gone: Callable[[Json], None]) -> None:
+        """Before the start: `gone` hears of each object that the watch sees go, as it was last; it returns at once."""
+        self._gone = gone
 
     def start(self) -> None:
         """Begin; returns at once."""
@@ -160,6 +165,7 @@ class Informer(Generic[T]):
                 version = str(item["metadata"]["resourceVersion"])
                 self._heard()
                 if kind == "DELETED":
+                    self._gone(item)
                     self.forget(key_of(item), int(version))
                 elif kind != "BOOKMARK":
                     self._take(item)

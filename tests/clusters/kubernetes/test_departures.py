@@ -120,3 +120,27 @@ def test_a_pod_whose_kubelet_says_that_no_container_is_left_needs_no_more_time(p
     assert isinstance(told(place, driver, END), Busy)
     place.api.merge(POD, {"metadata": {"finalizers": []}})
     assert told(place, driver, END + SECOND) == Done()
+
+
+def runs(place: Place, state: str) -> None:
+    """What the kubelet says of the pod's container."""
+    shown = {"name": "main", "image": "i", "imageID": "", "ready": False, "restartCount": 0}
+    shown["state"] = {"running": {}} if state == "running" else {"terminated": {"exitCode": 0}}
+    place.api.merge(f"{POD}/status", {"status": {"containerStatuses": [shown]}}, "strategic-merge-patch")
+
+
+@pytest.mark.parametrize("state", ["running", "terminated"])
+def test_a_pod_that_others_deleted_without_grace_may_still_run(place, state):
+    """Its kubelet had not ended it; one that it had ended keeps nothing."""
+    driver = leaving(place, Exit())
+    runs(place, state)
+    place.api.delete("/apis/apps/v1/namespaces/vision/statefulsets/train")
+    place.api.delete(POD, grace_s=0)
+    eventually(lambda: not driver._gpu_pods("a"), "the pod is gone")
+    answer = told(place, driver, END)
+    if state == "terminated":
+        assert answer == Done()
+        return
+    assert isinstance(answer, Busy)
+    assert answer.until == END + MINUTE
+    assert told(place, driver, END + MINUTE) == Done()
