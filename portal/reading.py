@@ -33,6 +33,7 @@ from reconciler.store.port import Store
 from reconciler.trust.authority import Authority, Team, roll_of
 from reconciler.trust.keyring import Keyring, TrustFolder
 from reconciler.trust.machines import machines_of
+from reconciler.warming import Warming
 from schemas.collector import heap_settled
 from schemas.errors import EgsError
 
@@ -69,6 +70,7 @@ class Reader:
         self._trouble = ""
         self._begun = self._answered = 0  # questions to the remote: those put, and the last that was answered
         self._asking = threading.Lock()
+        self._warming = Warming()
         self._looking = threading.Lock()
         self._state = threading.Lock()
         self._waiting: dict[asyncio.Future[None], asyncio.AbstractEventLoop] = {}
@@ -263,6 +265,7 @@ class Reader:
         return self._main.wanted(Facts(now))
 
     def _publish(self, view: View) -> None:
+        self._warming.seen(view.facts.requests)
         with self._state:
             self._view = view
         self._wake_all()

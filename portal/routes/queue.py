@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -73,6 +72,6 @@ async def get_queue(
 @router.get("/plan", responses=refusals(), summary="Who starts when and where.")
 async def get_plan(view: Looking, caller: Asking, parts: Of) -> Envelope[PlanData]:
     """As `egs plan -o json`; others' requests are left out."""
-    data = PlanData(**await asyncio.to_thread(plan_json, view, caller, parts.now()))
+    data = PlanData(**await parts.costly.answer(plan_json, view, caller, parts.now()))
     tag_without(PLAN, data)
     return ok(data)
