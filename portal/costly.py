@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 from portal.errors import unavailable
@@ -32,7 +33,8 @@ class Costly:
             raise unavailable("too many questions that cost a plan wait already; ask again")
         self._waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, ask, *about)
+            here = copy_context()
+            return await asyncio.get_running_loop().run_in_executor(self._thread, here.run, ask, *about)
         finally:
             self._waiting -= 1
 

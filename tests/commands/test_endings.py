@@ -78,8 +78,8 @@ def test_an_edit_that_crosses_the_hand_over_says_what_became_of_it(
     said: str,
 ) -> None:
     repo, control = world
-    if words[0] == "move":
-        commit(repo, request("a/other", notBefore="2026-11-22T08:00:00Z"), "main", "Another")
+    if words[0] == "move":  # behind somebody else
+        commit(repo, request("b/other", notBefore="2026-11-22T08:00:00Z"), "main", "Another")
         control.run(minutes(1))
     with monkeypatch.context() as patch:
         _while(patch, lambda: control.run(minutes(STAGES["Provisioning"])))
