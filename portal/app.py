@@ -107,11 +107,12 @@ async def _translated(_: Request, error: Exception) -> Response:
 async def _mistaken(_: Request, error: Exception) -> Response:
     """Where, and what is wrong: never what was sent, which may be a secret."""
     assert isinstance(error, RequestValidationError)
-    found = [mistake(one) for one in error.errors()]
-    if any(one["type"] == "json_invalid" for one in error.errors()):
+    errors = error.errors()
+    if any(one["type"] == "json_invalid" for one in errors[:MOST_MISTAKES]):
         return error_answer(ApiError(HTTPStatus.BAD_REQUEST, "BadRequest", "the body is no JSON"))
-    more = f"; and {len(found) - MOST_MISTAKES} more" if len(found) > MOST_MISTAKES else ""
-    return error_answer(bad_parameters("; ".join(found[:MOST_MISTAKES]) + more))
+    found = [mistake(one) for one in errors[:MOST_MISTAKES]]
+    more = f"; and {len(errors) - MOST_MISTAKES} more" if len(errors) > MOST_MISTAKES else ""
+    return error_answer(bad_parameters("; ".join(found) + more))
 
 
 async def _elsewhere(_: Request, error: Exception) -> Response:

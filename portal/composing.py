@@ -39,6 +39,7 @@ class Portal:
         """Carry what waits, then end."""
         self.writer.stop()
         self.reader.stop()
+        self.parts.costly.stop()
         self.store.close()
 
 

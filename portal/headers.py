@@ -18,6 +18,7 @@ from http import HTTPStatus
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -30,6 +31,14 @@ log = logging.getLogger(__name__)
 
 MOST_BODY = 1 << 20
 """Bytes of a body. The largest document has 256 KiB."""
+MOST_OF_STRANGERS = 32 << 10
+"""The same of what shows nobody, which is parsed before anybody is known: an ID token has at most 20,000 characters."""
+COUNTED = 2 << 10
+"""So many bytes of such a body count as one more request of its address."""
+PROBES = frozenset({"/healthz", "/readyz"})
+"""What a kubelet and a load balancer ask; nothing there is parsed, and nothing is refused."""
+SIGNED = frozenset({"/hooks/push"})
+"""Where a body is believed by its signature before it is read as anything."""
 MOST_BODIES = 64 << 20
 """Bytes of bodies that are held at a time, of all connections together."""
 BODY_S = 15.0
@@ -85,8 +94,11 @@ class Around:
             return
         answer, body = _Answer(scope, self._parts, send, uuid4().hex), _Body(self._held)
         try:
-            if not await body.read(scope, receive):
+            most = self._admitted(scope)
+            if not await body.read(scope, receive, most):
                 return
+            if most == MOST_OF_STRANGERS and len(body.whole) >= COUNTED:
+                self._parts.logins.count_stranger(Request(scope), len(body.whole) // COUNTED)
             ASKED.set(Asked(answer.id, _print(scope, body.whole)))
             await self._app(scope, _again(body.whole, receive), answer.send)
         except ApiError as error:
@@ -100,6 +112,20 @@ class Around:
             await error_answer(broken)(scope, receive, answer.send)
         finally:
             body.drop()
+
+    def _admitted(self, scope: Scope) -> int:
+        """The most bytes that its body may have. ApiError 429: too much comes from there that shows nobody."""
+        request, logins = Request(scope), self._parts.logins
+        if scope["path"] in PROBES or self._is_known(request):
+            return MOST_BODY
+        logins.count_stranger(request)
+        return MOST_BODY if scope["path"] in SIGNED else MOST_OF_STRANGERS
+
+    def _is_known(self, request: Request) -> bool:
+        try:
+            return self._parts.logins.is_known(request, self._parts.reads.view())
+        except ApiError:  # nothing was read yet, by which anybody could be known
+            return False
 
 
 @dataclass(slots=True)
@@ -116,19 +142,19 @@ class _Body:
         self._held, self._count = held, 0
         self.whole = b""
 
-    async def read(self, scope: Scope, receive: Receive) -> bool:
+    async def read(self, scope: Scope, receive: Receive, most: int) -> bool:
         """All of it; False: the caller went away. ApiError 413: too large, 408: it does not come, 503: too many."""
         if scope["method"] in ("GET", "HEAD", "OPTIONS"):
             return True
         length = Headers(scope=scope).get("content-length", "")
-        if length.isdigit() and int(length) > MOST_BODY:
-            raise _too_large()
+        if length.isdigit() and int(length) > most:
+            raise _too_large(most)
         parts: list[bytes] = []
         try:
             async with asyncio.timeout(BODY_S):
                 while (message := await receive())["type"] != "http.disconnect":
                     parts.append(message.get("body", b""))
-                    self._add(len(parts[-1]))
+                    self._add(len(parts[-1]), most)
                     if not message.get("more_body", False):
                         self.whole = b"".join(parts)
                         return True
@@ -137,11 +163,11 @@ class _Body:
             raise ApiError(HTTPStatus.REQUEST_TIMEOUT, "BodyTooSlow", text) from error
         return False
 
-    def _add(self, count: int) -> None:
+    def _add(self, count: int, most: int) -> None:
         self._count += count
         self._held.count += count
-        if self._count > MOST_BODY:
-            raise _too_large()
+        if self._count > most:
+            raise _too_large(most)
         if self._held.count > MOST_BODIES:
             raise unavailable("too many bodies arrive here at once; ask again")
 
@@ -151,8 +177,10 @@ class _Body:
         self._count = 0
 
 
-def _too_large() -> ApiError:
-    text = f"a body has at most {MOST_BODY} bytes"
+def _too_large(most: int) -> ApiError:
+    text = f"a body has at most {most} bytes"
+    if most == MOST_OF_STRANGERS:
+        text += f" where nobody is known to ask, and {MOST_BODY} with an API key or a session"
     return ApiError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "TooLarge", text)
 
 

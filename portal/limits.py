@@ -40,6 +40,8 @@ class Rates:
     """Of each key or person: what becomes a commit, or a token."""
     failures: Rate = Rate(0.2, 20)
     """Of each address: keys, sessions and logins that are no good."""
+    strangers: Rate = Rate(20, 100)
+    """Of each address: all that shows nobody, and more of it where its body is large. Probes are not counted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,7 @@ class Logins:
         self._reads, self._writes = _Pair(rates.reads), _Pair(rates.writes)
         self.visits = Limiter(rates.reads)
         self.failures = Limiter(rates.failures)
+        self._strangers = Limiter(rates.strangers)
         self._known: tuple[View | None, dict[str, Caller]] = None, {}
 
     @property
@@ -104,6 +105,21 @@ class Logins:
         reads = request.method in READING or path.endswith(_QUOTES)
         (self._reads if reads else self._writes).take(caller, self._now(), _COST if path in _COSTLY else 1)
         return caller
+
+    def is_known(self, request: Request, view: View) -> bool:
+        """Whether it shows somebody, uncounted: before its body is looked at."""
+        evidence = self._shown(request)
+        if evidence is None:
+            return False
+        try:
+            self._caller(evidence.text, view)
+        except ApiError:
+            return False
+        return True
+
+    def count_stranger(self, request: Request, cost: int = 1) -> None:
+        """ApiError 429 where so much more is too much of what shows nobody and comes from one address."""
+        self._strangers.take(address_of(request), self._now(), cost)
 
     def recognise(self, request: Request, view: View) -> Caller:
         """Who asks, uncounted: for a stream that goes on, with each view that it tells of."""

@@ -15,7 +15,7 @@ from portal.hiding import Veil
 from portal.view import View
 from reconciler.commands import tables
 from reconciler.commands.output import wire
-from reconciler.commands.schedule import Schedule, refusal_json, schedule, unread_refusal
+from reconciler.commands.schedule import Schedule, full_plan, refusal_json, schedule, unread_refusal
 from reconciler.commands.tables import Line
 from reconciler.filings import read_filings
 from scheduler.plan import plan
@@ -58,9 +58,16 @@ def queue_row(view: View, key: str, now: datetime) -> Row | None:
 
 
 def schedule_of(view: View) -> Schedule:
-    """The whole schedule, with who is refused; ask by `view.once`. Costs a plan."""
+    """The whole schedule, with who is refused; ask by `view.once`."""
     state = view.state
-    return schedule(state.facts.requests, state.snapshot, state.wanted, _unread(view))
+    planned = view.once_planned(plan_of)
+    return schedule(state.facts.requests, state.snapshot, state.wanted, _unread(view), planned)
+
+
+def full_plan_of(view: View) -> Plan:
+    """The standing plan, with what would fit for whoever fits nowhere; ask by `view.once`."""
+    state = view.state
+    return full_plan(state.facts.requests, state.snapshot, state.wanted, view.once_planned(plan_of))
 
 
 def plan_json(view: View, caller: Caller, now: datetime) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from reconciler.store.port import Store
 from reconciler.trust.authority import Authority, Team, roll_of
 from reconciler.trust.keyring import Keyring, TrustFolder
 from reconciler.trust.machines import machines_of
+from reconciler.warming import Warming
 from schemas.collector import heap_settled
 from schemas.errors import EgsError
 
@@ -70,6 +71,7 @@ class Reader:
         self._trouble = ""
         self._begun = self._answered = 0  # questions to the remote: those put, and the last that was answered
         self._asking = threading.Lock()
+        self._warming = Warming()
         self._looking = threading.Lock()
         self._state = threading.Lock()
         self._waiting: dict[asyncio.Future[None], asyncio.AbstractEventLoop] = {}
@@ -83,8 +85,7 @@ class Reader:
     def view(self) -> View:
         """The newest. ApiError 503 before the repository was read for the first time, and when that is too long ago."""
         if self._view is None:
-            why = self._trouble or "its first reading has not ended yet"
-            raise unavailable(f"the repository was not read yet: {why}")
+            raise unavailable(self._unread())
         if self.age_s > max(PATIENCE_S, self._patience_s):
             raise unavailable(self._silence())
         return self._view
@@ -103,11 +104,16 @@ class Reader:
     def _patience_s(self) -> float:
         return PATIENCE_POLLS * self._settings.poll.total_seconds()
 
+    def _unread(self) -> str:
+        """Why nothing is known yet. What the trouble is the log says alone: it may name addresses and folders."""
+        why = "the portal's log says why" if self._trouble else "its first reading has not ended yet"
+        return f"the repository was not read yet: {why}"
+
     def _silence(self) -> str:
-        """Since when the remote does not answer, and what it said last."""
+        """Since when the remote does not answer."""
         since = "the start" if self._fetched is None else f"{self._fetched:%Y-%m-%dT%H:%M:%SZ}"
-        text = f"the repository does not answer since {since}, for {int(self.age_s)} s"
-        return f"{text}: {self._trouble}" if self._trouble else text
+        more = "; the portal's log says why" if self._trouble else ""
+        return f"the repository does not answer since {since}, for {int(self.age_s)} s{more}"
 
     @property
     def is_ending(self) -> bool:
@@ -133,7 +139,7 @@ class Reader:
     def ready(self) -> Ready:
         """Ready: the repository was read to the end, and asked within the last three polls."""
         if self._view is None or self._fetched is None:
-            return Ready(False, "Starting", self._trouble or "the repository was not read yet")
+            return Ready(False, "Starting", self._unread())
         if self.age_s > self._patience_s:
             return Ready(False, "RemoteUnreachable", self._silence())
         return Ready(True, "Reading", f"main at {self._view.main[:12]}")
@@ -265,6 +271,7 @@ class Reader:
         return self._main.wanted(Facts(now))
 
     def _publish(self, view: View) -> None:
+        self._warming.seen(view.facts.requests)
         with self._state:
             self._view = view
         self._wake_all()

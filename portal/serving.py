@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar
@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from portal.callers import Caller
+from portal.costly import Costly
 from portal.errorkeys import KEYS
 from portal.logins import Logins
 from portal.settings import PortalSettings
@@ -144,6 +145,8 @@ class Parts:
     store: Store
     """What was fetched: histories, and files of the status branch that no view has. Safe to use from any thread."""
     settings: PortalSettings
+    costly: Costly = field(default_factory=Costly)
+    """Where questions are answered that cost a plan."""
 
 
 def parts_of(request: Request) -> Parts:

@@ -1,4 +1,10 @@
-"""`egs why` over the wire: sentences, the forecast, and what would start a request earlier. Pure."""
+"""`egs why` over the wire: sentences, the forecast, and what would start a request earlier.
+
+The sentences follow from the plan that the view has. Each alternative costs a plan of its own, so they are tried as
+long as the bound allows; the answer says how many were not.
+
+Held by tests/portal/test_whys.py.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +14,18 @@ from pydantic import Field
 
 from portal.gprs import NOT_SEEN_TEXT, Found, id_of
 from portal.hiding import Veil
+from portal.queues import full_plan_of
 from portal.serving import Wire
 from portal.view import View
+from reconciler.clock import monotonic_s
+from reconciler.commands.alternatives import Tried
 from reconciler.commands.reasons import changes, forecast_json, reasons
+from scheduler.snapshot import Plan
+
+MOST_S = 0.4
+"""How long alternatives are tried."""
+REMEMBERED = 1000
+"""Requests of one view whose alternatives are kept."""
 
 
 class Alternative(Wire):
@@ -35,12 +50,18 @@ class Why(Wire):
     reasons: list[str] = Field(description="Sentences, the nearest reason first.")
     forecast: dict[str, Any] | None
     alternatives: list[Alternative]
+    untried: int = Field(
+        default=0,
+        description="Changes that were not tried, because the queue is too long for the time there is.",
+    )
 
 
 def why(view: View, found: Found, veil: Veil) -> Why:
-    """As `egs why -o json`. Costs a plan for each alternative."""
+    """As `egs why -o json`, within a bound of time."""
     status = found.status
-    told = reasons(view.state, found.key) if status is not None else [NOT_SEEN_TEXT]
+    planned = view.once(full_plan_of) if status is not None else None
+    told = reasons(view.state, found.key, planned) if status is not None else [NOT_SEEN_TEXT]
+    helps = _helps(view, found.key, planned)
     return Why(
         gpr_id=id_of(view, found),
         slice=found.slice,
@@ -48,5 +69,22 @@ def why(view: View, found: Found, veil: Veil) -> Why:
         phase=None if status is None else str(status.phase),
         reasons=[veil.text(sentence) for sentence in told],
         forecast=forecast_json(None if status is None else status.forecast),
-        alternatives=[Alternative.model_validate(one.json()) for one in changes(view.state, found.key)],
+        alternatives=[Alternative.model_validate(one.json()) for one in helps.found],
+        untried=helps.untried,
     )
+
+
+def _helps(view: View, key: str, planned: Plan | None) -> Tried:
+    """Of one view the same request is asked for once: what follows from the plan does not change."""
+    known = view.once(_tried_already)
+    if key not in known:
+        end_s = monotonic_s() + MOST_S
+        found = changes(view.state, key, planned, lambda cost_s: monotonic_s() + cost_s <= end_s)
+        if len(known) < REMEMBERED:
+            known[key] = found
+        return found
+    return known[key]
+
+
+def _tried_already(_: View) -> dict[str, Tried]:
+    return {}

@@ -9,7 +9,7 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Thread
 
@@ -17,6 +17,7 @@ from reconciler.loop import Cycle
 from reconciler.records import live
 from scheduler import kernel
 from scheduler.kernel import cache
+from schemas.status import GPRStatus
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +59,11 @@ class Warming:
 
     def after(self, cycle: Cycle) -> None:
         """Look at the queue that a cycle left."""
-        if not self._has_begun and cycle.facts is not None and len(live(cycle.facts.requests)) >= LONG_QUEUE:
+        if cycle.facts is not None:
+            self.seen(cycle.facts.requests)
+
+    def seen(self, requests: Mapping[str, GPRStatus]) -> None:
+        """Look at the queue that somebody read."""
+        if not self._has_begun and len(live(requests)) >= LONG_QUEUE:
             self._has_begun = True
             self.begin()

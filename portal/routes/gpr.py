@@ -208,11 +208,13 @@ async def list_gprs(
 
 
 @router.get("/why", responses=refusals(404), summary="Why a request stands where it does.")
-async def why_gpr(gpr_id: GprId, view: Looking, caller: Asking) -> Envelope[Why]:
-    """What it waits for, why its start moved, what would start it earlier: as `egs why -o json`."""
+async def why_gpr(gpr_id: GprId, view: Looking, caller: Asking, parts: Of) -> Envelope[Why]:
+    """What it waits for, why its start moved, what would start it earlier: as `egs why -o json`.
+
+    Changes are tried for half a second at most; `untried` says how many were left.
+    """
     found = changing.seen(view, caller, gpr_id)
-    # Alternatives are tried one by one, each with a plan of its own: others are answered meanwhile.
-    return ok(await asyncio.to_thread(why, view, found, Veil(caller, view)))
+    return ok(await parts.costly.answer(why, view, found, Veil(caller, view)))
 
 
 def keys_of(view: View) -> tuple[str, ...]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
+from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
 from pydantic import ConfigDict, Field
 
 from portal.allowing import seen_slice
+from portal.callers import Caller
 from portal.documenting import refusals
 from portal.paging import Portioned, portion
 from portal.queues import plan_json, queue, queue_row
 from portal.serving import Asking, Envelope, Looking, Of, Page, Wire, ok
 from portal.tagging import PLAN, QUEUE_ROW, of_each, tag_without
+from portal.view import View
 
 router = APIRouter(tags=["Queue"])
 
@@ -70,9 +72,19 @@ async def get_queue(
     return ok(page)
 
 
-@router.get("/plan", responses=refusals(), summary="Who starts when and where.")
-async def get_plan(view: Looking, caller: Asking, parts: Of) -> Envelope[PlanData]:
+@router.get(
+    "/plan",
+    response_model=Envelope[PlanData],
+    responses=refusals(),
+    summary="Who starts when and where.",
+)
+async def get_plan(view: Looking, caller: Asking, parts: Of) -> Response:
     """As `egs plan -o json`; others' requests are left out."""
-    data = PlanData(**await asyncio.to_thread(plan_json, view, caller, parts.now()))
+    return await parts.costly.answer(_plan_told, view, caller, parts.now())
+
+
+def _plan_told(view: View, caller: Caller, now: datetime) -> Response:
+    """The whole answer, as text: of a long queue that takes longer than to find it."""
+    data = PlanData(**plan_json(view, caller, now))
     tag_without(PLAN, data)
-    return ok(data)
+    return Response(ok(data).model_dump_json(by_alias=True), media_type="application/json")

@@ -8,7 +8,7 @@ Held by tests/commands/test_alternatives.py: what is offered is what `egs plan` 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -18,6 +18,7 @@ from reconciler.commands.state import State, with_wanted
 from reconciler.facts import Filed
 from reconciler.filings import with_filed
 from scheduler.fit import candidate_pools, limit_violations
+from scheduler.kernel import engine_for, plain_seconds
 from scheduler.plan import plan
 from scheduler.snapshot import Plan, PoolKey
 from schemas.edits import asks_more_or_other
@@ -28,6 +29,10 @@ from schemas.units import format_duration, format_instant, instant, parse_durati
 WORK = 100_000
 """Requests that may be planned for one answer, about: a long queue is tried with fewer alternatives."""
 MOST = 24
+GoesOn = Callable[[float], bool]
+"""Whether there is time for one more trial that takes about so many seconds."""
+_BESIDE_S = 0.03
+"""What a trial takes beside its plan, about: the request is judged and the world built again."""
 _SAVED_S, _SAVED_SHARE = 300, 0.05
 """Less than five minutes or 5 % of the wait is not worth a change."""
 _SHARES = (0.75, 0.5, 0.25)
@@ -75,26 +80,49 @@ class Alternative:
         return f"In cluster {self.value}"
 
 
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What helps, and how many edits were not tried, because there was no time for them."""
+
+    found: tuple[Alternative, ...] = ()
+    untried: int = 0
+
+
+def always(_: float) -> bool:
+    """There is time for everything."""
+    return True
+
+
 def alternatives(state: State, planned: Plan, key: str) -> tuple[Alternative, ...]:
+    """What helps, of all that is tried."""
+    return tried(state, planned, key, always).found
+
+
+def tried(state: State, planned: Plan, key: str, goes_on: GoesOn) -> Tried:
     """Real improvements alone, by field, of each field the mildest that helps and those that help more.
 
-    Empty when it starts as soon as it could, and when it is not planned or kept back by its own wish.
+    Nothing when it starts as soon as it could, and when it is not planned or kept back by its own wish.
     """
     status, place = state.facts.requests[key], planned.placements.get(key)
     request = state.snapshot.requests.get(key)
     if request is None or status.phase is not Phase.QUEUED or status.remaining is not None:
-        return ()
+        return Tried()
     soonest = max(state.snapshot.now, request.not_before)
     if place is not None and place.start - soonest < _SAVED_S:
-        return ()
+        return Tried()
     many = max(4, min(MOST, WORK // max(1, len(state.snapshot.requests))))
     now = place.start if place is not None else None
-    found = []
-    for field, value, spec in list(variations(state, status, place.pool if place else None))[:many]:
-        one = _tried(state, key, (field, value, spec), now)
+    todo = list(variations(state, status, place.pool if place else None))[:many]
+    cost_s = _BESIDE_S + (0.0 if engine_for(state.snapshot) else plain_seconds(state.snapshot))
+    found, untried = [], 0
+    for change in todo:
+        if not goes_on(cost_s):
+            untried += 1
+            continue
+        one = _tried(state, key, change, now)
         if one is not None:
             found.append(one)
-    return tuple(_telling(found))
+    return Tried(tuple(_telling(found)), untried)
 
 
 def variations(

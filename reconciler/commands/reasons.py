@@ -8,7 +8,7 @@ from typing import Any
 
 from reconciler.approval import hard_violations
 from reconciler.commands import holds, output
-from reconciler.commands.alternatives import Alternative, alternatives
+from reconciler.commands.alternatives import GoesOn, Tried, always, tried
 from reconciler.commands.errors import NotFound
 from reconciler.commands.output import Form, spoken, working
 from reconciler.commands.ranking import place_of
@@ -30,8 +30,11 @@ _SLIPS = 3
 """Moves of a start that are told, the latest; `egs describe gpr` has them all."""
 
 
-def reasons(state: State, key: str) -> list[str]:
-    """The sentences, the nearest first; never none. Raises NotFound."""
+def reasons(state: State, key: str, known: Plan | None = None) -> list[str]:
+    """The sentences, the nearest first; never none. Raises NotFound.
+
+    `known` is the whole plan of this state; None: it is made where it is needed.
+    """
     split(key)
     status = state.facts.requests.get(key)
     filed, held = state.wanted.filed.get(key), holds.hold_of(state.committed, key)
@@ -42,13 +45,13 @@ def reasons(state: State, key: str) -> list[str]:
             raise NotFound("request", key, {*state.facts.requests, *state.wanted.filed})
         return [*said, *refused]
     conditions = (c for c in status.conditions if held is None or c.type != NOT_AUTHORISED)
-    found = [*_of_phase(state, key, status), *said, *(f"{c.message}." for c in conditions)]
+    found = [*_of_phase(state, key, status, known), *said, *(f"{c.message}." for c in conditions)]
     return [*found, *(_slip(slip) for slip in status.slips[-_SLIPS:][::-1])]
 
 
-def _of_phase(state: State, key: str, status: GPRStatus) -> Iterator[str]:
+def _of_phase(state: State, key: str, status: GPRStatus, known: Plan | None) -> Iterator[str]:
     if status.phase is Phase.QUEUED:
-        yield from _of_queued(state, key, status)
+        yield from _of_queued(state, key, status, known)
     elif status.phase in HOLDING:
         yield from _of_holding(state, status)
     elif status.phase is Phase.PENDING_APPROVAL:
@@ -77,19 +80,19 @@ def _of_pending(state: State, key: str, status: GPRStatus) -> Iterator[str]:
         yield f"{doubts}."
 
 
-def _of_queued(state: State, key: str, status: GPRStatus) -> Iterator[str]:
-    planned = full_plan(state.facts.requests, state.snapshot, state.wanted)
+def _of_queued(state: State, key: str, status: GPRStatus, known: Plan | None) -> Iterator[str]:
     if key not in state.snapshot.requests:
         why_not = () if status.accepted_spec.stopped else hard_violations(status, state.wanted)
         yield f"It is not planned: {'; '.join(why_not) or status.message or 'its slice is gone'}."
         return
+    planned = known or whole_plan(state)
     sentences = why(state.snapshot, planned, key)
     yield from _starts(state, planned, key)
     yield from sentences
     if key in planned.placements and not sentences:
         yield "Its nodes are free; it waits only for the checks before its start."
     yield place_of(state, key)
-    yield from _expected(state, planned, key)
+    yield from _expected(state, planned, key, is_known=known is not None)
     if status.retry_count and status.message:
         yield f"It was {status.message}."
 
@@ -110,16 +113,21 @@ def _starts(state: State, planned: Plan, key: str) -> Iterator[str]:
     yield f"It is number {rank} in the queue and starts at {format_instant(start)} ({wait}) in {pool}."
 
 
-def _expected(state: State, planned: Plan, key: str) -> Iterator[str]:
-    """When it will likely start, beside the plan."""
+def _expected(state: State, planned: Plan, key: str, *, is_known: bool) -> Iterator[str]:
+    """When it will likely start, beside the plan; of a plan that is known already, as it was committed beside it."""
     place = planned.placements.get(key)
     if place is None or place.start - state.snapshot.now < _SOON_S or state.committed is None:
         return
-    found = expected(state.facts, state.facts.requests, state.snapshot, planned, [key]).get(key)
-    if found is None:
+    if is_known and state.facts.ended:
+        said = state.facts.requests[key].forecast
+        if said is None:  # drawing one takes as long as the queue
+            return
+    else:
+        found = expected(state.facts, state.facts.requests, state.snapshot, planned, [key]).get(key)
+        said = None if found is None else found.forecast
+    if said is None:
         yield "When it will likely start is not known: too few requests have ended here to learn from."
         return
-    said = found.forecast
     p10, p50, p90 = (format_instant(at) for at in (said.p10, said.p50, said.p90))
     yield (
         f"It will likely start around {p50}, and four times in five between {p10} and {p90}, going by the last "
@@ -162,12 +170,17 @@ def _slip(slip: Slip) -> str:
     return f"Its start moved from {format_instant(slip.was)} to {now} because of {causes}."
 
 
-def changes(state: State, key: str) -> tuple[Alternative, ...]:
-    """What could be changed about a waiting request so that it starts earlier; empty for any other."""
+def whole_plan(state: State) -> Plan:
+    """The plan of this state, with what would fit for whoever fits nowhere."""
+    return full_plan(state.facts.requests, state.snapshot, state.wanted)
+
+
+def changes(state: State, key: str, known: Plan | None = None, goes_on: GoesOn = always) -> Tried:
+    """What could be changed about a waiting request so that it starts earlier; nothing for any other."""
     status = state.facts.requests.get(key)
     if status is None or status.phase is not Phase.QUEUED or key not in state.snapshot.requests:
-        return ()
-    return alternatives(state, full_plan(state.facts.requests, state.snapshot, state.wanted), key)
+        return Tried()
+    return tried(state, known or whole_plan(state), key, goes_on)
 
 
 def show_reasons(repo: str | None, now: str | None, key: str, form: Form) -> None:
@@ -177,7 +190,7 @@ def show_reasons(repo: str | None, now: str | None, key: str, form: Form) -> Non
         state = read_state(source, clock(now, source))
         sentences = reasons(state, key)
         with working("Trying what could be changed"):
-            found = changes(state, key)
+            found = changes(state, key).found
     if form is Form.TABLE:
         output.text("\n".join([*sentences, *(one.sentence() for one in found)]))
         return

@@ -82,9 +82,14 @@ class Schedule:
     plan: Plan
 
 
-def full_plan(requests: Mapping[str, GPRStatus], snapshot: Snapshot, wanted: Wanted) -> Plan:
-    """The plan, with what would fit for whoever fits nowhere: only the manifests can say that."""
-    planned = plan(snapshot)
+def full_plan(
+    requests: Mapping[str, GPRStatus], snapshot: Snapshot, wanted: Wanted, known: Plan | None = None
+) -> Plan:
+    """The plan, with what would fit for whoever fits nowhere: only the manifests can say that.
+
+    `known` is the plan of this very snapshot; None: it is made.
+    """
+    planned = plan(snapshot) if known is None else known
     refusals = dict(planned.refusals)
     for key, refusal in refusals.items():
         slice_ = wanted.slices.get(requests[key].accepted_spec.slice)
@@ -95,10 +100,17 @@ def full_plan(requests: Mapping[str, GPRStatus], snapshot: Snapshot, wanted: Wan
 
 
 def schedule(
-    requests: Mapping[str, GPRStatus], snapshot: Snapshot, wanted: Wanted, unread: Iterable[Refusal] = ()
+    requests: Mapping[str, GPRStatus],
+    snapshot: Snapshot,
+    wanted: Wanted,
+    unread: Iterable[Refusal] = (),
+    known: Plan | None = None,
 ) -> Schedule:
-    """Plans `snapshot`; `unread` are requests whose files are refused and that nobody has on record."""
-    planned = full_plan(requests, snapshot, wanted)
+    """Plans `snapshot`; `unread` are requests whose files are refused and that nobody has on record.
+
+    `known` is the plan of this very snapshot; None: it is made.
+    """
+    planned = full_plan(requests, snapshot, wanted, known)
     ranked = [key for key in planned.order if key in requests and key not in snapshot.leases]
     # Queued, but its slice is gone or has become too small for it: nobody plans it, and it is told so.
     outside = sorted(

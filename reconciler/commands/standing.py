@@ -94,7 +94,12 @@ def check_counts(source: Source, done: Submitted, key: str) -> None:
     status, said = _status_now(source, done, key), as_filed(source, done.commit, key)
     if status is None or said is None or status.phase not in HOLDING or said.early_release:
         return
-    terms = [FIELD_NAMES.get(field, field) for field in changed_terms(status.accepted_spec, said)]
+    before = as_filed(source, done.base, key)
+    terms = [
+        FIELD_NAMES.get(field, field)
+        for field in changed_terms(status.accepted_spec, said)
+        if before is None or getattr(before, field) != getattr(said, field)
+    ]
     if terms:
         raise NotAllowed(
             f"{key} got its nodes while the change was on its way and keeps its terms ({', '.join(terms)}): the "

@@ -67,7 +67,7 @@ def test_what_waited_a_moment_ago_ends(
         pytest.param(("edit", KEY, "nodes=2"), 1, "keeps its terms (nodes)", id="nor does a size"),
         pytest.param(("extend", KEY, "0d0h5m"), 0, "committed to main", id="grace is asked for"),
         pytest.param(("rename", KEY, "Second try"), 0, "committed to main", id="a shown name is another"),
-        pytest.param(("move", KEY, "--first"), 1, "got its nodes while", id="a move moves nothing"),
+        pytest.param(("move", KEY, "--last"), 1, "got its nodes while", id="a move moves nothing"),
     ],
 )  # fmt: skip
 def test_an_edit_that_crosses_the_hand_over_says_what_became_of_it(
@@ -78,8 +78,8 @@ def test_an_edit_that_crosses_the_hand_over_says_what_became_of_it(
     said: str,
 ) -> None:
     repo, control = world
-    if words[0] == "move":
-        commit(repo, request("a/other", notBefore="2026-11-22T08:00:00Z"), "main", "Another")
+    if words[0] == "move":  # behind somebody else
+        commit(repo, request("b/other", notBefore="2026-11-22T08:00:00Z"), "main", "Another")
         control.run(minutes(1))
     with monkeypatch.context() as patch:
         _while(patch, lambda: control.run(minutes(STAGES["Provisioning"])))

@@ -11,7 +11,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from portal import headers
 from portal.headers import MOST_BODY, Around
-from tests.support.portal import Site
+from tests.support.portal import KEYS, Site
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,8 @@ class Asking:
 
     async def answered(self) -> None:
         """The whole of it."""
-        scope = {"type": "http", "method": "POST", "path": "/", "headers": []}
+        known = [(b"authorization", f"Bearer {KEYS['bo-editor']}".encode())]
+        scope = {"type": "http", "method": "POST", "path": "/", "headers": known}
         await self._around(scope, self._coming.get, self._send)
 
     async def _send(self, message: Message) -> None:

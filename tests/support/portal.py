@@ -40,7 +40,7 @@ from tests.support import repos
 from tests.support.world import START, cluster, gpr, gpr_path, project, slice_
 
 HEAD = {"apiVersion": "egs.dev/v1alpha1"}
-GENEROUS = Rates(*(Rate(10**6, 10**6) for _ in range(3)))
+GENEROUS = Rates(*(Rate(10**6, 10**6) for _ in range(4)))
 """Simulated time fills no buckets while it stands still."""
 
 
