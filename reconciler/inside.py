@@ -61,7 +61,8 @@ class Inside:
             machines=machines_of(settings.trust),
         )
         self._clock = clock
-        self._loop = Waking(applier, clock, tried=partial(metrics.attempted, where.cluster), fatal=())
+        tried, beside = partial(metrics.attempted, where.cluster), applier.hands.round
+        self._loop = Waking(applier, clock, tried=tried, fatal=(), beside=beside)
         self.loops: Mapping[str, Waking] = {where.cluster: self._loop}
 
     def _driver(self, settings: Settings, where: Where, spec: ClusterSpec) -> ClusterDriver:
