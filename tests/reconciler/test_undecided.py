@@ -1,4 +1,4 @@
-"""A quiet cycle makes one plan at most, whatever was asked for in vain; what changes is tried at once (D17, E7, E10)."""
+"""A quiet cycle makes one plan at most, whatever was asked for in vain; what changes is tried at once (D17, E7)."""
 
 from __future__ import annotations
 
