@@ -35,8 +35,8 @@ from reconciler.warming import make_ready
 from scheduler.kernel import cache
 from schemas.view import gpr_path
 
-LEASE_S = 60
-"""Leases are written in whole minutes."""
+BEGIN_S, WAIT_S = 130, 200
+"""The first of the leases begins when its nodes are prepared, which takes two minutes, and ends a minute later."""
 RUNNING = 30
 """Requests of a minute that begin two seconds after each other, so that an end falls due all the time."""
 
@@ -88,7 +88,7 @@ def fleet(repo: Path, given: argparse.Namespace) -> None:
         name = f"ends{number:02d}"
         spec = {"members": [{"email": "bo@example.com"}], "namespaces": [name], "clusters": ["east"]}
         files.append((f"slices/{name}/slice.yaml", cycle._document("Slice", name, spec)))
-    files += ending(SystemClock().now() + timedelta(seconds=LEASE_S), given.minutes)
+    files += ending(SystemClock().now() + timedelta(seconds=BEGIN_S), given.minutes)
     stream = b"".join(cycle._commit("refs/heads/main", "The fleet", iter(files)))
     git(repo, "fast-import", "--quiet", "--done", given=stream)
 
@@ -132,7 +132,7 @@ def measure(folder: Path, given: argparse.Namespace, pushes: Pushes, trust: Trus
     answered = Answered(acting)
     waking = Waking(acting, clock, watch=answered.watch, beside=acting.hands.round)
     waking.start()
-    Event().wait(2 * LEASE_S)  # until the first of them end
+    Event().wait(WAIT_S)  # until the first of them end
     ends.watch()
     for what, files in pushes.items():
         took_s = answered.took_s(waking, push(repo, files, what))
