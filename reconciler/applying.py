@@ -100,10 +100,9 @@ class Applier:
     def cycle(self, now: datetime) -> Cycle:
         """Fetch, read what is committed, look, carry out, report. Raises what a person has to mend first."""
         self.hands.begin(now)
-        try:
-            return self._cycle(now)
-        finally:
-            self.hands.end()
+        done = self._cycle(now)
+        self.hands.end()  # beside the pause after one that failed, rounds go on
+        return done
 
     def _cycle(self, now: datetime) -> Cycle:
         reachable = self._fetch()

@@ -207,6 +207,25 @@ def test_starts_are_decided_sooner_where_cycles_take_long(monkeypatch: pytest.Mo
     assert slow.first("h100-1", "b/waits") - at(10) <= 2 * SECOND
 
 
+def test_cycles_that_fail_hold_up_no_strict_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After each of them the loop rests longer, and what is committed goes on meanwhile."""
+    slow = Slow(monkeypatch)
+    slow.world.file("a/runs", nodes=2, duration="10m")
+    slow.run(5)
+    end = slow.world.status("a/runs").end_time
+    assert end is not None
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(loop, "decide", broken)
+    slow.clock.set(at(6))
+    with pytest.raises(RuntimeError, match="a bug"):
+        slow.world.controller.cycle(at(6))
+    slow.passes(at(20))
+    assert slow.first("h100-1", "") - end <= 2 * SECOND
+
+
 def test_an_applier_takes_nodes_back_while_its_fetch_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     world = PulledWorld({"clusters/east.yaml": cluster(access={"pull": True}, notice="0m")})
     world.file("a/runs", duration="10m")
