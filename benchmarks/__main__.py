@@ -15,6 +15,7 @@ PARTS = (
     "growth",
     "check_pr",
     "cycle",
+    "flood",
     "portal",
     *(("kubernetes",) if os.environ.get("EGS_TEST_KUBE") else ()),
 )

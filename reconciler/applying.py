@@ -27,6 +27,7 @@ from reconciler.facts import Facts, LeaseKey, Outcomes, Seen, Wanted
 from reconciler.fetched import fetched
 from reconciler.finding import found_in, with_found
 from reconciler.handover import handed_over
+from reconciler.hands import Hands
 from reconciler.loop import RETRY, Cycle
 from reconciler.noting import Noticeboard
 from reconciler.settings import Settings
@@ -100,14 +101,32 @@ class Applier:
         self._driver: tuple[ClusterSpec, ClusterDriver] | None = None
         self._troubles, self._drift, self._board = Troubles(), Drift(), Noticeboard()
         self._known = _Known()
+        self.hands = Hands(settings, self._troubles, lambda _: {}, may_act, clock)
+        """Carries out what is committed while a fetch takes long."""
 
     def cycle(self, now: datetime) -> Cycle:
         """Fetch, read what is committed, look, carry out, report. Raises what a person has to mend first."""
+        self.hands.begin(now)
+        done = self._cycle(now)
+        self.hands.end()  # beside the pause after one that failed, rounds go on
+        return done
+
+    def _cycle(self, now: datetime) -> Cycle:
         reachable, now = self._fetch(), self._time.read(now)
         decided = self._committed.read(now)
         if decided is None:
             return Cycle(now, False, now + self._settings.poll, reachable=reachable)
+        with self.hands.mine:
+            cycle = self._acted(decided, now, reachable=reachable)
+        if cycle.leading and self._time.standing is None:
+            self.hands.keep(decided.wanted, decided.facts, decided.stamp)
+        else:
+            self.hands.rest()
+        return cycle
+
+    def _acted(self, decided: Decided, now: datetime, *, reachable: bool) -> Cycle:
         driver, spec = self._open(decided.wanted)
+        self.hands.drive({self._cluster: driver})
         if not self._elected() or not self._bulletin.takes(now, spec, reachable=reachable):
             return Cycle(now, False, now + self._settings.poll, reachable=reachable)
         view, trouble = self._look(driver, spec, now)
@@ -218,8 +237,9 @@ class Applier:
         known, name = self._known, self._cluster
         live = assigned(name, facts).values()
         uids = {status.uid for status in live}
-        known.checks = {key: found for key, found in known.checks.items() if key[0] in uids}
-        known.served = handed_over(live, Seen({name: view}, {}, Outcomes({}, known.served)))
+        known.checks = self.hands.knowing(known.checks, uids)
+        served = known.served | self.hands.handed_over
+        known.served = handed_over(live, Seen({name: view}, {}, Outcomes({}, served)))
         terms = {name: terms_in(name, wanted, facts)} if wanted.clusters[name].mode == "manage" else {}
         found = compare({name: driver}, terms, self._troubles, now)
         looked = Looked(terms, found, nodes={name: view.nodes.keys()})

@@ -218,7 +218,9 @@ class StatusBranch:
 
     def _resume_events(self, entries: Mapping[str, Entry], now: datetime) -> tuple[str, ...]:
         """Go on in the newest file of events, or beside it when it cannot be read; that is an alarm."""
-        self._told = self._told_in({p: entries[p] for p in sorted(self._event_paths, key=age)[-RECENT_FILES:]})
+        self._told = self._told_in(
+            {p: entries[p] for p in sorted(self._event_paths, key=age)[-RECENT_FILES:]}
+        )
         self._event_path, self._event_rows = "", []
         parts = [path for path in self._event_paths if path.startswith(_hour(now))]
         if not parts:

@@ -84,7 +84,7 @@ def decide(
     facts, world, events = extended(folded.facts, wanted, world, tried)
     made = with_room_made(facts, wanted, world, tried)
     facts, world = made.facts, made.world
-    planned = plan(world) if made.plan is None else made.plan
+    planned = tried.planned(world, plan) if made.plan is None else made.plan
     later = _slips(before, world, planned, folded)
     requests = records(facts.requests)
     told = [*folded.events, *events, *made.events]

@@ -72,12 +72,10 @@ class Hands:
         """Held by the one who touches clusters."""
         self._settings, self._troubles, self._open, self._may_act = settings, troubles, drivers, may_act
         self._drivers: Mapping[str, ClusterDriver] = {}
-        self._clock, self._seen_s = (
-            clock,
-            0.0,
-        )  # when a round was last asked for, by a clock that is never set
+        self._clock = clock
+        self._seen_s = 0.0  # when this was last asked for anything, by a count that is never set
         self._believed: tuple[datetime, float] | None = (
-            None  # the time as the cycle began, and that count then
+            None  # the time as the last cycle began, and that count
         )
         self._held: tuple[Held, ...] = ()
         self._given: tuple[Held, ...] = ()  # the same with all requests, for the loop alone
@@ -93,11 +91,11 @@ class Hands:
 
     def begin(self, now: datetime) -> None:
         """A cycle begins."""
+        self._mind(now)
         with self.mine:
             self._next = now + BUSY
             if self._clock is not None:
-                self._seen_s = self._clock.steady_s()
-                self._believed = (now, self._seen_s)
+                self._believed = (now, self._clock.steady_s())
 
     def end(self) -> None:
         """It is over: what is due wakes the loop."""
@@ -146,27 +144,30 @@ class Hands:
 
     def round(self, now: datetime) -> datetime | None:
         """Carry out what is due. Gives when to call again at the latest; None: when the next cycle is under way."""
-        due, is_sure = self._next, self._is_sure(now)
-        if due is None or (is_sure and now < due):
+        self._mind(now)
+        due = self._next
+        if due is None or now < due:
             return due
         with self.mine:
             if self._next is None:
                 return None
-            if not is_sure:
-                self._held = ()  # the loop looks first
             self._next = self._after(self._round(now), now)
             return self._next
 
-    def _is_sure(self, now: datetime) -> bool:
-        """False where this process stood still, so that others may have gone on, or its clock was set meanwhile."""
-        if self._clock is None or self._believed is None:
-            return True
+    def _mind(self, now: datetime) -> None:
+        """Where this process stood still, others may have gone on; where its clock was set, it may be wrong.
+
+        Then nothing is carried out until the loop has looked again.
+        """
+        if self._clock is None:
+            return
         steady_s, before_s = self._clock.steady_s(), self._seen_s
         self._seen_s = steady_s
-        was, was_s = self._believed
+        was, was_s = self._believed or (now, steady_s)
         off = abs(now - was - timedelta(seconds=steady_s - was_s))
         has_paused = steady_s - before_s > self._settings.pause.total_seconds()
-        return not has_paused and off <= self._settings.clock_tolerance
+        if has_paused or off > self._settings.clock_tolerance:
+            self.rest()
 
     def _round(self, now: datetime) -> Answers:
         held = self._held

@@ -64,7 +64,8 @@ class Inside:
         )
         self._clock = clock
         awaiting = Awaiting(applier, where.cluster, settings.poll)
-        self._loop = Waking(awaiting, clock, tried=partial(metrics.attempted, where.cluster), fatal=())
+        tried, beside = partial(metrics.attempted, where.cluster), applier.hands.round
+        self._loop = Waking(awaiting, clock, tried=tried, fatal=(), beside=beside)
         self.loops: Mapping[str, Waking] = {where.cluster: self._loop}
 
     def _driver(self, settings: Settings, where: Where, spec: ClusterSpec) -> ClusterDriver:

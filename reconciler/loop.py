@@ -173,10 +173,11 @@ class Reconciler:
         self.hands.begin(now)
         try:
             with collector_paused():  # a walk over all that is known here would take longer than most cycles
-                return self._cycle(now)
+                done = self._cycle(now)
         finally:
-            self.hands.end()
             self._pace.end(now)
+        self.hands.end()  # beside the pause after one that failed, rounds go on
+        return done
 
     def has_sent(self) -> bool:
         """Wait for messages under way; True: there were some, and a cycle more crosses out what arrived."""

@@ -4,7 +4,9 @@ An extension that would hurt somebody, an eviction that cannot be called off, ro
 plans of its own to find out, and would be found again in every cycle. As long as nothing but the time is another, the
 answer stands; after `LOOK_AGAIN_S` everything is tried once more, for time alone may open a way too.
 
-Held by tests/reconciler/test_undecided.py: a quiet cycle makes one plan; whatever changes is tried at once.
+A plan that leaves everybody where they were promised to be is kept as long (`scheduler.standing`).
+
+Held by tests/reconciler/test_undecided.py: a quiet cycle makes no plan, or one; whatever changes is tried at once.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from dataclasses import replace
 
 from scheduler.elastic import is_placeholder
 from scheduler.preempting import Terms, ripe_at
-from scheduler.snapshot import Lease, Pool, Request, Snapshot
+from scheduler.snapshot import Lease, Plan, Pool, Request, Snapshot
+from scheduler.standing import is_settled, stands
 
 LOOK_AGAIN_S = 300
 """A promise that moves earlier by less is hardly worth a plan in every cycle until then."""
@@ -28,6 +31,15 @@ class Undecided:
         self._hurt: dict[tuple[str, Lease], str | None] = {}
         self._nobody: tuple[Mapping[str, int], Terms] | None = None
         self._until = 0
+        self._settled: tuple[Snapshot, Plan] | None = None
+
+    def planned(self, world: Snapshot, make: Callable[[Snapshot], Plan]) -> Plan:
+        """The plan of this world: the last one, where it still stands, else as `make` makes it."""
+        if self._settled is not None and stands(*self._settled, world):
+            return self._settled[1]
+        planned = make(world)
+        self._settled = (world, planned) if is_settled(world, planned) else None
+        return planned
 
     def enter(self, world: Snapshot) -> None:
         """Forget what was tried in another world, or long ago."""

@@ -134,6 +134,8 @@ class _Trial:
 
     def causes(self, key: str, was: int, suspects: _Suspects) -> tuple[tuple[Change, ...], bool]:
         """The smallest set found that makes the difference, and whether it is shown to."""
+        if suspects.count == 1:  # with nothing changed every promise holds: there is nothing to try
+            return tuple(suspects.of(key)), True
         try:
             for tried in _small_sets(suspects, key):
                 if self._holds_without(tried, key, was):

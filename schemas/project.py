@@ -23,7 +23,8 @@ class ProjectLimits(Model):
         int, Field(ge=1, le=100_000, description="Nodes one request may hold without approval.")
     ] = 16
     requests_per_slice: Annotated[
-        int, Field(ge=1, le=1000, description="GPR files in one slice's folder.")
+        int,
+        Field(ge=1, le=1000, description="GPR files in one slice's folder; of more the newest are refused."),
     ] = 1000
     deletions_at_once: Annotated[
         int,

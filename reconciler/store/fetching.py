@@ -86,11 +86,17 @@ class Fetcher:
         if not gone:
             return
         refs = [TRACKING + name for name in sorted(gone)]
-        listed = self._git.check(["for-each-ref", "--format=%(refname)", *refs], self._limits.local.total_seconds())
-        left = {*listed.decode("utf-8", "replace").split()} | {r for r in refs if (self._mirror.path / r).is_file()}
+        listed = self._git.check(
+            ["for-each-ref", "--format=%(refname)", *refs], self._limits.local.total_seconds()
+        )
+        left = {*listed.decode("utf-8", "replace").split()} | {
+            r for r in refs if (self._mirror.path / r).is_file()
+        }
         for ref in refs:
             if ref in left:
-                raise Fault(f"the mirror cannot read the tip of {ref.removeprefix(TRACKING)}", "CorruptObjects")
+                raise Fault(
+                    f"the mirror cannot read the tip of {ref.removeprefix(TRACKING)}", "CorruptObjects"
+                )
 
     def bring_all(self, git: Git) -> bool:
         """Bring into another mirror what was ever asked for; False: nothing came. Bad branches stay away."""

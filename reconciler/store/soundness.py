@@ -34,7 +34,9 @@ def _wrong(folder: Path, git: Git, url: str, limit_s: float) -> Iterator[str]:
     for pack in sorted((folder / "objects" / "pack").iterdir()):
         yield from _pack(pack)
     for shelf in sorted((folder / "objects").glob("[0-9a-f][0-9a-f]")):
-        yield from (f"loose object {shelf.name}{o.name} is broken" for o in shelf.iterdir() if not _is_whole(o))
+        yield from (
+            f"loose object {shelf.name}{o.name} is broken" for o in shelf.iterdir() if not _is_whole(o)
+        )
     yield from _reachable(git, limit_s)
 
 
@@ -52,7 +54,7 @@ def _pack(file: Path) -> Iterator[str]:
         yield f"{file.name} is broken"
     elif file.suffix == ".idx":
         pack = file.with_suffix(".pack")
-        if not pack.exists() or _tail(pack, _HASH_BYTES) != end[: -_HASH_BYTES]:
+        if not pack.exists() or _tail(pack, _HASH_BYTES) != end[:-_HASH_BYTES]:
             yield f"{file.name} is not of its pack"
     elif file.suffix == ".pack" and not file.with_suffix(".idx").exists():
         yield f"{file.name} has no index"

@@ -6,7 +6,7 @@ another thread would call are called at those instants.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -19,6 +19,7 @@ from reconciler.hands import BUSY
 from reconciler.loop import Cycle
 from reconciler.store.memory import MemoryStore
 from schemas.status import Phase
+from tests.support.pulled import PulledWorld
 from tests.support.world import World, at, cluster
 
 SECOND = timedelta(seconds=1)
@@ -204,3 +205,43 @@ def test_starts_are_decided_sooner_where_cycles_take_long(monkeypatch: pytest.Mo
     assert slow.world.status("b/waits").phase is Phase.PROVISIONING, "else it were decided at 8:08:50"
     slow.cycle(7.2, "plan", until=12)
     assert slow.first("h100-1", "b/waits") - at(10) <= 2 * SECOND
+
+
+def test_cycles_that_fail_hold_up_no_strict_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After each of them the loop rests longer, and what is committed goes on meanwhile."""
+    slow = Slow(monkeypatch)
+    slow.world.file("a/runs", nodes=2, duration="10m")
+    slow.run(5)
+    end = slow.world.status("a/runs").end_time
+    assert end is not None
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(loop, "decide", broken)
+    slow.clock.set(at(6))
+    with pytest.raises(RuntimeError, match="a bug"):
+        slow.world.controller.cycle(at(6))
+    slow.passes(at(20))
+    assert slow.first("h100-1", "") - end <= 2 * SECOND
+
+
+def test_an_applier_takes_nodes_back_while_its_fetch_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = PulledWorld({"clusters/east.yaml": cluster(access={"pull": True}, notice="0m")})
+    world.file("a/runs", duration="10m")
+    world.run(at(5))
+    end, applier = world.status("a/runs").end_time, world.appliers["east"]
+    assert end is not None
+    looks: list[set[str]] = []
+    fetch = MemoryStore.fetch
+
+    def slowly(self: MemoryStore, patterns: Sequence[str]) -> Mapping[str, str]:
+        for now in (end - SECOND, end + SECOND):
+            applier.hands.round(now)
+            nodes = world.drivers["east"].observe(now).nodes.values()
+            looks.append({node.lease.request for node in nodes if node.lease is not None})
+        return fetch(self, patterns)
+
+    monkeypatch.setattr(MemoryStore, "fetch", slowly)
+    applier.cycle(end - 10 * SECOND)
+    assert looks[:2] == [{"a/runs"}, set()]

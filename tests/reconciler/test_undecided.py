@@ -1,4 +1,4 @@
-"""A quiet cycle makes one plan, whatever was asked for in vain; whatever changes is tried at once (D17, E7, E10)."""
+"""A quiet cycle makes one plan at most, whatever was asked for in vain; what changes is tried at once (D17, E7)."""
 
 from __future__ import annotations
 
@@ -94,12 +94,26 @@ def not_called_off() -> World:
         pytest.param(not_called_off, id="an eviction that somebody else needs now"),
     ],
 )
-def test_a_quiet_cycle_makes_one_plan(begun: Callable[[], World], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_quiet_cycle_makes_one_plan_at_most(
+    begun: Callable[[], World], monkeypatch: pytest.MonkeyPatch
+) -> None:
     counting, world = Counting(monkeypatch), begun()
     counting.in_a_cycle(world, 20)
-    assert counting.in_a_cycle(world, 20.5) == 1
+    assert counting.in_a_cycle(world, 20.5) <= 1
     again = counting.in_a_cycle(world, 20 + LOOK_AGAIN_S / 60)
     assert again > 1, "what time alone may change is tried again now and then"
+
+
+def test_a_long_queue_that_stands_is_not_planned_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World({"clusters/east.yaml": cluster(nodes=1)})
+    world.file("a/runs", duration="5h")
+    world.file("b/waits", duration="1h")
+    world.run(at(10))
+    counting = Counting(monkeypatch)
+    counting.in_a_cycle(world, 20)
+    assert [counting.in_a_cycle(world, minute) for minute in (20.5, 40, 100)] == [0, 0, 0]
+    world.file("a/comes", duration="1h", priority=290)
+    assert counting.in_a_cycle(world, 101) >= 1
 
 
 def test_an_extension_is_granted_as_soon_as_nobody_is_hurt(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,7 +165,7 @@ def test_a_burst_cluster_costs_nobody_a_second_look(monkeypatch: pytest.MonkeyPa
     counting = Counting(monkeypatch)
     counting.in_a_cycle(world, 20)
     monkeypatch.setattr(building, "_request", watched)
-    assert counting.in_a_cycle(world, 20.5) == 1
+    assert counting.in_a_cycle(world, 20.5) <= 1
     assert looked == []
 
 

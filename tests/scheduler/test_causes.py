@@ -157,7 +157,7 @@ def test_a_slip_names_the_first_of_a_chain() -> None:
 
 def test_when_the_budget_is_spent_the_likeliest_is_named_and_not_called_proven() -> None:
     before = world(HELD, pools=[TWO])
-    after = world(HELD, request("b", priority=300), pools=[TWO])
+    after = world(HELD, request("b", priority=300), request("c", priority=290), pools=[TWO])
     found = slips(before, after, changes_between(before, after), plan(after), budget=0)
     assert found == (
         Moved(
@@ -251,6 +251,13 @@ def test_trials_end_when_the_caller_has_no_more_time(plans: int, want: tuple[boo
 def only_slip(before: Snapshot, after: Snapshot, has_time: Callable[[], bool]) -> Moved:
     (found,) = slips(before, after, changes_between(before, after), plan(after), has_time=has_time)
     return found
+
+
+def test_a_single_change_needs_no_trial() -> None:
+    """With nothing changed every promise holds, so that it can only be this one."""
+    before, after = world(HELD, pools=[TWO]), world(HELD, request("b", priority=300), pools=[TWO])
+    found = slips(before, after, changes_between(before, after), plan(after), budget=0)
+    assert [([change.key for change in slip.causes], slip.proven) for slip in found] == [(["b/r"], True)]
 
 
 def test_undoing_a_flood_makes_one_world(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,7 @@ class PulledWorld(World):
     appliers: dict[str, Applier]
     lives = 0
 
-    def start(self, may_lead: object = None) -> Reconciler:
+    def start(self, may_lead: object = None, clock: object = None) -> Reconciler:
         """A new controller process; the appliers are none of its affair."""
         self._count += 1
         if self._count == 1:

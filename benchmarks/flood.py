@@ -1,0 +1,192 @@
+"""Strict ends while thousands of requests arrive in one push, and while a hundred thousand files are judged.
+
+    python -m benchmarks.flood [--requests 20000] [--files 100000] [--slices 200] [--nodes 40] [--plain]
+
+A fleet of two embedded clusters with two pools each runs requests of a minute, of which one ends every two seconds,
+under a controller on the system's clock. Then come, each in one push: the requests; one request above all of them; and
+the files, to another fleet whose commits are judged by their signatures, where they are held. Told is how long each
+push took until it was judged, read, planned and committed, and how late the worst strict end in the clusters was
+meanwhile. With `--plain` there is no compiled engine. Goals: the requests in 30 s plainly and in 5 s compiled; no end
+later than 2 s.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from threading import Event
+
+from benchmarks import cycle
+from benchmarks.repositories import data, git
+from reconciler.clock import SystemClock, monotonic_s
+from reconciler.clusters.embedded import EmbeddedCluster
+from reconciler.clusters.port import Answer, Stamp
+from reconciler.compose import controller
+from reconciler.loop import Cycle, Reconciler
+from reconciler.settings import Settings, Trust
+from reconciler.waking import Waking
+from reconciler.warming import make_ready
+from scheduler.kernel import cache
+from schemas.view import gpr_path
+
+BEGIN_S, WAIT_S = 130, 200
+"""The first of the leases begins when its nodes are prepared, which takes two minutes, and ends a minute later."""
+RUNNING = 30
+"""Requests of a minute that begin two seconds after each other, so that an end falls due all the time."""
+
+
+Pushes = Mapping[str, Iterator[tuple[str, bytes]]]
+
+
+class Ends:
+    """How late nodes were taken back at their strict ends."""
+
+    def __init__(self) -> None:
+        self.late_s: list[float] = []
+
+    def watch(self) -> None:
+        """From now on each node that is taken back counts."""
+        inner = EmbeddedCluster.remove
+
+        def removed(own: EmbeddedCluster, node: str, uid: str, stamp: Stamp, now: datetime) -> Answer:
+            lease = own.observe(now).nodes[node].lease
+            if lease is not None and lease.end <= now:
+                self.late_s.append((SystemClock().now() - lease.end).total_seconds())
+            return inner(own, node, uid, stamp, now)
+
+        EmbeddedCluster.remove = removed  # type: ignore[method-assign]
+
+    def told(self) -> str:
+        """Of those since the last call."""
+        found, self.late_s = self.late_s, []
+        worst = f"the worst {max(found):.1f} s late" if found else "none to measure"
+        return f"{len(found)} strict ends, {worst}"
+
+
+def push(repo: Path, files: Iterator[tuple[str, bytes]], what: str) -> str:
+    """One commit on main."""
+    who = b"committer Ada <ada@example.com> %d +0000\n" % int(SystemClock().now().timestamp())
+    stream = b"commit refs/heads/main\n" + who + data(what.encode()) + b"from refs/heads/main^0\n"
+    stream += b"".join(f"M 100644 inline {path}\n".encode() + data(content) for path, content in files)
+    git(repo, "fast-import", "--quiet", "--done", given=stream + b"done\n")
+    return git(repo, "rev-parse", "main").decode().strip()
+
+
+def fleet(repo: Path, given: argparse.Namespace) -> None:
+    """The documents without a request, and requests that begin and end all the time."""
+    repo.mkdir(parents=True)
+    git(repo, "init", "--quiet", "--bare", "--initial-branch=main")
+    git(repo, "config", "gc.auto", "0")
+    files = [f for f in cycle._files(given.slices * cycle.PER_SLICE) if "/gprs/" not in f[0]]
+    for number in range(RUNNING):
+        name = f"ends{number:02d}"
+        spec = {"members": [{"email": "bo@example.com"}], "namespaces": [name], "clusters": ["east"]}
+        files.append((f"slices/{name}/slice.yaml", cycle._document("Slice", name, spec)))
+    files += ending(SystemClock().now() + timedelta(seconds=BEGIN_S), given.minutes)
+    stream = b"".join(cycle._commit("refs/heads/main", "The fleet", iter(files)))
+    git(repo, "fast-import", "--quiet", "--done", given=stream)
+
+
+def ending(begin: datetime, minutes: int) -> Iterator[tuple[str, bytes]]:
+    """Requests of a minute each, from that instant on, one every two seconds."""
+    for number in range(RUNNING * minutes):
+        name, at = f"ends{number % RUNNING:02d}", begin + timedelta(seconds=number * 60 / RUNNING)
+        wish = {"slice": name, "nodes": 1, "duration": "0d0h1m", "priority": 150, "gpuShape": "H100-80GB"}
+        spec = {**wish, "gpusPerNode": 8, "memoryPerGpu": 80, "notBefore": f"{at:%Y-%m-%dT%H:%M:%SZ}"}
+        yield gpr_path(name, f"r{number:04d}"), cycle._document("GPR", f"r{number:04d}", spec)
+
+
+class Answered:
+    """Waits for the cycle that has judged, read and planned a push."""
+
+    def __init__(self, acting: Reconciler) -> None:
+        self._acting, self._wanted, self._there = acting, "", Event()
+
+    def watch(self, _: Cycle) -> None:
+        """A cycle ended."""
+        judged = self._acting._gate._at  # type: ignore[attr-defined]
+        if judged == self._wanted and not self._acting._has_more:  # type: ignore[attr-defined]
+            self._there.set()
+
+    def took_s(self, waking: Waking, commit: str) -> float:
+        """Seconds until it is answered."""
+        begun_s, self._wanted = monotonic_s(), commit
+        self._there.clear()
+        waking.wake()
+        self._there.wait()
+        return monotonic_s() - begun_s
+
+
+def measure(folder: Path, given: argparse.Namespace, pushes: Pushes, trust: Trust) -> None:
+    """One controller's life: each push, and the ends meanwhile."""
+    repo, clock, ends = folder / "fleet.git", SystemClock(), Ends()
+    fleet(repo, given)
+    settings = Settings(repo=str(repo), state=folder / "state", pushes_per_minute=None, trust=trust)
+    acting = controller(settings, adopt=True, clock=clock)
+    answered = Answered(acting)
+    waking = Waking(acting, clock, watch=answered.watch, beside=acting.hands.round)
+    waking.start()
+    Event().wait(WAIT_S)  # until the first of them end
+    ends.watch()
+    for what, files in pushes.items():
+        took_s = answered.took_s(waking, push(repo, files, what))
+        Event().wait(5)  # an end that was held up comes now
+        load = os.getloadavg()[0]
+        print(f"{what}: {took_s:.1f} s until answered; {ends.told()}; load average {load:.1f}", flush=True)
+    waking.stop(600)
+    cycle._close(acting)
+
+
+def unknown(folder: Path) -> Trust:
+    """Commits are judged by their signatures, and no person's key is known: what is pushed is held."""
+    folder.mkdir()
+    key = folder / "controller"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(key)], check=True)
+    public = key.with_suffix(".pub").read_text().strip()
+    (folder / "allowed_signers").write_text(f'controller namespaces="git" {public}\n')
+    return Trust(level="signature", folder=folder, key=key)
+
+
+def main() -> None:
+    """Make the repositories, measure, print."""
+    raw = argparse.RawDescriptionHelpFormatter
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    options.add_argument("--requests", type=int, default=20_000)
+    options.add_argument("--files", type=int, default=100_000)
+    options.add_argument("--slices", type=int, default=200)
+    options.add_argument("--nodes", type=int, default=40, help="of each of the four pools")
+    options.add_argument("--minutes", type=int, default=30, help="for which strict ends fall due")
+    options.add_argument("--plain", action="store_true", help="as where nothing is compiled")
+    given = options.parse_args()
+    logging.disable(logging.WARNING)
+    cycle.NODES, cycle.PER_SLICE = given.nodes, -(-given.requests // given.slices)
+    if given.plain:
+        cache.is_installed = lambda: False
+    else:
+        make_ready()
+    requests = (f for f in cycle._files(given.requests) if "/gprs/" in f[0])
+    above = cycle._named(cycle._request(3, 299), cycle.PER_SLICE)
+    first = (cycle.slice_and_name(cycle.PER_SLICE)[0], "above")
+    one = [(gpr_path(*first), above.replace(b"g%06d" % cycle.PER_SLICE, b"above"))]
+    requested = {f"{given.requests} requests": requests, "one request above them": iter(one)}
+    many = {f"{given.files} files": (notes(number) for number in range(given.files))}
+    with tempfile.TemporaryDirectory() as scratch:
+        if given.requests:
+            measure(Path(scratch) / "asked", given, requested, Trust())
+        if given.files:
+            measure(Path(scratch) / "judged", given, many, unknown(Path(scratch) / "trust"))
+
+
+def notes(number: int) -> tuple[str, bytes]:
+    """A request that nobody stands behind."""
+    return gpr_path("s0000", f"held{number:06d}"), cycle.request(number).replace(b"g%06d" % number, b"held")
+
+
+if __name__ == "__main__":
+    main()
