@@ -3,8 +3,9 @@
 Who may push may put a commit on a branch, set the branch back, replace it or remove it. Where signatures tell whose
 commits they are, none of that changes what the branch says: what counts is the last commit of its own writer, found
 below whatever lies on top, or remembered. What cannot be read (it is too large, or broken) is a stranger's, also where
-nobody signs. A commit whose key was revoked since counts no more. What cannot be seen is a branch that was set back
-before a process without a memory first looks; a mirror that outlives the process remembers.
+nobody signs. A commit whose key was revoked since counts no more. Where nobody signs, a branch that is remembered by
+name is still never older than what was known: set back or removed, it says what it said. What cannot be seen is a
+branch that was set back before a process without a memory first looks; a mirror that outlives the process remembers.
 
 Held by tests/store/test_believing.py.
 """
@@ -28,25 +29,46 @@ SEARCHED = 1000
 class Belief:
     """What one process life takes for true of a branch. `believes` None: every tip that can be read counts."""
 
-    def __init__(self, store: Store, believes: Believes | None, before: str | None = None) -> None:
-        """`before` is where the branch stood when this process's predecessor, or this one, fetched last."""
-        self._store, self._believes, self._before = store, believes, before
+    def __init__(
+        self, store: Store, believes: Believes | None, before: str | None = None, branch: str = ""
+    ) -> None:
+        """`before` is where the branch stood when this process's predecessor, or this one, fetched last.
+
+        `branch` names a branch that must not get lost: what counts of it is remembered, also for the next process, and
+        counts on where the branch is gone or was set back and nobody signs.
+        """
+        self._store, self._believes, self._before, self._branch = store, believes, before, branch
+        self._asked = False  # what was known before this life
         self._known: str | None = None  # the newest commit that counted
         self._proof: Commit | None = None  # the same, when it counts for its signature and not as our own
 
     def newest(self, tip: str | None) -> str | None:
         """The commit that counts while the branch stands at `tip`; None: no commit that was ever seen does."""
-        if self._believes is None and (tip is None or tip == self._known):
+        if self._believes is None and (not self._branch if tip is None else tip == self._known):
             return tip
         self._remember()
         self._judge_anew()
         found = None if tip is None else self._below(tip)
-        # Where nobody signs, a tip that can be read counts, whatever it says.
-        if found is None or (self._is_older(found) and (self._believes is not None or found != tip)):
+        # Where nobody signs and nothing is remembered, a tip that can be read counts, whatever it says.
+        keeps = self._believes is not None or bool(self._branch) or found != tip
+        if found is None or (self._is_older(found) and keeps):
             return self._known
         if found != self._known:
             self._known, self._proof = found, None if self._believes is None else self._commit(found)
+            self._note()
         return found
+
+    def lacks(self, tip: str | None) -> bool:
+        """Whether the branch, when it stands at `tip`, has lost what counts: it is gone, or was set back."""
+        counts = self.newest(tip)
+        if counts is None or tip == counts:
+            return False
+        found = None if tip is None else self._below(tip)
+        return tip is None or (found is not None and self._is_older(found))
+
+    def forget(self) -> None:
+        """What was remembered does not count: a person says so."""
+        self._known, self._proof, self._asked = None, None, True
 
     def complaint(self, tip: str | None) -> str | None:
         """What is wrong with the branch when it stands at `tip`; None: nothing."""
@@ -75,6 +97,7 @@ class Belief:
     def wrote(self, oid: str) -> None:
         """A commit of our own is the tip."""
         self._known, self._proof = oid, None
+        self._note()
 
     def history(self, oid: str, limit: int) -> list[Commit]:
         """At most `limit` commits from `oid` back along first parents, newest first, without what cannot be read."""
@@ -92,13 +115,23 @@ class Belief:
         """A person says that the branch counts as it is, with nothing believed in it."""
         if self._believes is not None and (tip is None or self._below(tip) is None):
             readable = [] if tip is None else self.history(tip, SEARCHED)
-            self._known, self._proof, self._before = readable[0].oid if readable else None, None, None
+            self._known, self._proof, self._asked = readable[0].oid if readable else None, None, True
 
     def _remember(self) -> None:
-        if self._known is None and self._before is not None:
-            before, self._before = self._before, None
-            self._known = self._below(before)  # None when the mirror has it no more
-            self._proof = None if self._known is None or self._believes is None else self._commit(self._known)
+        if self._known is not None or self._asked:
+            return
+        self._asked = True
+        noted = self._store.remembered(self._branch) if self._branch else None
+        # The branch may have been set back already when it was fetched last: of the two the newer one counts.
+        for oid in (self._before, noted):
+            found = None if oid is None else self._below(oid)  # None when the mirror has it no more
+            if found is not None and not self._is_older(found):
+                self._known = found
+        self._proof = None if self._known is None or self._believes is None else self._commit(self._known)
+
+    def _note(self) -> None:
+        if self._branch and self._known is not None:
+            self._store.remember(self._branch, self._known)
 
     def _judge_anew(self) -> None:
         """Keys are revoked while we run."""

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from reconciler.store import names
 from reconciler.store.mirror import TRACKING, Limits, Mirror
+from reconciler.store.process import Git
 from reconciler.store.refusals import unreachable
+from schemas.errors import Fault
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +49,14 @@ class Fetcher:
         self._limits = limits
         self._refused: dict[str, Refused] = {}
         self._fetches = 0
+        self._asked: dict[str, None] = {}  # patterns, ever
+        self.doubtful = False
+        """The last fetch brought less than it asked for, though the remote answered: our own files may be why."""
+
+    @property
+    def fetches(self) -> int:
+        """How often it was fetched."""
+        return self._fetches
 
     def alarms(self) -> list[str]:
         """One sentence for each branch that stays behind."""
@@ -54,17 +65,51 @@ class Fetcher:
     def fetch(self, patterns: Sequence[str], tracked: Callable[[Sequence[str]], dict[str, str]]) -> None:
         """Make `tips` true for the patterns; `tracked` reads tracking refs. Faults of `remote_tips`."""
         self._fetches += 1
+        self.doubtful = False
         if not patterns:
             return
+        self._asked |= dict.fromkeys(patterns)
         hopeful = not self._refused and all(name in self.tips for name in names.exact(patterns))
         if hopeful and self._bring(_refspecs(patterns), prune=True):
             found = tracked(self._listed(patterns))
         else:
+            self.doubtful = hopeful
             self._piece_by_piece(patterns)
             found = tracked(self._listed(patterns))
+        self._refuse_unreadable(names.matching(patterns, self.tips).keys() - found.keys())
         for name in names.matching(patterns, self.tips):
             del self.tips[name]
         self.tips.update(names.matching(patterns, found))
+
+    def _refuse_unreadable(self, gone: AbstractSet[str]) -> None:
+        """A branch is gone when its ref is; one whose ref leads to nothing that can be read is our own trouble."""
+        if not gone:
+            return
+        refs = [TRACKING + name for name in sorted(gone)]
+        listed = self._git.check(
+            ["for-each-ref", "--format=%(refname)", *refs], self._limits.local.total_seconds()
+        )
+        left = {*listed.decode("utf-8", "replace").split()} | {
+            r for r in refs if (self._mirror.path / r).is_file()
+        }
+        for ref in refs:
+            if ref in left:
+                raise Fault(
+                    f"the mirror cannot read the tip of {ref.removeprefix(TRACKING)}", "CorruptObjects"
+                )
+
+    def bring_all(self, git: Git) -> bool:
+        """Bring into another mirror what was ever asked for; False: nothing came. Bad branches stay away."""
+        args, limit_s = [*_FETCH, "origin"], self._limits.remote.total_seconds()
+        specs = _refspecs(self._asked)
+        if not specs or git.talk([*args, *specs], limit_s).code == 0:
+            return True
+        came = [git.talk([*args, spec], limit_s).code == 0 for spec in specs]
+        return any(came)
+
+    def renew(self) -> None:
+        """The mirror is another one: what was refused may be tried again."""
+        self._refused.clear()
 
     def bring_heads(self, refs: Sequence[str]) -> dict[str, str]:
         """What these heads of pull requests stand at now; those that are gone or fail git's check are absent.
@@ -152,6 +197,7 @@ class Fetcher:
         where = "is not read" if held is None else f"stays at {held[:12]}"
         sentence = f"branch {name} {where}: its new tip {oid[:12]} failed git's check of its objects ({done})"
         if name not in self._refused:
+            self.doubtful = True
             log.warning("branch refused branch=%s tip=%s error=%s", name, oid, done)
         self._refused[name] = Refused(oid, sentence, self._fetches + self._limits.retry_refused)
 

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from reconciler.credentials import Credentials
 from reconciler.store import names, objects
 from reconciler.store.address import parse
 from reconciler.store.fetching import Fetcher
+from reconciler.store.mending import DOUBTED, Mender
 from reconciler.store.mirror import TRACKING, Limits, Mirror
 from reconciler.store.opening import opening
 from reconciler.store.port import Commit, Draft, Entry, Outcome, Sign, heads
@@ -26,6 +28,8 @@ from reconciler.store.reader import GitReader
 from schemas.errors import Fault
 
 log = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
 
 
 class GitStore:
@@ -55,6 +59,8 @@ class GitStore:
         self._sign = sign
         self._reader = GitReader(self._git, self._limits.local.total_seconds())
         self._fetcher = Fetcher(self._mirror, self._limits)
+        self._mender = Mender(self._mirror, self._fetcher, self._limits)
+        self._doubt = ""  # what went wrong with the mirror and held nothing up
         self._roots: set[str] = set()
         self.refusal = ""
         """What git said of the last push that was refused, for people: nothing is decided by it."""
@@ -65,14 +71,22 @@ class GitStore:
         """See `port.Store.fetch`. One git process when all is well."""
         wanted = [names.branch_pattern(pattern) for pattern in patterns]
         with self._lock:
-            before = dict(self._fetcher.tips)
-            try:
-                self._fetcher.fetch(wanted, self._tracked)
-            finally:
-                if before != self._fetcher.tips:
-                    self._mirror.grew()
-                self._tend(hurried=False)
+            self._sound(lambda: self._fetch(wanted))
+            doubt, self._doubt = self._doubt, ""
+            if self._fetcher.doubtful:
+                doubt = doubt or "a fetch brought less than it asked for"
+            if doubt and self._mends(doubt):
+                self._fetch(wanted)
             return names.matching(wanted, self._fetcher.tips)
+
+    def _fetch(self, wanted: Sequence[str]) -> None:
+        before = dict(self._fetcher.tips)
+        try:
+            self._fetcher.fetch(wanted, self._tracked)
+        finally:
+            if before != self._fetcher.tips:
+                self._mirror.grew()
+        self._tend(hurried=False)
 
     def fetch_heads(self, refs: Sequence[str]) -> Mapping[str, str]:
         """Bring heads of pull requests (refs/pull/N/head), which no branch leads to, and give what they stand at.
@@ -81,7 +95,7 @@ class GitStore:
         """
         with self._lock:
             try:
-                return self._fetcher.bring_heads(refs)
+                return self._sound(lambda: self._fetcher.bring_heads(refs))
             finally:
                 self._mirror.grew()
                 self._tend(hurried=False)
@@ -89,7 +103,7 @@ class GitStore:
     def keep(self, oid: str) -> bool:
         """See `port.Store.keep`. Servers that speak git's protocol 2 give a commit by its id."""
         with self._lock:
-            return self._fetcher.keep(names.full_oid(oid))
+            return self._sound(lambda: self._fetcher.keep(names.full_oid(oid)))
 
     def tips(self) -> Mapping[str, str]:
         """See `port.Store.tips`; after a restart, those of the process before."""
@@ -105,6 +119,10 @@ class GitStore:
         lease = "" if expected is None else names.full_oid(expected)
         args = ["push", "--quiet", "--no-verify", "--recurse-submodules=no", "--no-signed"]
         args += [f"--force-with-lease={ref}:{lease}", "origin", f"{names.full_oid(new)}:{ref}"]
+        with self._lock:
+            return self._sound(lambda: self._pushed(args, branch, new, expected))
+
+    def _pushed(self, args: Sequence[str], branch: str, new: str, expected: str | None) -> Outcome:
         with self._lock:
             done = self._git.talk(args, self._limits.remote.total_seconds())
             outcome = Outcome.COMMITTED if done.code == 0 else self._settled(branch, new, expected)
@@ -138,50 +156,63 @@ class GitStore:
         return Outcome.REFUSED if tip == expected else Outcome.CONFLICT
 
     def _tend(self, *, hurried: bool) -> None:
-        if self._mirror.tend(hurried=hurried):
-            self._reader.close()  # its helpers hold the packs that are gone
+        try:
+            if self._mirror.tend(hurried=hurried):
+                self._reader.close()  # its helpers hold the packs that are gone
+        except Fault as fault:  # a full disk, or a damaged pack; what was asked for is done all the same
+            log.warning("mirror not tended path=%s error=%s; tried again", self._mirror.path, fault)
+            self._doubt = str(fault)
 
     # -- reading ---------------------------------------------------------------------------------------------
 
     def commit(self, oid: str) -> Commit:
         """See `port.Store.commit`."""
-        return self._reader.commit(oid)
+        return self._sound(lambda: self._reader.commit(oid))
 
     def log(self, oid: str, limit: int) -> Sequence[Commit]:
         """See `port.Store.log`."""
-        return self._reader.log(oid, limit)
+        return self._sound(lambda: self._reader.log(oid, limit))
 
     def parent(self, oid: str) -> str | None:
         """See `port.Store.parent`."""
-        return self._reader.parent(oid)
+        return self._sound(lambda: self._reader.parent(oid))
 
     def is_ancestor(self, old: str, new: str) -> bool:
         """See `port.Store.is_ancestor`."""
-        return self._reader.is_ancestor(old, new)
+        return self._sound(lambda: self._reader.is_ancestor(old, new))
 
     def last_change(self, commit: str, path: str) -> str | None:
         """See `port.Store.last_change`."""
-        return self._reader.last_change(commit, path)
+        return self._sound(lambda: self._reader.last_change(commit, path))
+
+    def remember(self, branch: str, oid: str) -> None:
+        """See `port.Store.remember`."""
+        with self._lock:
+            self._mirror.remember(names.branch_name(branch), names.full_oid(oid))
+
+    def remembered(self, branch: str) -> str | None:
+        """See `port.Store.remembered`."""
+        return self._mirror.remembered(names.branch_name(branch))
 
     def merge_bases(self, one: str, other: str) -> Sequence[str]:
         """See `port.Store.merge_bases`."""
-        return self._reader.merge_bases(one, other)
+        return self._sound(lambda: self._reader.merge_bases(one, other))
 
     def diff(self, old: str | None, new: str) -> Sequence[Entry]:
         """See `port.Store.diff`."""
-        return self._reader.diff(old, new)
+        return self._sound(lambda: self._reader.diff(old, new))
 
     def sizes(self, oids: Iterable[str]) -> Mapping[str, int]:
         """See `port.Store.sizes`."""
-        return self._reader.sizes(oids)
+        return self._sound(lambda: self._reader.sizes(oids))
 
     def read(self, oids: Iterable[str]) -> Mapping[str, bytes]:
         """See `port.Store.read`."""
-        return self._reader.read(oids)
+        return self._sound(lambda: self._reader.read(oids))
 
     def read_path(self, commit: str, path: str) -> bytes | None:
         """See `port.Store.read_path`."""
-        return self._reader.read_path(commit, path)
+        return self._sound(lambda: self._reader.read_path(commit, path))
 
     # -- writing ---------------------------------------------------------------------------------------------
 
@@ -192,6 +223,9 @@ class GitStore:
 
     def write_all(self, drafts: Sequence[Draft]) -> list[str]:
         """See `port.Store.write_all`. One git process; where commits are signed, two more."""
+        return self._sound(lambda: self._write_all(drafts))
+
+    def _write_all(self, drafts: Sequence[Draft]) -> list[str]:
         first = heads(drafts)
         trees = {number: self._base_tree(drafts[number]) for number in dict.fromkeys(first)}
         if not drafts:
@@ -244,6 +278,29 @@ class GitStore:
         return self._git.check(args, self._limits.local.total_seconds(), given)
 
     # -- helpers ---------------------------------------------------------------------------------------------
+
+    def mended(self) -> Sequence[str]:
+        """See `port.Store.mended`."""
+        with self._lock:
+            told, self._mirror.mended[:] = tuple(self._mirror.mended), ()
+            return told
+
+    def _sound(self, work: Callable[[], Answer]) -> Answer:
+        """What `work` gives; tried again where it failed for what a fresh mirror would not have."""
+        before = self._mender.count
+        try:
+            return work()
+        except Fault as fault:
+            if fault.reason not in DOUBTED or not self._mends(str(fault), before):
+                raise
+        return work()
+
+    def _mends(self, why: str, before: int | None = None) -> bool:
+        with self._lock:
+            if before not in (None, self._mender.count):
+                return True  # another thread met it too, and was faster
+            self._reader.close()  # its helpers may hold what is replaced
+            return self._mender.mend(why)
 
     def _tracked(self, branches: Sequence[str]) -> dict[str, str]:
         """Tips of tracking refs that are there and are commits."""

@@ -105,6 +105,17 @@ class LocalStore:
         """Whether it is here; nothing is fetched."""
         return self.commit_of(names.full_oid(oid)) == oid
 
+    def remember(self, branch: str, oid: str) -> None:
+        """Nothing: nothing is written here."""
+
+    def remembered(self, branch: str) -> str | None:  # noqa: ARG002 - the port's
+        """Always None."""
+        return None
+
+    def mended(self) -> Sequence[str]:
+        """Always none: what is only read is not made anew."""
+        return ()
+
     def merge_bases(self, one: str, other: str) -> Sequence[str]:
         """See `port.Store.merge_bases`."""
         return self._reader.merge_bases(one, other)

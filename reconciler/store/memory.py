@@ -126,6 +126,7 @@ class MemoryStore:
         self._sign = sign
         self._tips: dict[str, str] = {}
         self._known: set[str] = set()
+        self._remembered: dict[str, str] = {}
 
     def fetch(self, patterns: Sequence[str]) -> Mapping[str, str]:
         """See `port.Store.fetch`."""
@@ -216,6 +217,18 @@ class MemoryStore:
             return False
         self._learn(oid)
         return True
+
+    def remember(self, branch: str, oid: str) -> None:
+        """See `port.Store.remember`; here nothing outlives the store."""
+        self._remembered[names.branch_name(branch)] = names.full_oid(oid)
+
+    def remembered(self, branch: str) -> str | None:
+        """See `port.Store.remembered`."""
+        return self._remembered.get(branch)
+
+    def mended(self) -> Sequence[str]:
+        """Always none: memory is not damaged."""
+        return ()
 
     def diff(self, old: str | None, new: str) -> Sequence[Entry]:
         """See `port.Store.diff`."""

@@ -15,8 +15,9 @@ import contextlib
 import fcntl
 import logging
 import os
+import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from configparser import Error as ConfigError
 from dataclasses import dataclass
 from datetime import timedelta
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING
 from reconciler.credentials import Credentials
 from reconciler.store.address import Address
 from reconciler.store.process import Git
+from reconciler.store.soundness import damage
 from schemas.errors import Fault, UserError
 
 if TYPE_CHECKING:
@@ -38,8 +40,16 @@ TRACKING = "refs/remotes/origin/"
 _DRAFTS = "refs/egs/drafts/"
 # A push whose outcome is unknown may need its commit again for a while, and as many may be written in one go.
 _DRAFTS_KEPT = 64
+_SEEN = "refs/egs/seen/"
+"""The newest commits that counted of branches: what is left of one that was set back or removed at the remote."""
+_OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\n")
 _OWNER_FILE = "egs-owner"
 _HOME = "egs-home"
+_FRESH = "egs-fresh"
+_NEVER_OURS = ("shallow", "info/grafts", "objects/info/alternates")
+"""Files that change what git reads, and that nothing here ever writes."""
+_MOST_SAVED = 64
+"""Refs that are brought one by one from a damaged mirror when it is made anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +62,7 @@ class Limits:
     packs: int = 64  # each fetch or commit adds one; more make every git process slower to start
     operations: int = 2000  # between whole repacks: about a day of work, a few seconds of repacking
     retry_refused: int = 20  # fetches before a refused branch is downloaded again: a bad branch stays cheap
+    doubts: int = 20  # fetches between two looks at whether the mirror is sound: it is read as a whole
 
 
 class Mirror:
@@ -74,6 +85,9 @@ class Mirror:
             home.mkdir(mode=0o700, exist_ok=True)
             self.git = Git(self.path, home, address, credentials)
             self._limits = limits
+            self._address, self._credentials = address, credentials
+            self.mended: list[str] = []
+            """What was made anew, a sentence each; whoever tells it takes it out."""
             self.refs = self._opened(address)
         except BaseException:
             self.close()
@@ -89,9 +103,61 @@ class Mirror:
             return self._open(address)
         except Fault as error:
             log.warning("mirror remade path=%s error=%s", self.path, error)
+            self.mended.append(_told(self.path, str(error)))
         # A torn file after a power cut must not need a person: all that counts here is at the remote.
         _empty(self.path)
         return self._open(address)
+
+    def damage(self) -> str:
+        """What is wrong with the mirror that a fresh one would not have; empty: nothing. Reads all of it."""
+        return damage(self.path, self.git, self._address.url, self._local_s)
+
+    def remake(self, bring: Callable[[Git], bool], why: str) -> bool:
+        """Make the mirror anew beside this one; False: `bring` could not fill it, and this one stays.
+
+        The branches' tips that the remote does not give again, and what was remembered, are saved where they can be.
+        """
+        fresh = self.path / _FRESH
+        shutil.rmtree(fresh, ignore_errors=True)
+        try:
+            if not self._filled(fresh, bring):
+                return False
+            _empty(self.path, keep=(_FRESH,))
+            for entry in fresh.iterdir():
+                entry.rename(self.path / entry.name)
+            refs = self._open(self._address)
+        except (Fault, OSError) as error:
+            log.warning("mirror not remade path=%s error=%s", self.path, error)
+            return False
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+        self.refs.clear()
+        self.refs.update(refs)
+        self._packs, self._operations, self._drafts = 1, 0, {}
+        log.warning("mirror remade path=%s error=%s", self.path, why)
+        self.mended.append(_told(self.path, why))
+        return True
+
+    def _filled(self, fresh: Path, bring: Callable[[Git], bool]) -> bool:
+        fresh.mkdir(mode=0o700)
+        git = Git(fresh, self.path / _HOME, self._address, self._credentials)
+        git.check(["init", "--quiet", "--bare", "--template="], self._local_s)
+        git.check(["config", "remote.origin.url", self._address.url], self._local_s)
+        if not bring(git):
+            return False
+        self._save(fresh, git)
+        return True
+
+    def _save(self, fresh: Path, git: Git) -> None:
+        """Bring from the old mirror what the remote does not give; what is damaged there does not pass git's check."""
+        for name in ("config", "HEAD"):  # without them git reads nothing there
+            shutil.copyfile(fresh / name, self.path / name)
+        there = git.check(["for-each-ref", "--format=%(refname)"], self._local_s).decode().split()
+        done = self.git.run(["for-each-ref", "--format=%(refname)", TRACKING, _SEEN], self._local_s)
+        mine = done.output.decode("utf-8", "replace").split()
+        old = Git(fresh, self.path / _HOME, Address(str(self.path), "file"))
+        for ref in [ref for ref in mine if ref not in there][:_MOST_SAVED]:
+            old.run(["fetch", "--quiet", "--no-tags", str(self.path), f"+{ref}:{ref}"], self._local_s)
 
     def _open(self, address: Address) -> dict[str, str]:
         if not (self.path / "HEAD").exists():
@@ -108,7 +174,11 @@ class Mirror:
         return refs
 
     def _local(self, *args: str, given: bytes = b"") -> bytes:
-        return self.git.check(args, self._limits.local.total_seconds(), given)
+        return self.git.check(args, self._local_s, given)
+
+    @property
+    def _local_s(self) -> float:
+        return self._limits.local.total_seconds()
 
     def next_draft(self) -> str:
         """The ref for the next draft; it keeps the draft from being dropped, until some drafts later."""
@@ -123,6 +193,26 @@ class Mirror:
     def landed(self, oid: str) -> None:
         """Note that a branch holds the draft now, so that its own ref may go."""
         self._drafts = {ref: draft for ref, draft in self._drafts.items() if draft != oid}
+
+    def remember(self, branch: str, oid: str) -> None:
+        """Have a ref of our own lead to that commit. A loose ref is a file, and nobody else writes here."""
+        place = self.path / _SEEN / branch
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            draft = place.with_name(place.name + ".lock")  # a name that no ref has
+            draft.write_text(f"{oid}\n", encoding="ascii")
+            draft.replace(place)
+        except OSError as error:  # a full disk: what was remembered before still is
+            log.warning("branch not remembered branch=%s error=%s", branch, error)
+
+    def remembered(self, branch: str) -> str | None:
+        """What was remembered last of that branch; None: nothing, or it cannot be read."""
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            text = (self.path / _SEEN / branch).read_text(encoding="ascii")
+            return text.strip() if _OID.fullmatch(text) else None
+        found = self.git.run(["rev-parse", "--verify", "--quiet", f"{_SEEN}{branch}"], self._local_s)
+        oid = found.output.decode("ascii", "replace")
+        return oid.strip() if found.code == 0 and _OID.fullmatch(oid) else None
 
     def grew(self) -> None:
         """Count one more pack."""
@@ -140,16 +230,18 @@ class Mirror:
         """
         patience = 2 if hurried else 1
         many = self._packs >= self._limits.packs * patience
-        if self._operations >= self._limits.operations * patience or (
+        whole = self._operations >= self._limits.operations * patience or (
             self._replaced and (many or not hurried)
-        ):
+        )
+        if not whole and not many:
+            return False
+        self._packs = 0  # where it fails it is tried again after as many more
+        if whole:
+            self._operations, self._replaced = self._operations // 2, False
             self._repack_all()
-        elif many:
+        else:
             # Only as many small packs as keep the sizes doubling are joined: large ones are left alone.
             self._upkeep("repack", "--quiet", "-d", "--geometric=2")
-        else:
-            return False
-        self._packs = 0
         return True
 
     def _repack_all(self) -> None:
@@ -161,12 +253,14 @@ class Mirror:
         # Unreachable objects go at once: nothing else writes here, and drafts are held by refs.
         self._upkeep("repack", "--quiet", "-a", "-d", "-l")
         self._upkeep("prune", "--expire=now")
-        self._operations, self._replaced = 0, False
+        self._operations = 0
 
-    def sweep(self) -> None:
-        """Remove what a failed transfer left: git keeps a pack that it refused or could not finish."""
-        for leftover in (self.path / "objects" / "pack").glob("tmp_*"):
-            leftover.unlink(missing_ok=True)
+    def sweep(self) -> bool:
+        """Remove what a call that failed or was ended left: half a pack, a lock. True: there was something.
+
+        Only while no other call writes: whoever asks has the store's lock.
+        """
+        return _remove_leftovers(self.path)
 
     def _upkeep(self, *args: str, given: bytes = b"") -> None:
         self.git.check(args, self._limits.upkeep.total_seconds(), given)
@@ -190,21 +284,31 @@ def _own(path: Path) -> int:
     return descriptor
 
 
-def _remove_leftovers(path: Path) -> None:
+def _told(path: Path, why: str) -> str:
+    return f"the mirror {path} was damaged ({why}) and was made anew; look at its disk"
+
+
+def _remove_leftovers(path: Path) -> bool:
     # No ref can end in .lock, but a branch may well be called tmp_x: those are looked for among objects only.
     temporary = (path / "objects").rglob("tmp_*")
-    for leftover in (*path.rglob("*.lock"), *path.glob("fast_import_crash_*"), *temporary):
+    strange = (path / name for name in _NEVER_OURS if (path / name).exists())
+    halves = (*path.rglob("*.lock"), *path.glob("fast_import_crash_*"), *path.glob(_FRESH), *temporary)
+    leftovers = (*halves, *strange)
+    for leftover in leftovers:
         if leftover.is_dir():
             shutil.rmtree(leftover, ignore_errors=True)
         else:
             leftover.unlink(missing_ok=True)
+    return bool(leftovers)
 
 
-def _empty(path: Path) -> None:
+def _empty(path: Path, keep: tuple[str, ...] = ()) -> None:
     for entry in path.iterdir():
-        if entry.is_dir() and entry.name != _HOME:
+        if entry.name in (_OWNER_FILE, _HOME, *keep):
+            continue
+        if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)
-        elif entry.name not in (_OWNER_FILE, _HOME):
+        else:
             entry.unlink()
 
 

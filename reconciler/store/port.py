@@ -176,6 +176,18 @@ class Store(Protocol):
         False: nobody has it. The commit that was kept before is let go.
         """
 
+    def remember(self, branch: str, oid: str) -> None:
+        """Keep that commit as the newest that counted of a branch, also when the branch goes; for the next process too.
+
+        One commit of each branch; what was remembered before is let go. Costs no git process.
+        """
+
+    def remembered(self, branch: str) -> str | None:
+        """What this process, or one before it with the same mirror, remembered of that branch; it may be gone."""
+
+    def mended(self) -> Sequence[str]:
+        """A sentence for each thing of its own that the store made anew since this was asked last."""
+
     def diff(self, old: str | None, new: str) -> Sequence[Entry]:
         """Paths that differ, sorted; from nothing when `old` is None. Costs what changed, not what exists."""
 

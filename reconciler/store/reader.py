@@ -21,6 +21,7 @@ _LISTINGS = 2  # of main and of the status branch
 _WALK_S = 20.0
 """A stranger's history may be made to be slow to walk."""
 _REGULAR_MODES = (0o100644, 0o100755)
+_FOLDER_MODE = 0o40000
 MAX_OBJECT = {b"commit": 2**20, b"tree": 32 * 2**20, b"blob": 16 * 2**20}
 """Bytes of one object that is read whole; compressed it may have arrived as a thousandth of that."""
 
@@ -59,7 +60,8 @@ class GitReader:
 
     def parent(self, oid: str) -> str | None:
         """See `port.Store.parent`."""
-        line = self._headers.ask(_lines([f"{names.full_oid(oid)}^1"]), read_line)
+        own, line = self._headers.ask(_lines([names.full_oid(oid), f"{oid}^1"]), _line_reader(2))
+        _header(own, b"commit")
         return None if line.endswith(b" missing") else names.full_oid(line.split(b" ")[0].decode("ascii"))
 
     def is_ancestor(self, old: str, new: str) -> bool:
@@ -117,13 +119,20 @@ class GitReader:
 
     def read_path(self, commit: str, path: str) -> bytes | None:
         """See `port.Store.read_path`; None also for what is no plain file (a symlink, a folder)."""
-        folder, _, name = names.tree_path(path).rpartition("/")
-        of_folder = f"{names.full_oid(commit)}:{folder}"
-        tree = self._contents.ask(_lines([of_folder]), _read_tree)
-        for entry in () if tree is None else objects.parse_tree(tree):
-            if entry.name == name and entry.mode in _REGULAR_MODES:
-                return self.read([entry.oid])[entry.oid]
-        return None
+        *folders, name = names.tree_path(path).split("/")
+        tree = self.tree_of(commit)
+        # Step by step: to git's own `commit:path` a tree that is lost and one that never was are the same.
+        for folder in folders:
+            inside = self._entry(tree, folder)
+            if inside is None or inside.mode != _FOLDER_MODE:
+                return None
+            tree = inside.oid
+        found = self._entry(tree, name)
+        is_file = found is not None and found.mode in _REGULAR_MODES
+        return self.read([found.oid])[found.oid] if found is not None and is_file else None
+
+    def _entry(self, tree: str, name: str) -> objects.TreeEntry | None:
+        return next((e for e in objects.parse_tree(self._trees([tree])[tree]) if e.name == name), None)
 
     def tree_of(self, commit: str) -> str:
         """The id of a commit's tree."""
@@ -183,14 +192,6 @@ def _small(size: int, kind: bytes) -> int:
         what = f"a {kind.decode('ascii')} of {size} bytes"
         raise Fault(f"{what} is not read, at most {MAX_OBJECT[kind]} are; rewrite the branch", "TooLarge")
     return size
-
-
-def _read_tree(output: BinaryIO) -> bytes | None:
-    line = read_line(output)
-    if line.endswith(b" missing"):
-        return None
-    body = read_exactly(output, _small(_header(line, None), b"tree") + 1)[:-1]
-    return body if line.split(b" ")[1] == b"tree" else None
 
 
 def _header(line: bytes, kind: bytes | None) -> int:
