@@ -60,17 +60,22 @@ class StatusBranch:
         writer: str,
         believes: Believes | None = None,
         cache: DocumentCache | None = None,
+        *,
+        remembers: bool = False,
     ) -> None:
         """`believes` tells commits of controllers by their signatures; None: every commit counts.
 
-        `cache` outlives the process, so that the next one reads less.
+        `cache` outlives the process, so that the next one reads less. `remembers`: what is known of the branch counts
+        where it is gone or was set back; for those who write it.
         """
         self._store = store
         self._remembered = Remembered(store, cache)
         self._oids: dict[str, str] = {}  # blobs of records, by path
         self._branch = settings.status_branch
         budget = WriterSettings(pushes_per_minute=settings.pushes_per_minute)
-        self._writer = BranchWriter(store, self._branch, writer, AUTHOR, budget, believes=believes)
+        self._writer = BranchWriter(
+            store, self._branch, writer, AUTHOR, budget, believes=believes, remembers=remembers
+        )
         self._belief = self._writer.belief
         self._trees = Trees(store, self._branch, self._belief, self._remembered)
         self._tip: str | None = None  # the commit that `facts` are of
@@ -106,6 +111,11 @@ class StatusBranch:
         return self.facts is not None and self._writer.tip == self._tip
 
     @property
+    def put_back(self) -> str:
+        """What was wrong with the branch when it was taken last, as it had lost what counts; empty: it had not."""
+        return self._writer.put_back
+
+    @property
     def alarms(self) -> tuple[str, ...]:
         """Sentences about commits that nobody should have made."""
         return self._writer.alarms
@@ -128,6 +138,19 @@ class StatusBranch:
         commits = [] if tip is None else self._belief.history(tip, LOOKED_BACK)
         last = next((c for c in commits if parse_stamp(c.trailers) is not None), None)
         return last is not None and bool(last.signature)
+
+    def has_lost(self) -> bool:
+        """Whether the branch, as of the last fetch, is without what is known of it: it is gone, or was set back."""
+        return self._belief.lacks(self._store.tips().get(self._branch))
+
+    def intent_of(self, commit: str) -> str | None:
+        """The commit of main that one of the branch answers; None: it says nothing of that."""
+        stamp = self._belief.stamp_of(commit)
+        return None if stamp is None else stamp.intent
+
+    def forget(self) -> None:
+        """What is known of a branch that lost it does not count."""
+        self._belief.forget()
 
     def adopt(self) -> None:
         """A person says that the branch counts as it is, by whomever it was written."""
@@ -159,6 +182,11 @@ class StatusBranch:
         loaded = self.reload()
         log.info("controller took over term=%d requests=%d", self._writer.term, len(loaded.facts.requests))
         return loaded
+
+    def rise(self, now: datetime, above: int) -> Loaded | None:
+        """Take a term above that one, where something bears it and the branch is ours all the same; None: it is not."""
+        written = self._writer.rise(now, above)
+        return self.reload() if written is not None and written.landed else None
 
     def reload(self) -> Loaded:
         """Read anew what the tip says, which is ours."""

@@ -17,6 +17,7 @@ from reconciler.clusters.port import ClusterView, LeaseRef, NodeView, SliceTerms
 from reconciler.conditions import counted_end, lease_duration
 from reconciler.facts import Facts, Seen, Wanted
 from reconciler.handover import checked_nodes, passed_nodes
+from reconciler.recognising import is_unread
 from reconciler.terms import assigned, terms_in
 from schemas.cluster import ClusterSpec, Pool
 from schemas.status import GPRStatus, NodeState, Phase
@@ -26,7 +27,7 @@ MIG = "mig:"
 LET_GO = "LetGo"
 """Why a node of an elastic pool is shut before it goes."""
 MOVED = "its end moved"
-"""Why a node that is the request's already is added again."""
+"""Why a node that is the request's already is added again; also where its mark says less than it should."""
 
 
 class Do(IntEnum):
@@ -106,7 +107,8 @@ def _lease_actions(
     for key, status in here.items():
         yield from _request_actions(key, status, (*terms, view, seen), now)
     owners = _owners(here, view, now)
-    for node in view.nodes.values():
+    unread = is_unread(cluster, facts)
+    for node in view.nodes.values() if not unread else ():
         if node.lease is not None and owners.get(node.name) != node.lease.uid:
             yield Action(Do.REMOVE, cluster, node.name, node.lease.request, node.lease)
 
@@ -119,7 +121,7 @@ def lease_ref(key: str, status: GPRStatus) -> LeaseRef | None:
     end = counted_end(status) or start + lease_duration(status)
     spec = status.accepted_spec
     mig = spec.sharing.removeprefix(MIG) if spec.sharing.startswith(MIG) else ""
-    return LeaseRef(uid=status.uid, request=key, slice=spec.slice, end=end, mig=mig)
+    return LeaseRef(uid=status.uid, request=key, slice=spec.slice, end=end, mig=mig, start=start)
 
 
 def is_running(status: GPRStatus, now: datetime) -> bool:
@@ -199,7 +201,8 @@ def _until_its_end(node: NodeView, add: Action, spec: ClusterSpec, now: datetime
     assert add.lease is not None
     assert node.lease is not None
     in_notice = now >= add.lease.end - spec.notice
-    if node.lease.end != add.lease.end or (node.draining and not in_notice):
+    is_older = node.lease.start is None and not in_notice  # a mark of a release that wrote less
+    if node.lease.end != add.lease.end or is_older or (node.draining and not in_notice):
         yield replace(add, text=MOVED)
     elif in_notice and not node.draining:
         yield replace(add, do=Do.EVICT)

@@ -58,6 +58,10 @@ class Told(StrEnum):
     ACTION_REFUSED = "ActionRefused"
     DELETIONS_HELD = "DeletionsHeld"
     TAKEN_OVER = "ControllerTookOver"
+    PUT_BACK = "StatusPutBack"
+    RECOGNISED = "GPRRecognised"
+    NOT_RECOGNISED = "LeaseNotRecognised"
+    MENDED = "MirrorRemade"
     WORKSPACE_ASKED = "WorkspaceRequested"
     WORKSPACE_READY = "WorkspaceReady"
     WORKSPACE_INVALID = "WorkspaceInvalid"
@@ -104,5 +108,5 @@ _WARNINGS = frozenset({
     Told.NODE_OUT, Told.NODE_SUSPECT, Told.POST_CHECK_FAILED, Told.NODES_LATE, Told.CLUSTER_UNREACHABLE,
     Told.MANIFEST_REFUSED, Told.DRIFT, Told.ACTION_REFUSED, Told.DELETIONS_HELD, Told.ALARM,
     Told.DRIFT_SEEN, Told.LATENCY_HIGH, Told.WORKSPACE_INVALID, Told.NOT_AUTHORISED,
-    Told.ROUTE_SILENT, Told.NOTICES_LOST,
+    Told.ROUTE_SILENT, Told.NOTICES_LOST, Told.PUT_BACK, Told.RECOGNISED, Told.NOT_RECOGNISED, Told.MENDED,
 })  # fmt: skip

@@ -66,6 +66,7 @@ class Facts:
     insights: Insights | None = None  # what requests that are over have shown; None: none is over
     ended: Mapping[str, EndedRecord] = field(default_factory=dict)  # such requests one by one, by day
     outbox: Mapping[str, OutboxRecord] = field(default_factory=dict)  # what routes have not carried, by name
+    unread: frozenset[str] = frozenset()  # clusters, see `reconciler.recognising`
 
 
 @dataclass(frozen=True, slots=True)

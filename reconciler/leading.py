@@ -9,14 +9,17 @@ ends also happen while no election can be held.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from reconciler.branch import StatusBranch
+from reconciler.clusters.port import ClusterView, Stamp
 from reconciler.conditions import leaves_at
 from reconciler.desired import Desired
 from reconciler.events import Event, Told
 from reconciler.facts import Facts, Wanted
+from reconciler.recognising import outdated, term_above
 from reconciler.records import live
 from reconciler.settings import Settings
 from reconciler.store.believing import Believes
@@ -56,8 +59,10 @@ class Leading:
         self._called = False  # elected, and the branch not taken for it yet
         self._stood_down = False  # not elected any more, and no term taken since
         self._passed_over: datetime | None = None  # elected, but superseded since
-        self.branch = StatusBranch(store, settings, writer, believes, records)
+        self.branch = StatusBranch(store, settings, writer, believes, records, remembers=True)
         self.news = News()
+        self.outrun = ""
+        """That clusters bear later stamps than the branch, in a sentence; empty: they do not."""
         self.before: Wanted | None = None
         """The documents that the committed facts answered; None: not known any more."""
 
@@ -80,6 +85,7 @@ class Leading:
             return False
         self._refuse_to_sign_nothing()
         self._refuse_what_nobody_signed()
+        self._refuse_another_history()
         self._refuse_to_adopt()
         loaded = self.branch.take_over(now)
         if loaded is not None:
@@ -127,12 +133,39 @@ class Leading:
             self._called, self._stood_down, self._passed_over = False, False, None
             text = f"a controller took over as term {self._term}"
             alarms = [Event(now, Told.ALARM, sentence) for sentence in (*self.branch.alarms, *loaded.alarms)]
-            self.news.begin([Event(now, Told.TAKEN_OVER, text), *alarms])
+            self.news.begin([Event(now, Told.TAKEN_OVER, text), *alarms, *self._put_back(now)])
         self._desired.restore(loaded.accepted)
         self._desired.leave_unread(loaded.notes)
         self.before = None
         if loaded.facts.intent:
             self._recall(loaded.facts)
+
+    def _put_back(self, now: datetime) -> list[Event]:
+        """That the branch was not what it should be, and is again."""
+        if not self.branch.put_back:
+            return []
+        name = self._settings.status_branch
+        text = (
+            f"branch {name}: {self.branch.put_back}; it was put back as it was known here; protect the branch"
+        )
+        return [Event(now, Told.PUT_BACK, text)]
+
+    def rise(self, views: Mapping[str, ClusterView], now: datetime) -> None:
+        """Take a term above what clusters bear, where the branch that they bear it of was lost.
+
+        Elsewhere a later stamp than ours is told and nothing more: our writes are refused there, and no lease is lost.
+        """
+        facts, own = self.branch.facts, self.branch.stamp
+        assert facts is not None, "a leader has read its branch"
+        ahead = outdated(views, own)
+        if self._adopt and ahead:
+            facts = replace(facts, unread=facts.unread | ahead.keys())
+        above = term_above(facts, views, own)
+        self.outrun = "" if above is not None else _outrun(ahead, own, self._settings.status_branch)
+        if above is not None and self.branch.rise(now, above) is not None:
+            self._term = self.branch.stamp.term
+            text = f"a controller took over as term {self._term}, above what clusters bear"
+            self.news.note([Event(now, Told.TAKEN_OVER, text)])
 
     def _recall(self, facts: Facts) -> None:
         """The documents that the committed facts answered, so that causes are judged against them."""
@@ -172,6 +205,32 @@ class Leading:
                 "StatusNotTrusted",
             )
 
+    def _refuse_another_history(self) -> None:
+        """What a mirror remembers of a main that is another one now is not put back by itself."""
+        if self._term > 0 or self._believes is not None or not self.branch.has_lost():
+            return
+        known = self.branch.counting()
+        intent = None if known is None else self.branch.intent_of(known)
+        main = self._store.tips().get(self._settings.main_branch)
+        if intent is None or main is None or self._leads_to(intent, main):
+            return
+        if self._adopt:
+            self.branch.forget()
+            return
+        name = self._settings.status_branch
+        raise UserError(
+            f"branch {name} is gone or was set back, and what the mirror remembers of it answers commit "
+            f"{intent[:12]}, which main does not have: push that history of main back; or, to begin anew with main as "
+            "it is, run `egs-reconciler adopt` once",
+            "StatusOfAnotherMain",
+        )
+
+    def _leads_to(self, old: str, new: str) -> bool:
+        try:
+            return self._store.is_ancestor(old, new)
+        except Fault:
+            return False  # it is not here any more
+
     def _refuse_to_adopt(self) -> None:
         main = self._store.tips().get(self._settings.main_branch)
         if self._adopt or main is None or self.branch.exists() or self.branch.counting() is not None:
@@ -195,6 +254,17 @@ class Leading:
         late = now - self._settings.overdue
         due = (next_due(status) for status in live(self.branch.read(now).facts.requests).values())
         return any(at is not None and at <= late for at in due)
+
+
+def _outrun(ahead: Mapping[str, Stamp], own: Stamp, branch: str) -> str:
+    if not ahead:
+        return ""
+    where = ", ".join(f"{name} bears {stamp.term}.{stamp.seq}" for name, stamp in ahead.items())
+    return (
+        f"{where}, newer than {own.term}.{own.seq} of branch {branch}: the branch was lost or set back before this "
+        "controller saw it, and what it decides is refused there; push the newer history back, or run "
+        "`egs-reconciler adopt` once, which takes a later term and recognises what runs"
+    )
 
 
 def next_due(status: GPRStatus) -> datetime | None:

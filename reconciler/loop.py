@@ -31,6 +31,7 @@ from reconciler.lateness import Before
 from reconciler.leading import Leading
 from reconciler.notifying.mailroom import Mailroom
 from reconciler.noting import Noticeboard
+from reconciler.recognising import recognised
 from reconciler.records import holders
 from reconciler.settings import Settings
 from reconciler.settling import Settled
@@ -161,11 +162,13 @@ class Reconciler:
             return self._reading(now, reachable)
         reachable = reachable and not self._branch.is_shut_out  # nothing can be committed, as if it were away
         wanted, seen = self._observe(self._read_desired(now, reachable), now)  # 2, 3
-        committed = self._facts()
+        if reachable:
+            self._leading.rise(seen.views, now)
+        committed, found = recognised(self._facts(), wanted, seen.views, now)
         folded = fold(committed, wanted, seen, self._settings, now, self._turns)  # 4
         before = Before(committed.requests, partial(self._before, committed))
         decision = decide(before, folded, wanted, seen, self._settings, tried=self._tried)  # 5
-        events = self._news.with_notes(decision.events)
+        events = self._news.with_notes((*found, *decision.events))
         decision, events = self._mailroom.post(decision, events, wanted, now)
         held = self._commit(decision, wanted, events, reachable=reachable)  # 6, 7
         if not (self._branch.leading or self._branch.is_shut_out):
@@ -214,7 +217,8 @@ class Reconciler:
     def _read_desired(self, now: datetime, reachable: bool) -> Wanted:
         """The documents in force: main as far as it was judged; when it cannot be read, its last commit that could."""
         main = self._store.tips().get(self._settings.main_branch)
-        alarms = [*self._store.alarms(), *self._reports.alarms]
+        alarms = [*self._store.alarms(), *self._reports.alarms, *filter(None, [self._leading.outrun])]
+        self._news.note(Event(now, Told.MENDED, sentence) for sentence in self._store.mended())
         self._has_more = False
         if main is not None and reachable:
             known = self._facts()

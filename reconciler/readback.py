@@ -124,7 +124,8 @@ def _with_inventories(facts: Facts, records: Sequence[tuple[str, Inventory]]) ->
 def _with_controller(facts: Facts, records: Sequence[tuple[str, ControllerRecord]]) -> Facts:
     for _, own in records:
         clusters = {c.name: Reachability(c.reachable, c.since) for c in own.clusters}
-        facts = replace(facts, clusters=clusters, held_deletions=own.held_deletions)
+        held, unread = own.held_deletions, frozenset(own.unread)
+        facts = replace(facts, clusters=clusters, held_deletions=held, unread=unread)
     return facts
 
 

@@ -192,6 +192,7 @@ def _controller(facts: Facts) -> ControllerRecord:
             ClusterState(name=name, reachable=reach.reachable, since=reach.since)
             for name, reach in sorted(facts.clusters.items())
         ),
+        unread=tuple(sorted(facts.unread)),
     )
 
 

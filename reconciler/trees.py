@@ -9,24 +9,26 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 
 from reconciler.desired import ACCEPTED
 from reconciler.facts import Facts
 from reconciler.quiet import is_request
 from reconciler.readback import OWN_BYTES, UNREADABLE, Record, facts_of, record_from
+from reconciler.recognising import EVERYWHERE
 from reconciler.records import Records, UnreadRecord, records
 from reconciler.remembering import Remembered
 from reconciler.status import request_key
 from reconciler.store.believing import Belief
-from reconciler.store.port import REGULAR_MODE, Entry, Store
+from reconciler.store.port import REGULAR_MODE, Commit, Entry, Store
 from reconciler.store.trailers import parse_stamp
-from reconciler.store.writer import TAKE_OVER
+from reconciler.store.writer import RECOVERY, TAKE_OVER
 from schemas.errors import Fault
 from schemas.status import GPRRecord
 
 LOOKED_BACK = 20
 """Commits that are searched for the last decision: more take-overs in a row are no absence but a crash loop."""
+CONTROLLER = "controller.yaml"
+"""In every commit that decided something."""
 HISTORY = 50
 """Commits that are searched for the last readable version of a request's file."""
 MOST_ALARMS = 20
@@ -138,16 +140,27 @@ class Trees:
         more = len(alarms) - MOST_ALARMS
         if more > 0:
             alarms = [*alarms[:MOST_ALARMS], f"branch {self._branch}: {more} more files cannot be read"]
-        facts = facts_of(tree.records, self._decided_at(tree.tip), intent)
+        since = self._since_deciding(tree.tip)
+        facts = facts_of(tree.records, since[-1].at, intent)
+        if CONTROLLER not in tree.records.keys() | tree.unread or any(map(_recovers, since)):
+            facts = replace(facts, unread=EVERYWHERE)  # nothing was ever decided here, or not since a loss
         requests = records(facts.requests)
         over = {request_key(path): unread for path, unread in tree.over.items()}
         facts = replace(facts, requests=Records(requests.live, {**requests.over, **over}))
         return Loaded(facts, tree.accepted, tuple(alarms), tree.notes)
 
-    def _decided_at(self, tip: str) -> datetime:
-        """When the tip's facts were decided; taking over decides nothing, so that an absence stays visible."""
+    def _since_deciding(self, tip: str) -> list[Commit]:
+        """The newest commits, back to the one that decided the tip's facts.
+
+        Taking over decides nothing, so that an absence stays visible.
+        """
         commits = [c for c in self._belief.history(tip, LOOKED_BACK) if self._belief.counts(c)]
-        return next((c.at for c in commits if not c.message.startswith(TAKE_OVER)), commits[-1].at)
+        decided = (n for n, c in enumerate(commits, 1) if not c.message.startswith(TAKE_OVER))
+        return commits[: next(decided, len(commits))]
+
+
+def _recovers(commit: Commit) -> bool:
+    return commit.message.startswith(RECOVERY)
 
 
 def _is_fact(path: str) -> bool:

@@ -390,3 +390,10 @@ class ControllerRecord(Document):
         str, Field(description="Names the deletions that wait for an admin; empty: none do.")
     ] = ""
     clusters: Annotated[tuple[ClusterState, ...], Field(description="In the order of their names.")] = ()
+    unread: Annotated[
+        tuple[str, ...],
+        Field(
+            description="Clusters whose marks were not read since the branch was lost; until then no lease that they "
+            "bear is taken back. `*`: all."
+        ),
+    ] = ()

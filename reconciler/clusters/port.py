@@ -34,6 +34,7 @@ class LeaseRef:
     slice: str
     end: datetime  # strict; written on the node so that a person can see it
     mig: str = ""  # the MIG profile its nodes are cut into while it holds them; empty: whole GPUs
+    start: datetime | None = None  # what a lost status branch cannot tell any more; None: an older mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +178,14 @@ class ClusterView:
     """Leases, by uid and start, that had all their nodes once: where another process does the work, and says so."""
     sizes: Mapping[str, int] = field(default_factory=dict)
     """How many nodes each elastic pool is to have, as the cluster was told last."""
+    fence: Stamp | None = None
+    """The newest stamp on whatever is no node (slices, pools' targets, a report), as far as it is known."""
+
+    @property
+    def newest(self) -> Stamp | None:
+        """The newest stamp that anything here bears."""
+        found = [self.fence, *(node.stamp for node in self.nodes.values())]
+        return max((stamp for stamp in found if stamp is not None), default=None)
 
 
 class ClusterDriver(Protocol):

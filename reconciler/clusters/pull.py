@@ -189,7 +189,9 @@ class PullCluster:
 
     def observe(self, now: datetime) -> ClusterView:
         """As reported. No news is the news that nothing changed, as long as the applier keeps its word."""
-        return replace(self._view(now), at=now)
+        view = self._view(now)
+        assert self._report is not None
+        return replace(view, at=now, fence=self._report.acted)
 
     def differences(self, slices: tuple[SliceTerms, ...], now: datetime) -> tuple[Difference, ...]:
         """As reported, of these slices and of none; a slice that was looked at under other terms differs."""

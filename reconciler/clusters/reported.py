@@ -310,7 +310,7 @@ def _check(row: Row) -> None:
             if row.lease is not None:
                 slice_, _, request = row.lease.request.partition("/")
                 _named(_NAME, slice_, request, row.lease.slice)
-                _timed(row.lease.end)
+                _timed(row.lease.end, *([] if row.lease.start is None else [row.lease.start]))
         case UnmanagedNode():
             _named(_LONG_NAME, row.name)
         case WorkloadView():

@@ -242,7 +242,14 @@ def view_of(world: World, fleet: Fleet, now: datetime) -> ClusterView:
         seen = _node_view(nodes[name], world.held(name), name not in dead, name in cordoned)
         nodes[name] = replace(seen, foreign=foreign.get(name, ()))
     slices = {name: namespaces_of(world, name, now) for name, s in sorted(world.slices.items()) if s.present}
-    return ClusterView(now, nodes, slices, tuple(_workload_view(w) for w in world.workloads))
+    workloads = tuple(_workload_view(w) for w in world.workloads)
+    return ClusterView(now, nodes, slices, workloads, fence=_fence(world))
+
+
+def _fence(world: World) -> Stamp | None:
+    """The newest stamp of slices, also of those that are gone, and of elastic pools."""
+    sized = (size.stamp for size in world.sizes.values() if size.stamp is not None)
+    return max((*(state.stamp for state in world.slices.values()), *sized), default=None)
 
 
 def namespaces_of(world: World, slice_: str, now: datetime) -> tuple[str, ...]:

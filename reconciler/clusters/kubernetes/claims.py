@@ -76,6 +76,11 @@ class Claims:
         known = self.informer.items().get(f"{self._namespace}/{_name(slice_)}")
         return known or Claim(slice_, self._project)
 
+    def newest(self) -> Stamp | None:
+        """The newest stamp that one of this project bears."""
+        own = (claim for claim in self.informer.items().values() if claim.project == self._project)
+        return max((claim.stamp for claim in own if claim.stamp is not None), default=None)
+
     def refusal(self, claim: Claim, stamp: Stamp) -> Refused | None:
         """Why a write by that stamp may not touch this slice."""
         if claim.project != self._project and claim.namespaces is not None:

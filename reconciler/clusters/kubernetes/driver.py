@@ -132,7 +132,8 @@ class KubernetesCluster:
         self._follow_upgrade(version, now)
         known = self._known()
         self._refuse_stale()
-        return replace(self._looks.look(known, self._pods_by_node(known), now), sizes=self._scaling.sizes())
+        view = self._looks.look(known, self._pods_by_node(known), now)
+        return replace(view, sizes=self._scaling.sizes(), fence=self._slices.newest())
 
     def differences(self, slices: tuple[SliceTerms, ...], now: datetime) -> tuple[Difference, ...]:
         """Of nodes, slices and placement; those that belong to the cluster as a whole bear no slice."""

@@ -224,7 +224,8 @@ def _lease_text(lease: LeaseRef) -> str:
         "slice": lease.slice,
         "end": format_instant(lease.end),
     }
-    return json.dumps(found | ({"mig": lease.mig} if lease.mig else {}))
+    begun = {} if lease.start is None else {"start": format_instant(lease.start)}
+    return json.dumps(found | begun | ({"mig": lease.mig} if lease.mig else {}))
 
 
 def _lease(text: str | None) -> LeaseRef | None:
@@ -236,7 +237,8 @@ def _lease(text: str | None) -> LeaseRef | None:
         end, slice_ = parse_instant(found["end"]), str(found["slice"])
         if _NAME.fullmatch(slice_) is None:
             return None  # it would become a label's value
-        return LeaseRef(str(found["uid"]), str(found["request"]), slice_, end, str(found.get("mig", "")))
+        mig, start = str(found.get("mig", "")), _instant(found.get("start"))
+        return LeaseRef(str(found["uid"]), str(found["request"]), slice_, end, mig, start)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 

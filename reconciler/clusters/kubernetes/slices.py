@@ -77,6 +77,10 @@ class Slices:
 
     # --- what is ---
 
+    def newest(self) -> Stamp | None:
+        """The newest stamp on slices, also on what is left of those that are gone."""
+        return self._claims.newest()
+
     def namespaces(self) -> Mapping[str, tuple[str, ...]]:
         """Slices with their namespaces; one of which no more than stray objects or an open claim is left has none."""
         self._sync()
