@@ -245,8 +245,8 @@ class Leading:
         self._desired.update(main)
         if self._desired.has_requests():
             raise UserError(
-                "main has requests but there is no status branch: a status that was lost would be planned anew; "
-                "if this is a new repository, run `egs-reconciler adopt`",
+                "main has requests but there is no status branch, and nothing here knows what it said; if this is a "
+                "new repository, or the branch was lost, run `egs-reconciler adopt` once: leases in clusters go on",
                 "NotAdopted",
             )
 
