@@ -62,10 +62,13 @@ class StatusBranch:
         writer: str,
         believes: Believes | None = None,
         cache: DocumentCache | None = None,
+        *,
+        remembers: bool = False,
     ) -> None:
         """`believes` tells commits of controllers by their signatures; None: every commit counts.
 
-        `cache` outlives the process, so that the next one reads less.
+        `cache` outlives the process, so that the next one reads less. `remembers`: what is known of the branch counts
+        where it is gone or was set back; for those who write it.
         """
         self._store = store
         self._remembered = Remembered(store, cache)
@@ -73,7 +76,7 @@ class StatusBranch:
         self._branch = settings.status_branch
         budget = WriterSettings(pushes_per_minute=settings.pushes_per_minute)
         self._writer = BranchWriter(
-            store, self._branch, writer, AUTHOR, budget, believes=believes, remembers=True
+            store, self._branch, writer, AUTHOR, budget, believes=believes, remembers=remembers
         )
         self._belief = self._writer.belief
         self._trees = Trees(store, self._branch, self._belief, self._remembered)

@@ -201,7 +201,7 @@ def _until_its_end(node: NodeView, add: Action, spec: ClusterSpec, now: datetime
     assert add.lease is not None
     assert node.lease is not None
     in_notice = now >= add.lease.end - spec.notice
-    is_older = node.lease.start is None and not node.draining  # a mark of a release that wrote less
+    is_older = node.lease.start is None and not in_notice  # a mark of a release that wrote less
     if node.lease.end != add.lease.end or is_older or (node.draining and not in_notice):
         yield replace(add, text=MOVED)
     elif in_notice and not node.draining:

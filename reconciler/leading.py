@@ -67,7 +67,7 @@ class Leading:
         self._stood_down = False  # not elected any more, and no term taken since
         self._passed_over: datetime | None = None  # elected, but superseded since
         self._said, self._answers, self._silence = said, Answers(store), Silence(settings)
-        self.branch = StatusBranch(store, settings, writer, believes, records)
+        self.branch = StatusBranch(store, settings, writer, believes, records, remembers=True)
         self.news = News()
         self.outrun = ""
         """That clusters bear later stamps than the branch, in a sentence; empty: they do not."""
@@ -253,9 +253,9 @@ class Leading:
             return
         name = self._settings.status_branch
         raise UserError(
-            f"branch {name} is gone or was set back, and what the mirror remembers of it answers commit {intent[:12]}, "
-            f"which main does not have: push that history of main and {name} back; or, to begin anew with main as it is, "
-            "run `egs-reconciler adopt` once",
+            f"branch {name} is gone or was set back, and what the mirror remembers of it answers commit "
+            f"{intent[:12]}, which main does not have: push that history of main back; or, to begin anew with main as "
+            "it is, run `egs-reconciler adopt` once",
             "StatusOfAnotherMain",
         )
 
@@ -279,8 +279,8 @@ class Leading:
         self._desired.update(main)
         if self._desired.has_requests():
             raise UserError(
-                "main has requests but there is no status branch: a status that was lost would be planned anew; "
-                "if this is a new repository, run `egs-reconciler adopt`",
+                "main has requests but there is no status branch, and nothing here knows what it said; if this is a "
+                "new repository, or the branch was lost, run `egs-reconciler adopt` once: leases in clusters go on",
                 "NotAdopted",
             )
 

@@ -1,9 +1,9 @@
 """What clusters' marks say of leases that the status branch lost: who holds which nodes, since when, until when. Pure.
 
-Where the branch was lost (`Facts.unread`), no mark is taken off before it was read once. A lease that a cluster bears and
-no record knows goes on as it is: Provisioned, with the id, the nodes, the start and the end that its mark has, and with
-what main says of its request for the rest. Marks of a lease whose end has passed, or that cannot be, are told and taken
-off. A request whose file is gone keeps its nodes until that end, as always.
+Where the branch was lost (`Facts.unread`), no mark is taken off before it was read once. A lease that a cluster bears
+and no record knows goes on as it is: Provisioned, with the id, the nodes, the start and the end that its mark has, and
+with what main says of its request for the rest. Marks of a lease whose end has passed, or that cannot be, are told and
+taken off. A request whose file is gone keeps its nodes until that end, as always.
 
 Held by tests/reconciler/test_lost.py.
 """
@@ -64,17 +64,15 @@ def outdated(views: Mapping[str, ClusterView], own: Stamp) -> dict[str, Stamp]:
 
 
 def term_above(facts: Facts, views: Mapping[str, ClusterView], own: Stamp) -> int | None:
-    """The latest term that the unread clusters bear, if ours is not above it; None: it is."""
-    unread = [view.newest for name, view in views.items() if is_unread(name, facts)]
-    terms = [stamp.term for stamp in unread if stamp is not None and stamp.term <= MOST_TERM]
-    # Their marks are older than the branch, so one of our own term is not ours either.
-    return max((term for term in terms if term >= own.term), default=None)
+    """The latest term that the unread clusters bear, where our writes would be refused for it; None: they are not."""
+    ahead = outdated({name: view for name, view in views.items() if is_unread(name, facts)}, own)
+    return max((stamp.term for stamp in ahead.values() if stamp.term <= MOST_TERM), default=None)
 
 
 def recognised(
     facts: Facts, wanted: Wanted, views: Mapping[str, ClusterView], now: datetime
 ) -> tuple[Facts, tuple[Event, ...]]:
-    """The facts with what the marks of the clusters that answer say, and what to tell; the same where nothing is lost."""
+    """The facts with what the marks of clusters that answer say, and what to tell; the same where nothing is lost."""
     if not facts.unread:
         return facts, ()
     read = [name for name in sorted(wanted.clusters) if is_unread(name, facts) and name in views]
@@ -136,14 +134,14 @@ def _says(status: GPRStatus, marked: Marked) -> bool:
 
 def _now(status: GPRStatus, marked: Marked) -> GPRStatus:
     """A lease on record with what was done to it since: spares in the place of nodes, a later end."""
-    held, nodes = status.assignment, tuple(node.name for node in marked.nodes)
+    held, nodes, end = status.assignment, tuple(node.name for node in marked.nodes), status.end_time
     assert held is not None
-    assert status.end_time is not None
+    assert end is not None
     if set(held.nodes) != set(nodes) and len(held.nodes) == len(nodes):
         out = tuple(sorted(set(held.nodes) - set(nodes)))
         moved = {"assignment": held.model_copy(update={"nodes": nodes})}
         status = status.model_copy(update={**moved, "replaced_nodes": (*status.replaced_nodes, *out)})
-    more = marked.lease.end - status.end_time
+    more = marked.lease.end - end
     if more <= timedelta():
         return status
     later = {"end_time": marked.lease.end, "estimated_end_time": marked.lease.end}
@@ -207,8 +205,9 @@ def _spec(marked: Marked, old: GPRStatus | None, wanted: Wanted, now: datetime) 
         return spec.model_copy(update=own)
     lasts = max(_MINUTE, (lease.end - (lease.start or now)) // _MINUTE * _MINUTE)
     gpus = max(len(node.gpus) for node in marked.nodes)
-    size = {"nodes": count, "gpus_per_node": max(1, gpus)}
-    return RequestSpec(slice=lease.slice, duration=lasts, sharing=sharing, **size)
+    return RequestSpec(
+        slice=lease.slice, nodes=count, gpus_per_node=max(1, gpus), duration=lasts, sharing=sharing
+    )
 
 
 def _start(lease: LeaseRef, spec: RequestSpec, now: datetime) -> datetime:

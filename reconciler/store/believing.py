@@ -4,8 +4,8 @@ Who may push may put a commit on a branch, set the branch back, replace it or re
 commits they are, none of that changes what the branch says: what counts is the last commit of its own writer, found
 below whatever lies on top, or remembered. What cannot be read (it is too large, or broken) is a stranger's, also where
 nobody signs. A commit whose key was revoked since counts no more. Where nobody signs, a branch that is remembered by
-name is still never older than what was known: set back or removed, it says what it said. What cannot be seen is a branch
-that was set back before a process without a memory first looks; a mirror that outlives the process remembers.
+name is still never older than what was known: set back or removed, it says what it said. What cannot be seen is a
+branch that was set back before a process without a memory first looks; a mirror that outlives the process remembers.
 
 Held by tests/store/test_believing.py.
 """

@@ -2,7 +2,8 @@
 
 The contents are the caller's text (JSON), never anything that is executed on reading. `version` names the
 loader and the models: what another version wrote is dropped on opening, so a document is never read by rules
-it was not made by. Nothing depends on the file: a broken, locked or unwritable one costs only time.
+it was not made by. Nothing depends on the file: a broken, locked or unwritable one costs only time, and one that
+breaks while it is open is made anew. Every content has a checksum: what a disk changed counts as not known.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import logging
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from zlib import crc32
 
 log = logging.getLogger(__name__)
 
@@ -41,17 +43,17 @@ class DocumentCache:
                 rows = self._database.execute(
                     "SELECT oid, content FROM documents WHERE version = ?", (self._version,)
                 )
-                return {oid: content for oid, content in rows if oid in wanted}
+                return {oid: _checked(oid, content) for oid, content in rows if oid in wanted}
             for portion in _portions(wanted):
                 marks = ",".join("?" * len(portion))
                 query = f"SELECT oid, content FROM documents WHERE version = ? AND oid IN ({marks})"  # noqa: S608
                 rows = self._database.execute(query, (self._version, *portion))
-                found.update((oid, bytes(content)) for oid, content in rows)
+                found.update((oid, _checked(oid, content)) for oid, content in rows)
         return found
 
     def put_many(self, documents: Mapping[str, bytes]) -> None:
         """Keep documents, all or none of them."""
-        rows = [(self._version, oid, content) for oid, content in documents.items()]
+        rows = [(self._version, oid, _marked(oid, content)) for oid, content in documents.items()]
         with self._guarded(), self._database:
             self._database.executemany("INSERT OR REPLACE INTO documents VALUES (?, ?, ?)", rows)
 
@@ -101,10 +103,32 @@ class DocumentCache:
         """The call that meets a broken file finds or keeps nothing; the next one has a working cache."""
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, _Broken) as error:
             log.warning("document cache reopened path=%s error=%s", self._path, error)
+            damaged = (
+                isinstance(error, _Broken) or type(error) is sqlite3.DatabaseError
+            )  # what a full disk is not
             self._database.close()
+            if damaged and self._path is not None:
+                with contextlib.suppress(OSError):
+                    _remove(self._path)
             self._database = self._open()
+
+
+class _Broken(Exception):  # noqa: N818 - not an error to anybody outside: the cache is then made anew
+    pass
+
+
+def _marked(oid: str, content: bytes) -> bytes:
+    """SQLite notices no flipped bit inside of a value, and a wrong document must never be taken for a right one."""
+    return crc32(oid.encode() + content).to_bytes(4, "big") + content
+
+
+def _checked(oid: str, marked: object) -> bytes:
+    content = marked[4:] if isinstance(marked, bytes) else b""
+    if _marked(oid, content) != marked:
+        raise _Broken(f"the content of {oid} is another one")
+    return content
 
 
 class _Unusable(Exception):  # noqa: N818 - not an error to anybody outside: the cache is then in memory

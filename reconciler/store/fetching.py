@@ -104,7 +104,8 @@ class Fetcher:
         specs = _refspecs(self._asked)
         if not specs or git.talk([*args, *specs], limit_s).code == 0:
             return True
-        return any([git.talk([*args, spec], limit_s).code == 0 for spec in specs])
+        came = [git.talk([*args, spec], limit_s).code == 0 for spec in specs]
+        return any(came)
 
     def renew(self) -> None:
         """The mirror is another one: what was refused may be tried again."""

@@ -1,8 +1,8 @@
 """When a mirror is doubted, looked at, and made anew.
 
-Whatever fails for the mirror's own sake is tried once more: after what a call that was ended left is removed, and after a
-mirror that is damaged was made anew. It is looked at once in so many fetches, and made anew less and less often where
-that does not last: a disk that loses what it was given must not have the repository downloaded all day.
+Whatever fails for the mirror's own sake is tried once more: after what a call that was ended left is removed, and
+after a mirror that is damaged was made anew. It is looked at once in so many fetches, and made anew less and less often
+where that does not last: a disk that loses what it was given must not have the repository downloaded all day.
 
 Held by tests/store/test_mending.py.
 """

@@ -177,7 +177,7 @@ class Store(Protocol):
         """
 
     def remember(self, branch: str, oid: str) -> None:
-        """Keep that commit, as the newest that counted of a branch: also when the branch goes, and for the next process.
+        """Keep that commit as the newest that counted of a branch, also when the branch goes; for the next process too.
 
         One commit of each branch; what was remembered before is let go. Costs no git process.
         """

@@ -47,7 +47,7 @@ def _settings(git: Git, url: str, limit_s: float) -> Iterator[str]:
 
 
 def _pack(file: Path) -> Iterator[str]:
-    """Packs, their indexes and what else lies beside them end with a hash of all before; an index has its pack's too."""
+    """A pack and what lies beside it end with a hash of all before; an index has its pack's too."""
     if file.suffix not in {".pack", ".idx", ".rev"}:
         return
     if not (end := _end(file)):

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from reconciler.store import turns
+from reconciler.store.attempts import Attempt, Work, blocked, foreign
 from reconciler.store.believing import Belief, Believes
-from reconciler.store.names import branch_name, is_branch
+from reconciler.store.names import branch_name
 from reconciler.store.port import REGULAR_MODE, Draft, Outcome, Person, Store
 from reconciler.store.trailers import Epoch, Stamp, is_writer, message, parse_stamp
 from reconciler.store.turns import WriterSettings
@@ -34,7 +35,6 @@ RECOVERY = f"{TAKE_OVER}, and recover what was lost"
 """The same where the branch was lost: what it says may be older than what was done."""
 # Foreign commits on top of ours that are looked through for the last term; beyond, `at_least` is all we know.
 _LOOK_BACK = 200
-_NAMES_TOLD = 3
 _PUSHES_REMEMBERED = 64  # more than any sensible budget for a minute
 
 
@@ -82,26 +82,6 @@ def outcome_of(result: Result) -> str:
     return result.outcome.value if isinstance(result, Written) else type(result).__name__
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """What one call of `write` asks for, as far as it changes anything."""
-
-    changes: Mapping[str, bytes | None]
-    files: Mapping[str, str | None]  # the blob ids that the changes leave; None: gone
-    intent: str | None
-    summary: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Attempt:
-    """A commit of ours that is, or may yet become, the tip."""
-
-    oid: str
-    term: int
-    files: Mapping[str, str | None]
-    epoch: Epoch
-
-
 class BranchWriter:
     """Writes one branch for one process life; `writer` is unique to it. For one thread.
 
@@ -110,7 +90,7 @@ class BranchWriter:
     `take_over` is how to go on.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what may be left out is given by name
         self,
         store: Store,
         branch: str,
@@ -142,7 +122,7 @@ class BranchWriter:
         self._files: dict[str, str] = {}
         self._epoch: Epoch | None = None
         self._term = self._seq = 0
-        self._pending: dict[str, _Attempt] = {}  # pushes that may land yet, by commit
+        self._pending: dict[str, Attempt] = {}  # pushes that may land yet, by commit
         self._unsettled = False
         self._pushes: deque[datetime] = deque(maxlen=_PUSHES_REMEMBERED)
         self._linear_until: datetime | None = None
@@ -215,7 +195,7 @@ class BranchWriter:
         self._files = self._listing(base)
         self._epoch = (last and last.epoch) or Epoch(now)
         term = max(self._term, at_least, last.term if last else 0) + 1
-        work = _Work({}, {}, last.intent if last else None, RECOVERY if is_behind else TAKE_OVER)
+        work = Work({}, {}, last.intent if last else None, RECOVERY if is_behind else TAKE_OVER)
         written = self._push(self._attempt(work, now, term, reroot=tip is None), now)
         if tip is None and written.outcome is Outcome.REFUSED:
             self._tell_what_is_in_the_way()
@@ -230,7 +210,7 @@ class BranchWriter:
         if not self.settle() or not self._leading or self._tip is None:
             return None
         last = self._belief.stamp_of(self._tip)
-        work = _Work({}, {}, last.intent if last else None, RECOVERY)
+        work = Work({}, {}, last.intent if last else None, RECOVERY)
         return self._push(self._attempt(work, now, max(self._term, above) + 1, reroot=False), now)
 
     def _listing(self, tip: str | None) -> dict[str, str]:
@@ -271,9 +251,9 @@ class BranchWriter:
         until = turns.postponed_until(self._pushes, now, self._settings.pushes_per_minute)
         if until is not None and not urgent:
             return Postponed(until)
-        return self._commit(_Work(kept, files, intent, summary), now)
+        return self._commit(Work(kept, files, intent, summary), now)
 
-    def _commit(self, work: _Work, now: datetime) -> Written:
+    def _commit(self, work: Work, now: datetime) -> Written:
         if not self._may_reroot(now):
             return self._write(work, now, reroot=False)
         written = self._write(work, now, reroot=True)
@@ -298,13 +278,13 @@ class BranchWriter:
             return False
         return turns.reroot_due(self._epoch, now, self._settings)
 
-    def _write(self, work: _Work, now: datetime, *, reroot: bool) -> Written:
+    def _write(self, work: Work, now: datetime, *, reroot: bool) -> Written:
         written = self._push(self._attempt(work, now, self._term, reroot=reroot), now)
         if written.landed:
             self._alarms.clear()
         return written
 
-    def _attempt(self, work: _Work, now: datetime, term: int, *, reroot: bool) -> _Attempt:
+    def _attempt(self, work: Work, now: datetime, term: int, *, reroot: bool) -> Attempt:
         self._seq += 1
         size = sum(len(content) for content in work.changes.values() if content is not None)
         epoch = (Epoch(now) if reroot or self._epoch is None else self._epoch).grown(size)
@@ -312,9 +292,9 @@ class BranchWriter:
         parent = None if reroot else self._tip
         text = message(work.summary, stamp)
         oid = self._store.write(Draft(work.changes, text, self._author, now, self._base, parent))
-        return _Attempt(oid, term, work.files, epoch)
+        return Attempt(oid, term, work.files, epoch)
 
-    def _push(self, attempt: _Attempt, now: datetime) -> Written:
+    def _push(self, attempt: Attempt, now: datetime) -> Written:
         self._pushes.append(now)
         # Whatever comes back, a push that was sent may land later, so it stays known until another tip is.
         self._pending[attempt.oid] = attempt
@@ -329,7 +309,7 @@ class BranchWriter:
         landed = outcome is Outcome.COMMITTED or self._tip == attempt.oid
         return Written(Outcome.COMMITTED, attempt.oid) if landed else Written(outcome)
 
-    def _accept(self, attempt: _Attempt) -> None:
+    def _accept(self, attempt: Attempt) -> None:
         for path, oid in attempt.files.items():
             if oid is None:
                 self._files.pop(path, None)
@@ -399,21 +379,13 @@ class BranchWriter:
             return
         if not others:
             return
-        shown = ", ".join(name if is_branch(name) else ascii(name) for name in others[:_NAMES_TOLD])
-        more = f" and {len(others) - _NAMES_TOLD} more" if len(others) > _NAMES_TOLD else ""
-        sentence = (
-            f"branch {self._branch}: it is gone and cannot be made again, as {shown}{more} stands in its way; delete "
-            "that branch, and protect egs and egs/** so that only machines make branches there"
-        )
+        sentence = blocked(self._branch, others)
         if sentence not in self._alarms:
             log.warning("branch blocked branch=%s message=%s", self._branch, sentence)
             self._alarms.append(sentence)
 
     def _raise_alarm(self, what: str) -> None:
-        sentence = (
-            f"branch {self._branch}: {what}; only the controller may push there, so protect the branch. "
-            "Its contents are written anew after the next take-over"
-        )
+        sentence = foreign(self._branch, what)
         log.warning(
             "foreign commit branch=%s what=%s; a person should protect the branch", self._branch, what
         )

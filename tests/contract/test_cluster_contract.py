@@ -115,6 +115,24 @@ def test_a_node_serves_a_lease_until_it_is_removed(rig):
     assert rig.driver.observe(NOW).nodes[A].lease is None
 
 
+def test_a_node_s_mark_has_what_a_lost_status_branch_cannot_tell(rig):
+    """Whose the lease is, since when, until when and how it is cut; an older mark without a start is read too."""
+    lease = replace(VISION, start=NOW - HOUR, mig="")
+    assert rig.driver.add(A, VISION, FIRST, NOW) == Done()
+    assert rig.driver.observe(NOW).nodes[A].lease == VISION
+    assert rig.driver.add(A, lease, FIRST, NOW) == Done()
+    assert rig.driver.observe(NOW).nodes[A].lease == lease
+
+
+def test_the_newest_stamp_is_seen_whatever_bears_it(rig):
+    """A controller whose branch was lost takes its term above it."""
+    assert rig.driver.observe(NOW).newest == FIRST
+    rig.driver.ensure_slice(SliceTerms("speech", ("speech-dev",)), Stamp(3, 1), NOW)
+    assert rig.driver.observe(NOW).newest == Stamp(3, 1)
+    rig.driver.add(A, VISION, Stamp(4, 2), NOW)
+    assert rig.driver.observe(NOW).newest == Stamp(4, 2)
+
+
 def test_a_held_node_is_given_to_nobody_else(rig):
     """C6: one node, one slice."""
     rig.driver.add(A, VISION, FIRST, NOW)

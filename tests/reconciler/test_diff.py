@@ -61,7 +61,7 @@ def view(held: dict[str, str], isolated: tuple[str, ...] = ()) -> Seen:
     nodes = {}
     for name in (f"h100-{i}" for i in range(1, 5)):
         key = held.get(name)
-        lease = None if key is None else LeaseRef(f"uid-{key}", key, key[0], at(60))
+        lease = None if key is None else LeaseRef(f"uid-{key}", key, key[0], at(60), start=at(0))
         nodes[name] = NodeView(name, "h100", ready=True, isolated=name in isolated, lease=lease)
     return Seen({"east": ClusterView(at(0), nodes, {"a": ("a",), "b": ("b",)})})
 

@@ -374,3 +374,39 @@ def test_whatever_strangers_do_the_branch_says_what_its_writers_said_last(steps,
         if tip is not None and BELIEVES(remote.commits[tip].commit) and tip not in signed:
             stamp = parse_stamp(remote.commits[tip].commit.trailers)
             signed += [tip] if stamp is not None else []
+
+
+LOSSES = [pytest.param(["-d"], id="removed"), pytest.param([], id="set back")]
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_where_nobody_signs_a_branch_is_put_back_from_the_mirror(loss, remote, open_store, tmp_path):
+    """The process after the one that last knew it fetched what it had become, and died."""
+    store = open_store(mirror=tmp_path / "m")
+    made = BranchWriter(store, BRANCH, "w-1", ROBOT, remembers=True)
+    assert made.take_over(NOW).landed
+    assert made.write({"a": b"1"}, INTENT, NOW, "First").landed
+    first = repos.tip(remote, BRANCH)
+    assert made.write({"a": b"2"}, INTENT, NOW, "Second", urgent=True).landed
+    repos.git(remote, "update-ref", *loss, f"refs/heads/{BRANCH}", *([] if loss else [first]))
+    store.close()
+    for _ in range(2):
+        store = open_store(mirror=tmp_path / "m")
+        store.fetch([BRANCH])
+        store.close()
+    store = open_store(mirror=tmp_path / "m")
+    found = BranchWriter(store, BRANCH, "w-2", ROBOT, remembers=True)
+    assert found.take_over(NOW).landed
+    assert (found.term, contents(store)) == (2, {"a": b"2"})
+    assert found.put_back != ""
+
+
+def test_a_term_above_what_clusters_bear_is_taken_by_nobody_but_the_one_that_has_the_branch(stores):
+    ours, theirs = stores(), stores()
+    made = writer(ours, believes=None)
+    assert made.take_over(NOW).landed
+    assert made.rise(NOW, 7).landed
+    assert made.term == 8
+    assert writer(theirs, "w-2", believes=None).take_over(NOW).landed
+    assert made.rise(NOW, 20) is None
+    assert made.superseded

@@ -101,3 +101,43 @@ def test_contents_are_bytes_and_are_never_run(tmp_path):
     cache = DocumentCache(tmp_path / "c", "v1")
     cache.put_many({"a": b"cos\nsystem\n(S'false'\ntR."})
     assert cache.get_many(["a"]) == {"a": b"cos\nsystem\n(S'false'\ntR."}
+
+
+DAMAGES = {
+    "cut in the middle": lambda data, at: data[: len(data) // 2],
+    "cut behind its head": lambda data, at: data[:100],
+    "empty": lambda data, at: b"",
+    "a head that is none": lambda data, at: b"\xff" * 16 + data[16:],
+    "a page of zeros": lambda data, at: data[:4096] + b"\0" * 4096 + data[8192:],
+} | {
+    f"a flipped byte {part} % in": lambda data, at, part=part: _flipped(data, len(data) * part // 100)
+    for part in range(3, 100, 12)
+}
+
+
+def _flipped(data, at):
+    return data[:at] + bytes([data[at] ^ 0x55]) + data[at + 1 :]
+
+
+@pytest.mark.parametrize("open_", [True, False], ids=["while it is open", "while it is closed"])
+@pytest.mark.parametrize("harm", [pytest.param(harm, id=name) for name, harm in DAMAGES.items()])
+def test_a_damaged_file_is_made_anew_and_never_says_what_is_not_so(tmp_path, harm, open_):
+    path = tmp_path / "c"
+    cache = DocumentCache(path, "v1")
+    cache.put_many(DOCUMENTS)
+    cache.close()
+    if open_:
+        cache = DocumentCache(path, "v1")
+    path.write_bytes(harm(path.read_bytes(), 0))
+    if not open_:
+        cache = DocumentCache(path, "v1")
+    for _ in range(3):
+        found = cache.get_many(DOCUMENTS)
+        assert found.items() <= DOCUMENTS.items()
+        cache.put_many(DOCUMENTS)
+    assert cache.get_many(DOCUMENTS) == DOCUMENTS
+    cache.close()
+    again = DocumentCache(path, "v1")
+    assert again.get_many(DOCUMENTS).items() <= DOCUMENTS.items()
+    again.put_many(DOCUMENTS)
+    assert again.get_many(DOCUMENTS) == DOCUMENTS
