@@ -183,6 +183,20 @@ def test_a_restart_with_the_clock_an_hour_back_takes_and_gives_nothing_and_tells
     assert [slip.cause for slip in world.status("b/y").slips] == []
 
 
+def test_a_clock_that_is_set_back_while_it_leads_takes_and_gives_nothing():
+    world = running()
+    hands = Hands(world)
+    one = world.start(clock=hands)
+    world.live(one, hands, at(12))
+    hands.off = -HOUR
+    world.live(one, hands, at(30))
+    assert (world.holder(), world.holder("h100-2")) == ("a/x", "")
+    assert world.told().count("ClockDoubted") == 1
+    hands.off = timedelta()
+    world.live(one, hands, at(45))
+    assert world.status("a/x").end_time == at(42)
+
+
 def test_a_clock_that_is_back_writes_over_no_event_of_a_later_hour():
     world = running(70)
     rows = event_rows(world)
