@@ -13,10 +13,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from reconciler.clock import ManualClock
+from reconciler.clock import ManualClock, SystemClock, steady_s
 from reconciler.forges import http
 from reconciler.forges.http import Api
 from reconciler.forges.port import RateLimited
+from reconciler.heard import Heard
 from schemas.errors import Fault, UserError
 from tests.support.forge import START
 
@@ -349,3 +350,10 @@ def test_calls_take_no_more_of_a_window_than_their_patience(monkeypatch: pytest.
         clock.set(caught.value.until)
         one.get("/b")
     assert met == ["/a", "/b"]
+
+
+def test_the_forges_clock_is_heard_with_each_answer(token: Path) -> None:
+    heard: list[Heard] = []
+    with server(answer()) as base:
+        Api(base, token, ManualClock(START), heard=heard.append).get("/user")
+    assert [abs(h.at(steady_s()) - SystemClock().now()) < timedelta(minutes=1) for h in heard] == [True]

@@ -183,14 +183,31 @@ def test_a_restart_with_the_clock_an_hour_back_takes_and_gives_nothing_and_tells
     assert [slip.cause for slip in world.status("b/y").slips] == []
 
 
-def test_a_clock_that_is_back_writes_over_no_event_of_a_later_hour():
-    world = running(70)
-    rows = event_rows(world)
-    hands = Hands(world, -3 * HOUR)
-    new = world.start(clock=hands)
-    world.live(new, hands, at(75))
+def test_a_clock_that_is_set_back_while_it_leads_takes_and_gives_nothing():
+    world = running()
+    hands = Hands(world)
+    one = world.start(clock=hands)
+    world.live(one, hands, at(12))
+    hands.off = -HOUR
+    world.live(one, hands, at(30))
+    assert (world.holder(), world.holder("h100-2")) == ("a/x", "")
+    assert world.told().count("ClockDoubted") == 1
     hands.off = timedelta()
-    world.live(new, hands, at(150))
+    world.live(one, hands, at(45))
+    assert world.status("a/x").end_time == at(42)
+
+
+@pytest.mark.parametrize("believes", [pytest.param(False, id="doubted"), pytest.param(True, id="believed")])
+def test_a_clock_that_is_back_writes_over_no_event_of_a_later_hour(believes):
+    world = running(130)
+    rows = event_rows(world)
+    world.settings = replace(world.settings, believe_clock=believes)
+    hands = Hands(world, -2 * HOUR)
+    new = world.start(clock=hands)
+    world.live(new, hands, at(135))
+    hands.off = timedelta()
+    world.file("a/z", duration="10m")
+    world.live(new, hands, at(160))
     after = event_rows(world)
     assert [row for row in rows if row not in after] == []
     assert len(after) == len([dict(t) for t in {tuple(sorted(row.items())) for row in after}])

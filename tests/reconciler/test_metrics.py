@@ -9,6 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from reconciler.clock import ManualClock
+from reconciler.loop import Cycle
 from reconciler.metrics import Metrics
 from reconciler.waking import Attempt
 from tests.support.world import START, World, at, gpr, gpr_path
@@ -145,3 +146,12 @@ def test_names_follow_the_conventions(told):
         assert family.documentation.endswith(".")
         if family.type == "histogram":
             assert family.name.endswith("_seconds")
+
+
+def test_other_clocks_are_shown_as_long_as_they_say_something():
+    metrics = Metrics(ManualClock(START))
+    metrics.attempted("fleet", Attempt(0.2, Cycle(START, False, START, clocks={"the forge": -3600.0})))
+    shown = 'egs_clock_offset_seconds{clock="the forge",repo="fleet"}'
+    assert values(metrics)[shown] == -3600
+    metrics.attempted("fleet", Attempt(0.2, Cycle(START, False, START)))
+    assert shown not in values(metrics)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from reconciler.clock import SystemClock, steady_s
 from reconciler.clusters.kubernetes.driver import Home, KubernetesCluster
 from reconciler.clusters.kubernetes.names import LEASE as LEASE_MARK
 from reconciler.clusters.kubernetes.names import SLICE
@@ -225,3 +226,9 @@ def test_an_upgraded_api_server_is_asked_again_what_it_can_do(place, serving):
     serving.observe(NOW + 10 * MINUTE)
     assert serving._parts.features == known.features
     assert serving.observe(NOW + 11 * MINUTE).nodes["a"].lease == LEASE
+
+
+def test_a_look_brings_the_clock_of_the_api_server(place):
+    heard = place.open(spec("a")).observe(NOW).clock
+    assert heard is not None
+    assert abs(heard.at(steady_s()) - SystemClock().now()) < MINUTE
