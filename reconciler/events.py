@@ -53,6 +53,8 @@ class Told(StrEnum):
     CLUSTER_UNREACHABLE = "ClusterUnreachable"
     CLUSTER_REACHABLE = "ClusterReachable"
     LATENCY_HIGH = "GPRLatencyHigh"
+    NAMESPACE_NOT_READY = "GPRNamespaceNotReady"
+    NAMESPACE_READY = "GPRNamespaceReady"
     DRIFT = "DriftRepaired"
     DRIFT_SEEN = "DriftSeen"
     ACTION_REFUSED = "ActionRefused"
@@ -104,5 +106,5 @@ _WARNINGS = frozenset({
     Told.NODE_OUT, Told.NODE_SUSPECT, Told.POST_CHECK_FAILED, Told.NODES_LATE, Told.CLUSTER_UNREACHABLE,
     Told.MANIFEST_REFUSED, Told.DRIFT, Told.ACTION_REFUSED, Told.DELETIONS_HELD, Told.ALARM,
     Told.DRIFT_SEEN, Told.LATENCY_HIGH, Told.WORKSPACE_INVALID, Told.NOT_AUTHORISED,
-    Told.ROUTE_SILENT, Told.NOTICES_LOST,
+    Told.ROUTE_SILENT, Told.NOTICES_LOST, Told.NAMESPACE_NOT_READY,
 })  # fmt: skip
