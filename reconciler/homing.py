@@ -32,7 +32,9 @@ def home_turn(key: str, status: GPRStatus, scene: Scene) -> Turn:
     wrong = [d for d in found if d.slice == status.accepted_spec.slice and _matters(d, status)]
     if not wrong:
         return _ready(key, status, scene)
-    text = f"{'; '.join(_sentence(d) for d in wrong[:3])}; until it is put right its pods may not find its nodes"
+    text = (
+        f"{'; '.join(_sentence(d) for d in wrong[:3])}; until it is put right its pods may not find its nodes"
+    )
     noted = with_condition(status, Condition(type=NOT_READY, reason=NOT_READY, message=text, at=scene.now))
     if says_so(status):
         return Turn(noted)

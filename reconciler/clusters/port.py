@@ -134,7 +134,9 @@ class Difference:
 
     slice: str
     object: str  # kind namespace/name, as a person would look it up
-    found: Literal["missing", "changed", "extra"]
+    found: Literal[
+        "missing", "changed", "extra", "outdated"
+    ]  # outdated: as we left it, and no more as it should be
     detail: str = ""  # which fields, and by whom where that is known
 
 

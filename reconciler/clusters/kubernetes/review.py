@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from reconciler.clusters.kubernetes.api import Json
 from reconciler.clusters.kubernetes.inventory import Pod
@@ -142,20 +143,23 @@ def _repair(pod: Pod, slice_: str) -> Repair:
     return Repair(pod.key, f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}", tuple(steps))
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """One way around. `broken` and `cel` say the same; CEL reads `VARIABLES`."""
+class Rule(Generic[T]):
+    """One way around. `broken` and `cel` say the same; CEL reads the variables that stand beside it."""
 
     reason: str
     text: str
-    broken: Callable[[Subject], bool]
+    broken: Callable[[T], bool]
     cel: str
 
     def __str__(self) -> str:
         return f"{self.reason}: {self.text}"
 
 
-def refusals(found: Subject, rules: Iterable[Rule]) -> tuple[Rule, ...]:
+def refusals(found: T, rules: Iterable[Rule[T]]) -> tuple[Rule[T], ...]:
     """Every rule that it breaks, in their order."""
     return tuple(rule for rule in rules if rule.broken(found))
 
@@ -283,7 +287,7 @@ _OF_CONTAINERS = (
     f"|| (has(c.env) && c.env.exists(e, {_begins('e', 'valueFrom', 'secretKeyRef', 'name')}))"
 )
 
-WAYS_AROUND = (
+WAYS_AROUND: tuple[Rule[Subject], ...] = (
     Rule(
         reason="NodeNameSet",
         text="spec.nodeName goes past the scheduler; remove it, or choose nodes by labels with spec.affinity",
