@@ -87,6 +87,7 @@ def kept_empty(question: Json, _slice: str) -> Json:
 
 def kept_out(question: Json, slice_of: SliceOf, grounds: Grounds) -> Json:
     """A pod outside of slices gets onto no managed node."""
+    subject(question["object"], "")  # what is no pod is no question either
     found = broken(question, grounds())
     if not found or slice_of(question["namespace"]) is not None:  # `validated` judges those
         return {"allowed": True}
