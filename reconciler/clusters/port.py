@@ -109,6 +109,9 @@ class NodeView:
         str, ...
     ] = ()  # namespace/pod of GPU workloads that belong to no slice: the node is not free
     unfit: str = ""  # why it is not what its pool's manifest says; empty: it is
+    taint: str = (
+        ""  # key=value:effect of somebody's taint that keeps pods of slices off; empty: there is none
+    )
     domains: tuple[
         str, ...
     ] = ()  # where it stands, as the manifest's topology asks, the largest domain first
@@ -116,7 +119,12 @@ class NodeView:
     @property
     def usable(self) -> bool:
         """It may be given to somebody new, as far as the cluster can tell."""
-        return self.ready and not (self.cordoned or self.foreign or self.unfit)
+        return self.ready and self.fits and not (self.cordoned or self.foreign)
+
+    @property
+    def fits(self) -> bool:
+        """It is what its pool says, and takes pods of slices."""
+        return not (self.unfit or self.taint)
 
 
 @dataclass(frozen=True, slots=True)

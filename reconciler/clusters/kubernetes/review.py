@@ -75,8 +75,8 @@ def subject(pod: Json, slice_: str, before: Json | None = None) -> Subject:
 
 
 def asks_gpus(spec: Json) -> bool:
-    """Whether any of its containers asks for GPUs, or parts of one."""
-    return any(
+    """Whether it claims devices, or any of its containers asks for GPUs or parts of one."""
+    return bool(spec.get("resourceClaims")) or any(
         (name == GPU_RESOURCE or name.startswith(MIG_RESOURCE_PREFIX)) and str(amount) != "0"
         for container in _containers(spec)
         for side in ("requests", "limits")
@@ -248,10 +248,11 @@ _ASKS = " || ".join(
     for side in ("requests", "limits")
 )
 GPUS = (
+    "(has(object.spec.resourceClaims) && object.spec.resourceClaims.size() > 0) || "
     f"(object.spec.containers + (has(object.spec.initContainers) ? object.spec.initContainers : []))"
     f".exists(c, has(c.resources) && ({_ASKS}))"
 )
-"""CEL: the pod asks for GPUs. Reads nothing but `object`, so that webhooks can be matched by it too."""
+"""CEL: the pod asks for GPUs, or claims devices. Reads nothing but `object`: webhooks can be matched by it too."""
 TOLERATED = (
     f"t.key == '{SLICE}' && (!has(t.operator) || t.operator in ['', 'Equal']) && has(t.value) "
     f"&& t.value == variables.slice"

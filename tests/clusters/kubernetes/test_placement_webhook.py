@@ -49,6 +49,12 @@ def test_what_the_webhook_writes_comes_beside_what_the_user_wrote(asked: Judged)
     assert "nodeSelector" not in asked.trial(pod())["spec"]
 
 
+def test_a_pod_that_claims_devices_is_given_its_slices_nodes(asked: Judged) -> None:
+    """Dynamic resource allocation; by the policies of this server too, see `test_placement`."""
+    made = asked.trial(pod(resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]))
+    assert made["spec"]["nodeSelector"] == {SLICE: "vision"}
+
+
 def test_no_policy_does_it(asked: Judged) -> None:
     for plural in ("mutatingadmissionpolicies", "validatingadmissionpolicies"):
         assert not [
