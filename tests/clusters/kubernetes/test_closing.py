@@ -337,6 +337,22 @@ def test_a_pod_is_not_bound_by_hand(closed: Judged) -> None:
         assert (said in text) if said else not text, text
 
 
+def test_the_server_understands_every_expression(closed: Judged) -> None:
+    """It checks their types by itself, some time after they were written."""
+    base = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+    for policy in ("egs-default-nodes", "egs-default-bindings"):
+        if closed.api.find(f"{base}/{policy}") is None:
+            return
+
+        def judged_by_it(path: str = f"{base}/{policy}") -> Json | None:
+            found = closed.api.get(path)
+            status: Json = found.get("status") or {}
+            return status if status.get("observedGeneration") == found["metadata"]["generation"] else None
+
+        verdict = eventually(judged_by_it, "its verdict")
+        assert not verdict.get("typeChecking"), verdict
+
+
 def test_a_webhook_that_is_down_stops_no_pod_outside_of_slices(new_plane: Plane) -> None:
     new_plane.wipe()
     api = new_plane.api
