@@ -142,9 +142,8 @@ class Difference:
 
     slice: str
     object: str  # kind namespace/name, as a person would look it up
-    found: Literal[
-        "missing", "changed", "extra", "outdated"
-    ]  # outdated: as we left it, and no more as it should be
+    # outdated: it is as we left it, and is to be otherwise by now
+    found: Literal["missing", "changed", "extra", "outdated"]
     detail: str = ""  # which fields, and by whom where that is known
 
 

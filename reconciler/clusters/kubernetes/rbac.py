@@ -63,10 +63,11 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "",
         "configmaps",
-        ("get", "list", "watch", "create", "update", "delete"),
+        ("get", "list", "watch", "create", "update"),
         "what was made for each slice, and by whose word; which nodes our webhook closes",
         system=True,
     ),
+    Rule("", "configmaps", ("delete",), "which nodes our webhook closes, once it closes none", system=True),
     # Checks: one Job a node and stage, its volume, and what it said. Their pods are watched with all others.
     Rule(
         "batch",
@@ -120,7 +121,7 @@ ADMISSION_RULES: tuple[Rule, ...] = (
     Rule(
         "",
         "configmaps",
-        ("get", "list", "watch"),
+        ("list", "watch"),
         "which nodes are managed, and whose pods are let in there all the same",
         system=True,
     ),
