@@ -254,6 +254,8 @@ def variables(known: Ground, project: str) -> dict[str, str]:
         f" || {_USER}.startsWith('{KUBELETS}'){daemon}",
         "slice": f"has({_LABELS}) && '{NAMESPACE_SLICE}' in {_LABELS} ? {_LABELS}['{NAMESPACE_SLICE}'] : ''",
         "born": "request.operation == 'CREATE'",
+        "named": f"has(object.spec.nodeName) && {_named(known, 'object.spec.nodeName')}",
+        "closed": "true" if known.nodes else "false",
         "scheduling": "(has(object.spec.tolerations) ? object.spec.tolerations : []).filter(t, "
         f"(!has(t.effect) || t.effect in ['', '{EFFECT}']) && (variables.born "
         "|| !has(oldObject.spec.tolerations) || !(t in oldObject.spec.tolerations)))",
@@ -276,34 +278,32 @@ def _named(known: Ground, name: str) -> str:
 ADVICE = "an admin may admit the namespace by spec.admission.outsiders of the Cluster document"
 
 
-def closing_rules(known: Ground) -> tuple[Rule[Visitor], ...]:
-    """What a pod outside of slices is refused for."""
-    return (
-        Rule(
-            reason="ManagedNodeNamed",
-            text=f"spec.nodeName is a GPU node that only slices use; name another node, or none; {ADVICE}",
-            broken=lambda v: v.born and v.spec.get("nodeName") in v.ground.nodes,
-            cel="variables.born && has(object.spec.nodeName) && "
-            f"{_named(known, 'object.spec.nodeName')} && !(variables.admitted)",
-        ),
-        Rule(
-            reason="ManagedToleration",
-            text=f"a toleration of {SLICE} is for pods of slices; remove it; {ADVICE}",
-            broken=lambda v: any(t.get("key") == SLICE for t in v.tolerations),
-            # Slices of another project tolerate their own nodes, whose names of slices none of ours has.
-            cel=f"variables.scheduling.exists(t, has(t.key) && t.key == '{SLICE}' && !(variables.slice != '' "
-            "&& (!has(t.operator) || t.operator in ['', 'Equal']) && has(t.value) && t.value == variables.slice))"
-            " && !(variables.admitted)",
-        ),
-        Rule(
-            reason="ToleratesEverything",
-            text="a toleration without a key would let this pod onto GPU nodes that only slices use; tolerate taints "
-            f"by their keys, or keep it off these nodes by spec.nodeSelector or spec.affinity; {ADVICE}",
-            broken=_tolerates_all,
-            cel=f"{'true' if known.nodes else 'false'} && variables.scheduling.exists(t, !has(t.key) || t.key == '') "
-            "&& !(variables.keptOff) && !(variables.admitted)",
-        ),
-    )
+RULES: tuple[Rule[Visitor], ...] = (
+    Rule(
+        reason="ManagedNodeNamed",
+        text=f"spec.nodeName is a GPU node that only slices use; name another node, or none; {ADVICE}",
+        broken=lambda v: v.born and v.spec.get("nodeName") in v.ground.nodes,
+        cel="variables.born && variables.named && !(variables.admitted)",
+    ),
+    Rule(
+        reason="ManagedToleration",
+        text=f"a toleration of {SLICE} is for pods of slices; remove it; {ADVICE}",
+        broken=lambda v: any(t.get("key") == SLICE for t in v.tolerations),
+        # Slices of another project tolerate their own nodes, whose names of slices none of ours has.
+        cel=f"variables.scheduling.exists(t, has(t.key) && t.key == '{SLICE}' && !(variables.slice != '' "
+        "&& (!has(t.operator) || t.operator in ['', 'Equal']) && has(t.value) && t.value == variables.slice))"
+        " && !(variables.admitted)",
+    ),
+    Rule(
+        reason="ToleratesEverything",
+        text="a toleration without a key would let this pod onto GPU nodes that only slices use; tolerate taints "
+        f"by their keys, or keep it off these nodes by spec.nodeSelector or spec.affinity; {ADVICE}",
+        broken=_tolerates_all,
+        cel="variables.closed && variables.scheduling.exists(t, !has(t.key) || t.key == '') "
+        "&& !(variables.keptOff) && !(variables.admitted)",
+    ),
+)
+"""What a pod outside of slices is refused for."""
 
 
 def broken(question: Json, grounds: Iterable[Ground]) -> tuple[Rule[Visitor], ...]:
@@ -312,7 +312,7 @@ def broken(question: Json, grounds: Iterable[Ground]) -> tuple[Rule[Visitor], ..
     for known in grounds:
         judged = visitor(question, known)
         if judged is not None:
-            found |= {rule.reason: rule for rule in refusals(judged, closing_rules(known))}
+            found |= {rule.reason: rule for rule in refusals(judged, RULES)}
     return tuple(found.values())
 
 

@@ -11,10 +11,10 @@ import pytest
 from reconciler.clusters.kubernetes.api import Json, Rejected
 from reconciler.clusters.kubernetes.closing import (
     MOST_VALUES,
+    RULES,
     SUSPECT,
     binding_rule,
     broken,
-    closing_rules,
     ground,
     names_of,
     read,
@@ -188,7 +188,7 @@ def in_cel(case: Case, labels: Json | None = None) -> list[str]:
         return []
     for name, expression in variables(GROUND, "default").items():
         known["variables"][name] = cel.evaluate(expression, known)
-    return [rule.reason for rule in closing_rules(GROUND) if cel.evaluate(rule.cel, known)]
+    return [rule.reason for rule in RULES if cel.evaluate(rule.cel, known)]
 
 
 @pytest.mark.parametrize("case", CASES)
