@@ -136,7 +136,8 @@ class Drift:
         return [
             d
             for d in differences
-            if not _is_node(d) or (d.found == "changed" and (place[0], d.object) in self._marked)
+            if d.found != "outdated"
+            and (not _is_node(d) or (d.found == "changed" and (place[0], d.object) in self._marked))
         ]
 
     def _watch_nodes(self, cluster: str, differences: list[Difference]) -> None:
@@ -176,7 +177,12 @@ def _is_node(difference: Difference) -> bool:
 
 
 def _sentence(difference: Difference) -> str:
-    words = {"missing": "was missing", "changed": "was changed", "extra": "should not be there"}
+    words = {
+        "missing": "was missing",
+        "changed": "was changed",
+        "extra": "should not be there",
+        "outdated": "is not up to date",
+    }
     detail = f" ({difference.detail})" if difference.detail else ""
     owner = f" of slice {difference.slice}" if difference.slice else ""
     return f"{difference.object}{owner} {words[difference.found]}{detail}"

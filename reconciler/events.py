@@ -53,6 +53,8 @@ class Told(StrEnum):
     CLUSTER_UNREACHABLE = "ClusterUnreachable"
     CLUSTER_REACHABLE = "ClusterReachable"
     LATENCY_HIGH = "GPRLatencyHigh"
+    NAMESPACE_NOT_READY = "GPRNamespaceNotReady"
+    NAMESPACE_READY = "GPRNamespaceReady"
     DRIFT = "DriftRepaired"
     DRIFT_SEEN = "DriftSeen"
     ACTION_REFUSED = "ActionRefused"
@@ -112,5 +114,5 @@ _WARNINGS = frozenset({
     Told.MANIFEST_REFUSED, Told.DRIFT, Told.ACTION_REFUSED, Told.DELETIONS_HELD, Told.ALARM,
     Told.DRIFT_SEEN, Told.LATENCY_HIGH, Told.WORKSPACE_INVALID, Told.NOT_AUTHORISED,
     Told.ROUTE_SILENT, Told.NOTICES_LOST, Told.EVENTS_OMITTED, Told.PUT_BACK, Told.RECOGNISED, Told.NOT_RECOGNISED,
-    Told.MENDED, Told.CLOCK_DOUBTED,
+    Told.MENDED, Told.CLOCK_DOUBTED, Told.NAMESPACE_NOT_READY,
 })  # fmt: skip

@@ -56,7 +56,7 @@ def found_in(wanted: Wanted, views: Mapping[str, ClusterView]) -> dict[PoolKey, 
         for node in view.nodes.values():
             known = node.pool not in grows or node.name in wanted.found.get((name, node.pool), ())
             # What one pool names, no other finds; a node that has just been made counts once it can serve.
-            if node.name not in named and (known or (node.ready and not node.unfit)):
+            if node.name not in named and (known or (node.ready and node.fits)):
                 members.setdefault(node.pool, []).append(node.name)
         for pool in spec.pools:
             if pool.discovered:

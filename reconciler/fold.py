@@ -22,6 +22,7 @@ from reconciler.filings import with_filed
 from reconciler.finding import unmanaged_in
 from reconciler.handover import handover_turn
 from reconciler.health import health_events, judge_nodes
+from reconciler.homing import home_turn, says_so
 from reconciler.hours import with_spent
 from reconciler.idling import idle_turn
 from reconciler.insights import with_ended
@@ -163,6 +164,8 @@ def _lease_turns(scene: Scene, current: Facts, gather: _Gather) -> None:
         gather.turn(key, running_turn(key, gather.requests[key], scene, spares))
         gather.turn(key, idle_turn(key, gather.requests[key], scene))
         gather.turn(key, releasing_turn(key, gather.requests[key], scene))
+    for key in sorted(k for k, s in gather.requests.live.items() if s.assignment is not None or says_so(s)):
+        gather.turn(key, home_turn(key, gather.requests[key], scene))
 
 
 def _reachability(

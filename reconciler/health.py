@@ -22,6 +22,8 @@ NAMED = 3
 """Pods of a node that are named."""
 AHEAD = timedelta(minutes=5)
 """How far an agent's clock may be ahead; what is dated later does not count."""
+EVICTING_TAINT = "EvictingTaint"
+"""Reason of a node from which somebody's taint sends the pods of slices away; others only keep new ones off."""
 ISOLATING = frozenset({NodeState.UNHEALTHY, NodeState.QUARANTINED})
 
 
@@ -131,6 +133,12 @@ def _unusable(view: NodeView) -> Verdict | None:
     if view.unfit:
         text = f"it is not what its pool says: {view.unfit}; mend the node or the manifest"
         return NodeState.UNFIT, "DoesNotFitPool", text
+    if view.taint:
+        text = (
+            f"it bears the taint {view.taint}, which pods of slices do not tolerate; take it off, or name its key "
+            "under spec.checks.tolerate of its cluster when they do"
+        )
+        return NodeState.UNFIT, EVICTING_TAINT if view.taint.endswith(":NoExecute") else "ForeignTaint", text
     if view.foreign:
         text = f"GPU pods of no slice run there: {_named(view.foreign)}; it is free when they are gone"
         return NodeState.OCCUPIED, "ForeignPods", text

@@ -16,6 +16,7 @@ from reconciler.conditions import (
 from reconciler.events import Event, Told
 from reconciler.facts import NodeKey, Scene, Turn
 from reconciler.handover import checked_nodes, failed_nodes, new_checks, with_check_results
+from reconciler.health import EVICTING_TAINT
 from reconciler.hours import returning, served_until
 from reconciler.latency import with_latency
 from reconciler.leaving import IDLE, PREEMPTED, left_early, queues_again, requeued
@@ -96,13 +97,16 @@ def nodes_to_replace(status: GPRStatus, scene: Scene) -> tuple[str, ...]:
 
 
 def _is_bad(cluster: str, node: str, scene: Scene) -> bool:
-    """Cordoned nodes run on, silent ones get a grace; those taken out of the manifest are bad when they are gone."""
+    """Cordoned nodes run on. Silent ones get a grace, and those whose pods somebody's taint sends away.
+
+    Those taken out of the manifest are bad when they are gone.
+    """
     record = scene.nodes.get((cluster, node))
     if cluster not in scene.seen.views:
         return False
     if record is None:
         return scene.is_gone(cluster, node)
-    if record.state is NodeState.LOST:
+    if record.state is NodeState.LOST or record.reason == EVICTING_TAINT:
         return scene.now - record.since >= scene.settings.lost_grace
     return record.state in {NodeState.UNHEALTHY, NodeState.QUARANTINED}
 

@@ -286,6 +286,40 @@ class ClientRate(Model):
     burst: Annotated[int, Field(ge=1, le=10_000, description="Requests at once.")] = 100
 
 
+NamespacePattern = Annotated[
+    str,
+    Field(
+        pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$|^[a-z0-9][-a-z0-9]{0,61}\*$",
+        description="A namespace, or with a `*` at the end all whose names begin so.",
+        examples=["monitoring"],
+    ),
+]
+
+
+class Outsiders(Model):
+    """Pods outside of slices that may get onto managed nodes."""
+
+    namespaces: Annotated[
+        tuple[NamespacePattern, ...],
+        Field(
+            max_length=200,
+            description="Namespaces whose pods are let in; `kube-system` and the controller's own always are.",
+        ),
+    ] = (
+        "kube-*",
+        "openshift-*",
+        "gpu-operator",
+        "network-operator",
+        "nvidia-*",
+        "calico-*",
+        "tigera-operator",
+        "cilium*",
+    )
+    daemon_sets: Annotated[
+        bool, Field(description="Pods that the cluster's own controller makes for DaemonSets are let in.")
+    ] = True
+
+
 class Admission(Model):
     """How GPU pods of a slice get its nodes and no others."""
 
@@ -300,6 +334,9 @@ class Admission(Model):
         Literal["Fail", "Ignore"],
         Field(description="What becomes of a GPU pod of a slice while nobody can judge it."),
     ] = "Fail"
+    outsiders: Annotated[
+        Outsiders, Field(description="Which other pods may get onto managed nodes; unless `mode` is none.")
+    ] = Outsiders()
 
 
 class AgentKey(Model):

@@ -53,6 +53,8 @@ REASONS = (
     "ClusterUnreachable",
     "ClusterReachable",
     "GPRLatencyHigh",
+    "GPRNamespaceNotReady",
+    "GPRNamespaceReady",
     "DriftRepaired",
     "DriftSeen",
     "ActionRefused",

@@ -116,8 +116,27 @@ class ForeignPod:
     kind: Literal["ForeignPod"] = "ForeignPod"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeTainted:
+    """A person's taint keeps pods of slices off."""
+
+    node: str
+    taint: str  # key=value:effect
+    at: datetime
+    until: datetime | None = None
+    kind: Literal["NodeTainted"] = "NodeTainted"
+
+
 Scripted = (
-    NodeDies | NodeCordoned | GpuFails | ApiFails | DrainHangs | CheckFails | NamespaceDeleted | ForeignPod
+    NodeDies
+    | NodeCordoned
+    | NodeTainted
+    | GpuFails
+    | ApiFails
+    | DrainHangs
+    | CheckFails
+    | NamespaceDeleted
+    | ForeignPod
 )
 
 
@@ -134,6 +153,11 @@ def dead_nodes(faults: Iterable[Scripted], now: datetime) -> frozenset[str]:
 def cordoned_nodes(faults: Iterable[Scripted], now: datetime) -> frozenset[str]:
     """Nodes that a person took out."""
     return frozenset(f.node for f in faults if isinstance(f, NodeCordoned) and holds(f, now))
+
+
+def taints(faults: Iterable[Scripted], now: datetime) -> dict[str, str]:
+    """Other people's taints, one a node."""
+    return {f.node: f.taint for f in faults if isinstance(f, NodeTainted) and holds(f, now)}
 
 
 def foreign_pods(faults: Iterable[Scripted], now: datetime) -> dict[str, tuple[str, ...]]:

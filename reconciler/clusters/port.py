@@ -112,6 +112,9 @@ class NodeView:
         str, ...
     ] = ()  # namespace/pod of GPU workloads that belong to no slice: the node is not free
     unfit: str = ""  # why it is not what its pool's manifest says; empty: it is
+    taint: str = (
+        ""  # key=value:effect of somebody's taint that keeps pods of slices off; empty: there is none
+    )
     domains: tuple[
         str, ...
     ] = ()  # where it stands, as the manifest's topology asks, the largest domain first
@@ -122,7 +125,12 @@ class NodeView:
     @property
     def usable(self) -> bool:
         """It may be given to somebody new, as far as the cluster can tell."""
-        return self.ready and not (self.cordoned or self.foreign or self.unfit)
+        return self.ready and self.fits and not (self.cordoned or self.foreign)
+
+    @property
+    def fits(self) -> bool:
+        """It is what its pool says, and takes pods of slices."""
+        return not (self.unfit or self.taint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +148,8 @@ class Difference:
 
     slice: str
     object: str  # kind namespace/name, as a person would look it up
-    found: Literal["missing", "changed", "extra"]
+    # outdated: it is as we left it, and is to be otherwise by now
+    found: Literal["missing", "changed", "extra", "outdated"]
     detail: str = ""  # which fields, and by whom where that is known
 
 

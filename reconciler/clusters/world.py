@@ -20,6 +20,7 @@ from reconciler.clusters.faults import (
     drain_end,
     foreign_pods,
     lost_namespaces,
+    taints,
 )
 from reconciler.clusters.port import (
     CheckResult,
@@ -238,9 +239,11 @@ def view_of(world: World, fleet: Fleet, now: datetime) -> ClusterView:
     nodes = dict(fleet.views)
     dead, cordoned = dead_nodes(world.faults, now), cordoned_nodes(world.faults, now)
     foreign = foreign_pods(world.faults, now)
-    for name in {*world.nodes, *dead, *cordoned, *foreign} & nodes.keys():
+    tainted = taints(world.faults, now)
+    for name in {*world.nodes, *dead, *cordoned, *foreign, *tainted} & nodes.keys():
         seen = _node_view(nodes[name], world.held(name), name not in dead, name in cordoned)
-        nodes[name] = replace(seen, foreign=foreign.get(name, ()), staying=_staying(world, name))
+        seen = replace(seen, staying=_staying(world, name), taint=tainted.get(name, ""))
+        nodes[name] = replace(seen, foreign=foreign.get(name, ()))
     slices = {name: namespaces_of(world, name, now) for name, s in sorted(world.slices.items()) if s.present}
     workloads = tuple(_workload_view(w) for w in world.workloads)
     return ClusterView(now, nodes, slices, workloads, fence=_fence(world))

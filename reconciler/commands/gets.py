@@ -168,6 +168,11 @@ def get_nodes(repo: str | None, now: str | None, cluster: str | None, pool: str 
         ),
         "no node",
     )
+    for name in tables.open_clusters(state, cluster):
+        output.note(
+            f"{name}: spec.admission.mode is none, so any pod of the cluster that tolerates every taint or names a "
+            "node may land on these nodes, also while a slice has them; use auto to close them"
+        )
 
 
 def _until(row: dict[str, Any]) -> Any:

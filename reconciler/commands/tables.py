@@ -169,6 +169,16 @@ def node_row(
     }
 
 
+def open_clusters(state: State, cluster: str | None = None) -> list[str]:
+    """Managed real clusters whose nodes nothing closes to pods outside of slices."""
+    return [
+        name
+        for name, spec in sorted(state.wanted.clusters.items())
+        if cluster in (None, name)
+        and (spec.driver, spec.mode, spec.admission.mode) == ("kubernetes", "manage", "none")
+    ]
+
+
 def unmanaged_nodes(state: State, cluster: str | None = None) -> Rows:
     """GPU nodes that clusters show and no pool has, as they were seen last; nobody plans with them."""
     pooled = {(key[0], name) for key, pool in state.wanted.pools.items() for name in pool.nodes}

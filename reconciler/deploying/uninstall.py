@@ -22,6 +22,7 @@ from reconciler.clusters.kubernetes.inventory import Node, read_node
 from reconciler.clusters.kubernetes.marks import marks_of, read_stamp, untouched
 from reconciler.clusters.kubernetes.names import (
     CHECK,
+    GROUND,
     MANAGED_BY,
     MANAGER,
     MIG_BEFORE,
@@ -30,7 +31,7 @@ from reconciler.clusters.kubernetes.names import (
     OWNER,
     SLICE,
 )
-from reconciler.clusters.kubernetes.policies import KINDS as ADMISSIONS
+from reconciler.clusters.kubernetes.shaping import KINDS as ADMISSIONS
 from reconciler.clusters.kubernetes.slices import Slices
 from reconciler.clusters.kubernetes.tenancy import CLUSTER_ROLE, MEMBER_ROLE
 from reconciler.clusters.port import Busy, Refused, Stamp
@@ -198,8 +199,9 @@ def _slices_gone(api: Api, place: Place, project: str, clock: Clock) -> Iterator
     finally:
         slices.stop()
     claims = f"/api/v1/namespaces/{place.namespace}/configmaps"
-    for item in list(api.items(claims, labelSelector=f"{_OURS},{NAMESPACE_SLICE},{OWNER}={project}")):
-        api.delete(f"{claims}/{item['metadata']['name']}", uid=item["metadata"]["uid"])
+    for what in (NAMESPACE_SLICE, GROUND):
+        for item in list(api.items(claims, labelSelector=f"{_OURS},{what},{OWNER}={project}")):
+            api.delete(f"{claims}/{item['metadata']['name']}", uid=item["metadata"]["uid"])
 
 
 def _is_gone(slices: Slices, name: str, stamp: Stamp, clock: Clock) -> bool:

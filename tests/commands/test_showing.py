@@ -102,6 +102,18 @@ def test_nodes_have_state_lease_and_schedule(busy: Path) -> None:
     assert sorted(likely) == ["b/hard"] * 3 + ["b/soft"] * 3
 
 
+@pytest.mark.parametrize(
+    ("mode", "is_said"),
+    [pytest.param("none", True, id="nothing closes them"), pytest.param("auto", False, id="they are closed")],
+)
+def test_nodes_that_are_open_to_other_pods_are_said_to_be(tmp_path: Path, mode: str, is_said: bool) -> None:
+    real = cluster(driver="kubernetes", access={"pull": True}, admission={"mode": mode})
+    repo = folder(tmp_path / "f", fleet(**{"clusters/east.yaml": real}))
+    told = egs("get", "nodes", "--repo", repo)
+    assert ("may land on these nodes" in told.err) is is_said
+    assert told.code == 0
+
+
 def test_gpu_nodes_of_no_pool_are_shown_at_the_end_until_a_pool_has_them(tmp_path: Path) -> None:
     """A12: as the inventory on the status branch has them."""
     repo = repository(tmp_path / "r.git", fleet())

@@ -11,7 +11,8 @@ from reconciler.clusters.kubernetes.admission import AdmissionServer
 from reconciler.clusters.kubernetes.api import Api, Rejected
 from reconciler.clusters.kubernetes.authors import WEBHOOK_PATH, author_webhooks
 from reconciler.clusters.kubernetes.certificates import current
-from reconciler.clusters.kubernetes.policies import AUTHORS_PATH, Webhook
+from reconciler.clusters.kubernetes.policies import AUTHORS_PATH
+from reconciler.clusters.kubernetes.shaping import Webhook
 from schemas.crds import gpr_crd
 from tests.support.kube import Plane, eventually
 

@@ -1,8 +1,9 @@
 """Our admission webhook: an HTTPS server that API servers ask about slices' pods, Jobs and Secrets, and GPR objects.
 
-It only carries: what becomes of a pod is decided in `review`, of a Job in `disruptions`, of a Secret in `keys`, whose a
-GPR object is in `authors`. A question that is none gets 400 and a sentence; a question that cannot be answered now gets
-500, and the API server does what its failure policy says. Nothing that is asked is kept or logged.
+It only carries: what becomes of a pod of a slice is decided in `review`, of any other pod in `closing`, of a Job in
+`disruptions`, of a Secret in `keys`, whose a GPR object is in `authors`. A question that is none gets 400 and a
+sentence; a question that cannot be answered now gets 500, and the API server does what its failure policy says.
+Nothing that is asked is kept or logged.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import logging
 import ssl
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -24,10 +25,12 @@ from reconciler.clock import Clock
 from reconciler.clusters.kubernetes.api import Api, Json
 from reconciler.clusters.kubernetes.authors import authored
 from reconciler.clusters.kubernetes.certificates import Certificate, shared
+from reconciler.clusters.kubernetes.closing import Ground, broken
 from reconciler.clusters.kubernetes.disruptions import JOBS_PATH, granting, sparing
 from reconciler.clusters.kubernetes.informer import Informer
 from reconciler.clusters.kubernetes.keys import REFUSAL, is_refused
-from reconciler.clusters.kubernetes.names import NAMESPACE_SLICE
+from reconciler.clusters.kubernetes.names import GROUND, MANAGED_BY, MANAGER, NAMESPACE_SLICE
+from reconciler.clusters.kubernetes.outside import NODES_PATH, read_ground
 from reconciler.clusters.kubernetes.policies import AUTHORS_PATH, SECRETS_PATH, FailurePolicy, rules
 from reconciler.clusters.kubernetes.review import placing, refusals, subject
 from schemas.crds import GROUP, PLURAL, VERSION
@@ -37,6 +40,8 @@ log = logging.getLogger(__name__)
 
 SliceOf = Callable[[str], str | None]
 """Which slice a namespace belongs to; may raise `Fault`."""
+Grounds = Callable[[], Iterable[Ground]]
+"""What each project closes to pods outside of slices."""
 Answered = Callable[[Json, str], Json]
 """A question of a review and the slice, to the answer's fields beside its uid."""
 
@@ -90,6 +95,15 @@ def kept_empty(question: Json, _slice: str) -> Json:
     return _denied(REFUSAL) if is_refused(question["object"], before) else {"allowed": True}
 
 
+def kept_out(question: Json, slice_of: SliceOf, grounds: Grounds) -> Json:
+    """A pod outside of slices gets onto no managed node."""
+    subject(question["object"], "")  # what is no pod is no question either
+    found = broken(question, grounds())
+    if not found or slice_of(question["namespace"]) is not None:  # `validated` judges those
+        return {"allowed": True}
+    return _denied("; ".join(str(rule) for rule in found))
+
+
 def _patched(patch: Sequence[Json]) -> Json:
     if not patch:
         return {"allowed": True}
@@ -111,20 +125,25 @@ PATHS: dict[str, Answered] = {
 """What is answered about pods, Secrets and Jobs of slices."""
 GRACE = "graceSeconds"
 """What a question is given beside what the API server asks, where its path ends with a number."""
-SERVED = (*PATHS, AUTHORS_PATH)
+SERVED = (*PATHS, AUTHORS_PATH, NODES_PATH)
 PODS: Json = {"group": "", "version": "v1", "resource": "pods"}
 SECRETS: Json = {"group": "", "version": "v1", "resource": "secrets"}
 JOBS: Json = {"group": "batch", "version": "v1", "resource": "jobs"}
 REQUESTS: Json = {"group": GROUP, "version": VERSION, "resource": PLURAL}
 
 
-def answer(path: str, body: bytes, slice_of: SliceOf) -> Json:
+def answer(path: str, body: bytes, slice_of: SliceOf, grounds: Grounds = tuple) -> Json:
     """An AdmissionReview with its response; raises NotAReviewError, or what `slice_of` raises."""
     path, grace_s = routed(path)
     about = {AUTHORS_PATH: REQUESTS, SECRETS_PATH: SECRETS, JOBS_PATH: JOBS}.get(path, PODS)
     question = {**_question(body, about), GRACE: grace_s}
     try:
-        found = signed(question) if path == AUTHORS_PATH else _judged(path, question, slice_of)
+        if path == AUTHORS_PATH:
+            found = signed(question)
+        elif path == NODES_PATH:
+            found = kept_out(question, slice_of, grounds)
+        else:
+            found = _judged(path, question, slice_of)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise NotAReviewError(
             f"the object under review is none of {about['resource']}; send what an API server sends"
@@ -198,7 +217,9 @@ def _slice_label(namespace: Json) -> str | None:
 class AdmissionServer:
     """Answers API servers on `host:port` (port 0: any free one) with the certificate given."""
 
-    def __init__(self, listen: str, certificate: Certificate, slice_of: SliceOf) -> None:
+    def __init__(
+        self, listen: str, certificate: Certificate, slice_of: SliceOf, grounds: Grounds = tuple
+    ) -> None:
         host, _, port = listen.rpartition(":")
         if not port.isdigit():
             raise UserError(f"--listen {listen} is no HOST:PORT; give one, as 0.0.0.0:8443", "BadAddress")
@@ -206,7 +227,7 @@ class AdmissionServer:
         self._tls.minimum_version = ssl.TLSVersion.TLSv1_2
         self.show(certificate)
         try:
-            self._http = _Server((host.strip("[]"), int(port)), self._tls, slice_of)
+            self._http = _Server((host.strip("[]"), int(port)), self._tls, slice_of, grounds)
         except OSError as error:
             raise UserError(
                 f"cannot listen on {listen} ({error.strerror}); give another", "BadAddress"
@@ -249,7 +270,10 @@ class AdmissionService:
         self._names = [host or f"{SERVICE}.{namespace}.svc"]
         self._slices = Namespaces(api)
         self._shown = shared(api, namespace, self._names, clock.now())
-        self._server = AdmissionServer(listen, self._shown, self._slices)
+        maps = f"/api/v1/namespaces/{namespace}/configmaps"
+        # Known at the start or not: a pod is let in where nobody has said what is closed.
+        self._grounds = Informer(api, maps, read_ground, f"{MANAGED_BY}={MANAGER},{GROUND}=true")
+        self._server = AdmissionServer(listen, self._shown, self._slices, self._closed)
         self._ended = Event()
         self._renewal = Thread(target=self._renew, name="certificate", daemon=True)
 
@@ -261,6 +285,7 @@ class AdmissionService:
     def start(self) -> None:
         """Begin to watch, to answer and to renew; returns at once."""
         self._slices.start()
+        self._grounds.start()
         self._server.start()
         self._renewal.start()
 
@@ -269,6 +294,10 @@ class AdmissionService:
         self._ended.set()
         self._server.stop()
         self._slices.stop()
+        self._grounds.stop()
+
+    def _closed(self) -> list[Ground]:
+        return [known for _, known in sorted(self._grounds.items().items())]
 
     def refresh(self) -> None:
         """Show the certificate that all replicas show, renewed if it is due."""
@@ -293,8 +322,10 @@ class AdmissionService:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, address: tuple[str, int], tls: ssl.SSLContext, slice_of: SliceOf) -> None:
-        self._tls, self.slice_of = tls, slice_of
+    def __init__(
+        self, address: tuple[str, int], tls: ssl.SSLContext, slice_of: SliceOf, grounds: Grounds
+    ) -> None:
+        self._tls, self.slice_of, self.grounds = tls, slice_of, grounds
         self._open: set[socket] = set()
         self._changing = Lock()
         super().__init__(address, _Handler)
@@ -356,7 +387,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _review(self, path: str, body: bytes) -> None:
         try:
-            found = answer(path, body, self.server.slice_of)
+            found = answer(path, body, self.server.slice_of, self.server.grounds)
         except NotAReviewError as error:
             self._no(400, str(error))
         except Fault as fault:

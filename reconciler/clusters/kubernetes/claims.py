@@ -3,13 +3,16 @@
 It is written before anything that it names, always on top of the version that was read, and only by a stamp that is not
 older than its own. So it is the fence of a slice's writes, and after a crash it names at least all that we made. When
 the slice goes it stays as a tombstone with its stamp: an older controller does not bring the slice back.
+
+It names each namespace with its uid as soon as that is known. So it says whose a namespace is, whatever labels somebody
+writes on it, and tells it from a later one of the same name.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from reconciler.clusters.kubernetes.api import Api, Json, Rejected
 from reconciler.clusters.kubernetes.informer import Informer
@@ -34,6 +37,7 @@ class Claim:
     )
     objects: tuple[str, ...] = ()  # Kind/name of what each of its namespaces may have of ours
     leaving: bool = False  # its removal has begun
+    uids: Mapping[str, str] = field(default_factory=dict)  # of its namespaces, as far as they are known
     version: str = ""  # resourceVersion; empty: it is not written yet
 
     @property
@@ -51,8 +55,8 @@ def read_claim(item: Json) -> Claim | None:
     stamp, version = read_stamp(data.get("stamp")), str(meta["resourceVersion"])
     try:
         namespaces, objects = json.loads(data["namespaces"]), json.loads(data["objects"])
-        leaving = data.get("leaving") == "true"
-        return Claim(slice_, project, stamp, namespaces, tuple(objects), leaving, version)
+        leaving, uids = data.get("leaving") == "true", dict(json.loads(data.get("uids", "{}")))
+        return Claim(slice_, project, stamp, namespaces, tuple(objects), leaving, uids, version)
     except (KeyError, ValueError, TypeError):
         return Claim(slice_, project, stamp, version=version)
 
@@ -70,6 +74,7 @@ class Claims:
         self.informer = Informer(
             api, self._path, read_claim, f"{MANAGED_BY}={MANAGER},{NAMESPACE_SLICE}", wake
         )
+        self._naming: tuple[Mapping[str, Claim], dict[str, tuple[Claim, ...]]] = ({}, {})
 
     def get(self, slice_: str) -> Claim:
         """As last known; an empty one where there is none."""
@@ -80,6 +85,17 @@ class Claims:
         """The newest stamp that one of this project bears."""
         own = (claim for claim in self.informer.items().values() if claim.project == self._project)
         return max((claim.stamp for claim in own if claim.stamp is not None), default=None)
+
+    def naming(self, namespace: str) -> tuple[Claim, ...]:
+        """The claims, of every project, that name this namespace."""
+        known = self.informer.items()
+        if known is not self._naming[0]:
+            found: dict[str, tuple[Claim, ...]] = {}
+            for _, claim in sorted(known.items()):
+                for name in claim.made:
+                    found[name] = (*found.get(name, ()), claim)
+            self._naming = (known, found)
+        return self._naming[1].get(namespace, ())
 
     def refusal(self, claim: Claim, stamp: Stamp) -> Refused | None:
         """Why a write by that stamp may not touch this slice."""
@@ -150,5 +166,9 @@ class Claims:
             "stamp": write_stamp(claim.stamp),
             "namespaces": json.dumps(claim.namespaces, sort_keys=True),
             "objects": json.dumps(claim.objects),
-        } | ({"leaving": "true"} if claim.leaving else {})
+        }
+        if claim.leaving:
+            data["leaving"] = "true"
+        if claim.uids:
+            data["uids"] = json.dumps(claim.uids, sort_keys=True)
         return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}

@@ -32,7 +32,7 @@ from reconciler.clusters.kubernetes.memo import Memo
 from reconciler.clusters.kubernetes.names import SYSTEM_NAMESPACE
 from reconciler.clusters.kubernetes.nodes import NODES, NodeWriter
 from reconciler.clusters.kubernetes.notes import Heard, announce
-from reconciler.clusters.kubernetes.placement import Placement, Site
+from reconciler.clusters.kubernetes.placement import Closed, Placement, Site
 from reconciler.clusters.kubernetes.scaling import Scaling
 from reconciler.clusters.kubernetes.slices import Slices
 from reconciler.clusters.kubernetes.strays import Strays
@@ -124,6 +124,7 @@ class KubernetesCluster:
         sight = Sight(self._marks, self._gpu_pods, lambda: self._begun().features.eviction)
         self._departures = Departures(api, spec, self._writer, sight)
         self._pods.tell_gone(self._departures.gone)
+        self._closed = Closed(spec, self._named, home.namespace)
 
     # --- what is ---
 
@@ -160,7 +161,7 @@ class KubernetesCluster:
             for repair in self._begun().placement.unplaced(known.pods, known.slices)
         ]
         found += self._checks.left_over(to_sweep(known, self._spec, self._named), now)
-        return (*found, *self._begun().placement.differences(now))
+        return (*found, *self._begun().placement.differences(now, self._closed.of(known)))
 
     def _differing(self, node: Node) -> tuple[str, ...]:
         return differing(node, replace(marks_of(node), project=self._home.project))
@@ -170,7 +171,7 @@ class KubernetesCluster:
     def ensure_fleet(self, stamp: Stamp, now: datetime) -> Answer:
         """Placement works, nodes of the pools bear our marks and no others do, no pod is where it may not be."""
         known = self._known()
-        answer: Answer = answered(lambda: self._begun().placement.ensure(stamp, now))
+        answer: Answer = answered(lambda: self._begun().placement.ensure(stamp, now, self._closed.of(known)))
         unlike = [n for n in managed(known, self._spec, self._named) if self._differing(n)]
         for node in unlike[:FLEET_WRITES]:
             answer = self._first(answer, self._writer.change(node.name, stamp, lambda _, marks: marks))

@@ -19,6 +19,7 @@ from reconciler.clusters.kubernetes.names import (
     MIG_RESOURCE_PREFIX,
     MIG_STATE,
     NODE_PREFIX,
+    SLICE,
     SYSTEM_NAMESPACE,
 )
 from reconciler.clusters.port import GpuView, UnmanagedNode
@@ -32,6 +33,12 @@ DAEMON_SET = "apps/DaemonSet"
 FINISHED = frozenset({"Succeeded", "Failed"})
 PROBLEM_PREFIXES = ("kernel", "gpu", "nvidia", "xid", "nvlink")
 """Conditions of these names report a fault when True (node problem detector, NVSentinel)."""
+TOLERATED = frozenset({GPU_RESOURCE}) | {
+    f"node.kubernetes.io/{what}" for what in ("not-ready", "unreachable", "unschedulable", "memory-pressure")
+}
+"""Keys of taints that GPU pods tolerate by convention, or that say what is read of the node elsewhere."""
+REPELLING = ("NoExecute", "NoSchedule")
+"""Effects by which a taint keeps pods off, the worst first."""
 HEALTHY_CONDITIONS = frozenset({"AcceleratedHardwareReady"})
 """Conditions that report a fault when False, as Ready itself does."""
 
@@ -170,9 +177,13 @@ def _has_stopped(spec: Json, status: Json) -> bool:
 
 
 def gpus_of(spec: Json) -> int:
-    """GPUs, or slices of GPUs, that a pod asks for: its containers together, or its largest init container."""
+    """GPUs, or slices of GPUs, that a pod asks for: its containers together, or its largest init container.
+
+    Each device that it claims (dynamic resource allocation) counts as one: of what kind it is, the pod does not say.
+    """
     together = sum(_asked(c) for c in spec.get("containers") or ())
-    return max([together, *(_asked(c) for c in spec.get("initContainers") or ())])
+    counted = max([together, *(_asked(c) for c in spec.get("initContainers") or ())])
+    return counted + len(spec.get("resourceClaims") or ())
 
 
 def _asked(container: Json) -> int:
@@ -212,6 +223,14 @@ def misfit(node: Node, pool: Pool, spec: ClusterSpec) -> str:
     if pool.instance_type and instance and instance != pool.instance_type:
         return f"node {node.name} is a {instance}, and pool {pool.name} has {pool.instance_type}"
     return ""
+
+
+def repelling_taint(node: Node, spec: ClusterSpec) -> str:
+    """Somebody else's taint that keeps pods of slices off, as `key=value:effect`; empty: there is none."""
+    known = TOLERATED | {SLICE, *spec.checks.tolerate}
+    found = [t for t in node.taints if t.get("effect") in REPELLING and t["key"] not in known]
+    found.sort(key=lambda t: (REPELLING.index(t["effect"]), t["key"], t.get("value") or ""))
+    return next((f"{t['key']}={t.get('value') or ''}:{t['effect']}" for t in found), "")
 
 
 def gpus_view(node: Node, pool: Pool | None, spec: ClusterSpec) -> tuple[GpuView, ...]:

@@ -13,34 +13,31 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Literal
 
 from reconciler.clusters.kubernetes import certificates
 from reconciler.clusters.kubernetes.admission import SERVICE
 from reconciler.clusters.kubernetes.api import Api, Json, Rejected
+from reconciler.clusters.kubernetes.closing import Ground, ground
 from reconciler.clusters.kubernetes.features import ADMISSION, Features, serves_requests
-from reconciler.clusters.kubernetes.informer import Informer
-from reconciler.clusters.kubernetes.inventory import Pod
+from reconciler.clusters.kubernetes.informer import Informer, key_of
+from reconciler.clusters.kubernetes.inventory import Node, Pod
 from reconciler.clusters.kubernetes.marks import late, read_stamp, write_stamp
-from reconciler.clusters.kubernetes.names import MANAGED_BY, MANAGER, OBJECT_STAMP, OWNER
-from reconciler.clusters.kubernetes.policies import (
-    KINDS,
-    Webhook,
-    differing,
-    is_shared,
-    needs_webhook,
-    objects,
-    path_of,
-)
+from reconciler.clusters.kubernetes.names import GROUND, MANAGED_BY, MANAGER, OBJECT_STAMP, OWNER
+from reconciler.clusters.kubernetes.policies import is_shared, needs_webhook, objects
 from reconciler.clusters.kubernetes.repairs import AGAIN, Quarrels
 from reconciler.clusters.kubernetes.review import Repair, unplaced
+from reconciler.clusters.kubernetes.shaping import CONFIG_MAP, KINDS, Webhook, differing, path_of
+from reconciler.clusters.kubernetes.views import Known, managed
 from reconciler.clusters.port import Answer, Busy, Difference, Done, Refused, Stamp
-from schemas.cluster import Admission
+from schemas.cluster import Admission, ClusterSpec, Pool
 from schemas.errors import UserError
 
 log = logging.getLogger(__name__)
 
 ASK_AGAIN = timedelta(minutes=1)
 """How old it may be what we know of the webhook's authority, which changes once in years, and of custom resources."""
+NOTHING = Ground()
 TAKEN = frozenset({404, 409, 422})
 """Answers to the repair of a pod that has changed or ended in between."""
 
@@ -53,6 +50,21 @@ class Site:
     namespace: str
     url: str = ""  # https://host:port, instead of our Service in `namespace`
     grace_s: int = 0  # what GPU pods get at least to end, as long as the cluster's notice
+
+
+class Closed:
+    """What is closed to pods outside of slices; worked out anew only when a node changed. One owner."""
+
+    def __init__(self, spec: ClusterSpec, named: Mapping[str, Pool], system: str) -> None:
+        self._spec, self._named, self._system = spec, named, system
+        self._last: tuple[Mapping[str, Node], Ground] = ({}, NOTHING)
+
+    def of(self, known: Known) -> Ground:
+        """Of the nodes that are managed now."""
+        if self._last[0] is not known.nodes:
+            nodes = managed(known, self._spec, self._named)
+            self._last = (known.nodes, ground(nodes, self._spec.admission.outsiders, self._system))
+        return self._last[1]
 
 
 class Placement:
@@ -72,6 +84,9 @@ class Placement:
             for kind, plural in KINDS.items()
             if _served(kind, features)
         }
+        maps = f"/api/v1/namespaces/{site.namespace}/configmaps"
+        self._known[CONFIG_MAP] = Informer(api, maps, self._kept, f"{MANAGED_BY}={MANAGER},{GROUND}", wake)
+        self._had: dict[str, Json] = {}  # by object, the content that was wanted when it last was so
         self._quarrels = Quarrels()
         self._webhook: tuple[datetime, Webhook] | None = None
         self._looked: datetime | None = None  # for custom resources
@@ -86,9 +101,9 @@ class Placement:
         ours = (item["metadata"].get("labels") or {}).get(OWNER) == self._site.project
         return dict(item) if ours or is_shared(item) else None
 
-    def ensure(self, stamp: Stamp, now: datetime) -> Answer:
-        """Exactly the right objects are there."""
-        wanted, missing = self._wanted(now)
+    def ensure(self, stamp: Stamp, now: datetime, known: Ground = NOTHING) -> Answer:
+        """Exactly the right objects are there; `known` is what is closed to pods outside of slices."""
+        wanted, missing = self._wanted(now, known)
         answer: Answer = missing or Done()
         for item in wanted:
             told = self._put(item, stamp, now)
@@ -101,9 +116,9 @@ class Placement:
         """Nothing of this project's is left: pods of its slices are nobody's business any more."""
         return self._drop(self._left_over([]), stamp)
 
-    def differences(self, now: datetime) -> tuple[Difference, ...]:
+    def differences(self, now: datetime, known: Ground = NOTHING) -> tuple[Difference, ...]:
         """What `ensure` would do."""
-        wanted, missing = self._wanted(now)
+        wanted, missing = self._wanted(now, known)
         found = [Difference("", "admission webhook", "missing", missing.message)] if missing else []
         for item in wanted:
             have = self._have(item)
@@ -111,7 +126,12 @@ class Placement:
             if have is None:
                 found.append(Difference("", _called(item), "missing"))
             elif fields:
-                found.append(Difference("", _called(item), "changed", ", ".join(fields)))
+                before = self._had.get(_called(item))
+                is_old = before is not None and have is not None and not differing(have, before)
+                how: Literal["outdated", "changed"] = "outdated" if is_old else "changed"
+                found.append(Difference("", _called(item), how, ", ".join(fields)))
+            else:
+                self._had[_called(item)] = item
         if not missing:
             found += [Difference("", _called(item), "extra") for item in self._left_over(wanted)]
         return tuple(found)
@@ -134,7 +154,7 @@ class Placement:
                 continue
             log.info("pod given its toleration path=%s", found.path)
 
-    def _wanted(self, now: datetime) -> tuple[list[Json], Refused | None]:
+    def _wanted(self, now: datetime, known: Ground) -> tuple[list[Json], Refused | None]:
         """The objects, and what stands in the way of some."""
         try:
             needed = needs_webhook(self._features, self._admission)
@@ -143,7 +163,7 @@ class Placement:
         webhook = self._reached(now) if needed else None
         self._look(now)
         site = self._site
-        wanted = objects(self._features, self._admission, site.project, webhook, site.grace_s)
+        wanted = objects(self._features, self._admission, site.project, webhook, known, site.grace_s)
         if needed and webhook is None:
             return wanted, Refused(
                 "AdmissionMissing",
@@ -169,7 +189,7 @@ class Placement:
             self._looked = now
 
     def _have(self, item: Json) -> Json | None:
-        return self._known[item["kind"]].items().get(item["metadata"]["name"])
+        return self._known[item["kind"]].items().get(key_of(item))
 
     def _left_over(self, wanted: list[Json]) -> list[Json]:
         """Bindings go before their policies: the other way round pods would be judged by nothing, with an error."""
@@ -177,7 +197,7 @@ class Placement:
         succeeded = any(is_shared(item) for item in wanted)
         found = [
             {**item, "kind": kind}
-            for kind in reversed(tuple(KINDS))
+            for kind in reversed((CONFIG_MAP, *KINDS))
             if kind in self._known
             for _, item in sorted(self._known[kind].items().items())
         ]
@@ -235,9 +255,7 @@ class Placement:
             if refused is not None:
                 return refused
             self._api.delete(path_of(item), uid=item["metadata"]["uid"])
-            self._known[item["kind"]].forget(
-                item["metadata"]["name"], int(item["metadata"]["resourceVersion"])
-            )
+            self._known[item["kind"]].forget(key_of(item), int(item["metadata"]["resourceVersion"]))
             log.info("admission object removed kind=%s name=%s", item["kind"], item["metadata"]["name"])
         return Done()
 

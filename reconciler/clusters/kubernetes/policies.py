@@ -11,17 +11,20 @@ as a difference and repaired.
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from reconciler.clusters.kubernetes.api import Json
 from reconciler.clusters.kubernetes.authors import GUARD, author_policies, author_webhooks
+from reconciler.clusters.kubernetes.closing import Ground
 from reconciler.clusters.kubernetes.disruptions import JOBS_PATH, SPARED, SPARING, granting_cel
-from reconciler.clusters.kubernetes.features import ADMISSION, Features
+from reconciler.clusters.kubernetes.features import Features
 from reconciler.clusters.kubernetes.keys import CONCERNS, REFUSAL, REFUSED
-from reconciler.clusters.kubernetes.names import MANAGED_BY, MANAGER, NAMESPACE_SLICE, OWNER, SLICE
+from reconciler.clusters.kubernetes.names import (
+    NAMESPACE_SLICE,
+    OWNER,
+    SLICE,
+)
+from reconciler.clusters.kubernetes.outside import bindings_policy, ground_map, nodes_policy, outside_hook
 from reconciler.clusters.kubernetes.review import (
     EFFECT,
     ESCAPED,
@@ -31,7 +34,9 @@ from reconciler.clusters.kubernetes.review import (
     VARIABLES,
     WAYS_AROUND,
     Rule,
+    Subject,
 )
+from reconciler.clusters.kubernetes.shaping import Webhook, denying, made, on, on_pods
 from schemas.cluster import Admission
 from schemas.errors import UserError
 
@@ -42,37 +47,10 @@ AUTHORS_PATH = "/authors"
 SECRETS_PATH = "/secrets"
 """Of our webhook, for members' Secrets."""
 TIMEOUT_S = 5
-"""Longest that a pod waits for our webhook."""
-KINDS: Mapping[str, str] = {
-    "MutatingAdmissionPolicy": "mutatingadmissionpolicies",
-    "MutatingAdmissionPolicyBinding": "mutatingadmissionpolicybindings",
-    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
-    "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
-    "MutatingWebhookConfiguration": "mutatingwebhookconfigurations",
-    "ValidatingWebhookConfiguration": "validatingwebhookconfigurations",
-}
-"""Every kind that is made here, with the last part of its path. A policy stands before its binding."""
+"""Longest that a pod of a slice waits for our webhook."""
 
 
-@dataclass(frozen=True, slots=True)
-class Webhook:
-    """How the API server reaches our webhook."""
-
-    ca: bytes  # PEM of the authorities that may have signed its certificate
-    namespace: str = ""  # of its Service
-    service: str = ""
-    url: str = ""  # instead of a Service, as https://host:port
-
-    def client_config(self, path: str) -> Json:
-        """Of one of its paths."""
-        bundle = base64.b64encode(self.ca).decode()
-        if self.url:
-            return {"url": f"{self.url}{path}", "caBundle": bundle}
-        service = {"namespace": self.namespace, "name": self.service, "path": path, "port": 443}
-        return {"service": service, "caBundle": bundle}
-
-
-def rules(failure_policy: FailurePolicy) -> tuple[Rule, ...]:
+def rules(failure_policy: FailurePolicy) -> tuple[Rule[Subject], ...]:
     """Those that hold; a GPU pod that nobody could give its nodes is refused unless it is to be let in."""
     return (*WAYS_AROUND, NOT_PLACED) if failure_policy == "Fail" else WAYS_AROUND
 
@@ -94,11 +72,16 @@ def needs_webhook(features: Features, admission: Admission) -> bool:
 
 
 def objects(
-    features: Features, admission: Admission, project: str, webhook: Webhook | None, grace_s: int = 0
+    features: Features,
+    admission: Admission,
+    project: str,
+    webhook: Webhook | None,
+    known: Ground,
+    grace_s: int = 0,
 ) -> list[Json]:
     """Everything that this cluster should have; `webhook` is given where it is needed.
 
-    GPU pods get `grace_s` to end, at least.
+    GPU pods get `grace_s` to end, at least. `known` is what is closed to pods outside of slices.
     """
     if admission.mode == "none":
         return []
@@ -112,7 +95,9 @@ def objects(
     if policies and features.validating_policies:
         found += validating_policy(features, admission.failure_policy, project)
         found += secrets_policy(admission.failure_policy, project)
+        found += [*nodes_policy(project, known), *bindings_policy(project, known)]
     elif webhook is not None:
+        found.append(ground_map(project, webhook.namespace, known))
         found.append(validating_webhook(features, admission.failure_policy, project, webhook))
     return found + _guards(features, webhook)
 
@@ -131,18 +116,13 @@ def is_shared(item: Json) -> bool:
     return bool(item["metadata"]["name"] == GUARD)
 
 
-def path_of(item: Json) -> str:
-    """Where the API server keeps such an object."""
-    return f"{ADMISSION}/{KINDS[item['kind']]}/{item['metadata']['name']}"
-
-
 def mutating_policy(project: str, grace_s: int = 0) -> list[Json]:
     """A MutatingAdmissionPolicy and its binding: GPU pods are given their slice's nodes, and time to end."""
     changes = [PLACING, *([granting_cel(grace_s)] if grace_s else [])]
     spec: Json = {
         "failurePolicy": "Ignore",  # what it could not change is refused by the rule NotPlaced, or repaired
         "reinvocationPolicy": "IfNeeded",
-        "matchConstraints": _constraints(project, _on_pods("CREATE")),
+        "matchConstraints": _constraints(project, on_pods("CREATE")),
         "matchConditions": [{"name": "asks-gpus", "expression": GPUS}],
         "variables": [{"name": "slice", "expression": VARIABLES["slice"]}],
         "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": " + ".join(changes)}}],
@@ -166,8 +146,8 @@ def jobs_policy(project: str) -> list[Json]:
 def _changing(name: str, project: str, spec: Json) -> list[Json]:
     binding: Json = {"policyName": name}
     return [
-        _object("MutatingAdmissionPolicy", name, project, spec=spec),
-        _object("MutatingAdmissionPolicyBinding", name, project, spec=binding),
+        made("MutatingAdmissionPolicy", name, project, spec=spec),
+        made("MutatingAdmissionPolicyBinding", name, project, spec=binding),
     ]
 
 
@@ -184,27 +164,19 @@ def validating_policy(features: Features, failure_policy: FailurePolicy, project
             for rule in rules(failure_policy)
         ],
     }
-    return _denying(name, project, spec)
+    return denying(name, project, spec)
 
 
 def secrets_policy(failure_policy: FailurePolicy, project: str) -> list[Json]:
     """A ValidatingAdmissionPolicy and its binding: members' Secrets stay empty."""
     spec: Json = {
         "failurePolicy": failure_policy,
-        "matchConstraints": _constraints(project, _on("secrets", "CREATE", "UPDATE")),
+        "matchConstraints": _constraints(project, on("secrets", "CREATE", "UPDATE")),
         "matchConditions": [{"name": "is-a-members", "expression": CONCERNS}],
         "variables": [],
         "validations": [{"expression": f"!({REFUSED})", "message": REFUSAL, "reason": "Forbidden"}],
     }
-    return _denying(f"egs-{project}-secrets", project, spec)
-
-
-def _denying(name: str, project: str, spec: Json) -> list[Json]:
-    binding: Json = {"policyName": name, "validationActions": ["Deny"]}
-    return [
-        _object("ValidatingAdmissionPolicy", name, project, spec=spec),
-        _object("ValidatingAdmissionPolicyBinding", name, project, spec=binding),
-    ]
+    return denying(f"egs-{project}-secrets", project, spec)
 
 
 def mutating_webhook(features: Features, project: str, webhook: Webhook, grace_s: int = 0) -> Json:
@@ -213,7 +185,7 @@ def mutating_webhook(features: Features, project: str, webhook: Webhook, grace_s
     pods = {
         **_hook("placement.egs.dev", features, project, GPUS),
         "clientConfig": webhook.client_config(f"/mutate/{grace_s}" if grace_s else "/mutate"),
-        "rules": [_on_pods("CREATE")],
+        "rules": [on_pods("CREATE")],
         **asked,
     }
     jobs = {
@@ -223,7 +195,7 @@ def mutating_webhook(features: Features, project: str, webhook: Webhook, grace_s
         **asked,
     }
     hooks = [pods, jobs] if features.failure_policies else [pods]
-    return _object("MutatingWebhookConfiguration", f"egs-{project}-placement", project, webhooks=hooks)
+    return made("MutatingWebhookConfiguration", f"egs-{project}-placement", project, webhooks=hooks)
 
 
 def validating_webhook(
@@ -241,55 +213,16 @@ def validating_webhook(
     secrets = {
         **_hook("secrets.egs.dev", features, project, CONCERNS),
         "clientConfig": webhook.client_config(SECRETS_PATH),
-        "rules": [_on("secrets", "CREATE", "UPDATE")],
+        "rules": [on("secrets", "CREATE", "UPDATE")],
         "failurePolicy": failure_policy,
     }
     name = f"egs-{project}-isolation"
-    return _object("ValidatingWebhookConfiguration", name, project, webhooks=[pods, secrets])
-
-
-def differing(found: Json, wanted: Json) -> list[str]:
-    """Top fields of `wanted` that `found` does not have so; what others added elsewhere is theirs."""
-    labels = (found.get("metadata") or {}).get("labels")
-    ours = [] if _covers(labels, wanted["metadata"]["labels"]) else ["metadata.labels"]
-    if "webhooks" in wanted:
-        return ours + ([] if _covers(found.get("webhooks"), wanted["webhooks"]) else ["webhooks"])
-    spec = found.get("spec") or {}
-    return ours + [
-        f"spec.{key}" for key, value in wanted["spec"].items() if not _same(key, spec.get(key), value)
-    ]
-
-
-def _covers(found: object, wanted: object) -> bool:
-    """All of `wanted` is so; an empty wish is met by nothing at all, and a list is met by itself only."""
-    if wanted in ({}, []):
-        return not found
-    if isinstance(wanted, dict):
-        return isinstance(found, dict) and all(_same(k, found.get(k), v) for k, v in wanted.items())
-    if isinstance(wanted, list):
-        return (
-            isinstance(found, list)
-            and len(found) == len(wanted)
-            and all(_covers(f, w) for f, w in zip(found, wanted, strict=True))
-        )
-    return found == wanted
-
-
-def _same(key: str, found: object, wanted: object) -> bool:
-    """A selector with one more line selects something else."""
-    if key.endswith("Selector") and wanted:
-        return found == wanted
-    return _covers(found, wanted)
-
-
-def _object(kind: str, name: str, project: str, **content: object) -> Json:
-    labels = {MANAGED_BY: MANAGER, OWNER: project}
-    return {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": kind,
-        "metadata": {"name": name, "labels": labels},
-        **content,
-    }
+    return made(
+        "ValidatingWebhookConfiguration",
+        name,
+        project,
+        webhooks=[pods, secrets, outside_hook(features, webhook)],
+    )
 
 
 def _hook(name: str, features: Features, project: str, condition: str) -> Json:
@@ -326,27 +259,13 @@ def _namespaces(project: str) -> Json:
 
 def _judged(features: Features) -> list[Json]:
     """New pods, tolerations that are added to living ones, and containers that are put into living ones."""
-    found = [_on_pods("CREATE", "UPDATE")]
+    found = [on_pods("CREATE", "UPDATE")]
     if features.ephemeral_containers:
-        found.append({**_on_pods("UPDATE"), "resources": ["pods/ephemeralcontainers"]})
+        found.append({**on_pods("UPDATE"), "resources": ["pods/ephemeralcontainers"]})
     return found
 
 
-def _on_pods(*operations: str) -> Json:
-    return _on("pods", *operations)
-
-
-def _on(plural: str, *operations: str) -> Json:
-    return {
-        "apiGroups": [""],
-        "apiVersions": ["v1"],
-        "operations": list(operations),
-        "resources": [plural],
-        "scope": "*",
-    }
-
-
-NEW_JOBS: Json = {**_on("jobs", "CREATE"), "apiGroups": ["batch"]}
+NEW_JOBS: Json = {**on("jobs", "CREATE"), "apiGroups": ["batch"]}
 
 
 def _inlined(expression: str) -> str:

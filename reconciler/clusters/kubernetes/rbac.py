@@ -64,9 +64,10 @@ RULES: tuple[Rule, ...] = (
         "",
         "configmaps",
         ("get", "list", "watch", "create", "update"),
-        "what was made for each slice, and by whose word",
+        "what was made for each slice, and by whose word; which nodes our webhook closes",
         system=True,
     ),
+    Rule("", "configmaps", ("delete",), "which nodes our webhook closes, once it closes none", system=True),
     # Checks: one Job a node and stage, its volume, and what it said. Their pods are watched with all others.
     Rule(
         "batch",
@@ -117,6 +118,13 @@ RULES: tuple[Rule, ...] = (
 
 ADMISSION_RULES: tuple[Rule, ...] = (
     Rule("", "namespaces", ("get", "list", "watch"), "which namespace is whose slice's"),
+    Rule(
+        "",
+        "configmaps",
+        ("list", "watch"),
+        "which nodes are managed, and whose pods are let in there all the same",
+        system=True,
+    ),
     Rule("", "secrets", ("create",), "the certificate that all replicas show", system=True),
     Rule(
         "",

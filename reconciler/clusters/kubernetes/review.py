@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from reconciler.clusters.kubernetes.api import Json
 from reconciler.clusters.kubernetes.inventory import Pod
@@ -74,8 +75,8 @@ def subject(pod: Json, slice_: str, before: Json | None = None) -> Subject:
 
 
 def asks_gpus(spec: Json) -> bool:
-    """Whether any of its containers asks for GPUs, or parts of one."""
-    return any(
+    """Whether it claims devices, or any of its containers asks for GPUs or parts of one."""
+    return bool(spec.get("resourceClaims")) or any(
         (name == GPU_RESOURCE or name.startswith(MIG_RESOURCE_PREFIX)) and str(amount) != "0"
         for container in _containers(spec)
         for side in ("requests", "limits")
@@ -142,20 +143,23 @@ def _repair(pod: Pod, slice_: str) -> Repair:
     return Repair(pod.key, f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}", tuple(steps))
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """One way around. `broken` and `cel` say the same; CEL reads `VARIABLES`."""
+class Rule(Generic[T]):
+    """One way around. `broken` and `cel` say the same; CEL reads the variables that stand beside it."""
 
     reason: str
     text: str
-    broken: Callable[[Subject], bool]
+    broken: Callable[[T], bool]
     cel: str
 
     def __str__(self) -> str:
         return f"{self.reason}: {self.text}"
 
 
-def refusals(found: Subject, rules: Iterable[Rule]) -> tuple[Rule, ...]:
+def refusals(found: T, rules: Iterable[Rule[T]]) -> tuple[Rule[T], ...]:
     """Every rule that it breaks, in their order."""
     return tuple(rule for rule in rules if rule.broken(found))
 
@@ -244,10 +248,11 @@ _ASKS = " || ".join(
     for side in ("requests", "limits")
 )
 GPUS = (
+    "(has(object.spec.resourceClaims) && object.spec.resourceClaims.size() > 0) || "
     f"(object.spec.containers + (has(object.spec.initContainers) ? object.spec.initContainers : []))"
     f".exists(c, has(c.resources) && ({_ASKS}))"
 )
-"""CEL: the pod asks for GPUs. Reads nothing but `object`, so that webhooks can be matched by it too."""
+"""CEL: the pod asks for GPUs, or claims devices. Reads nothing but `object`: webhooks can be matched by it too."""
 TOLERATED = (
     f"t.key == '{SLICE}' && (!has(t.operator) || t.operator in ['', 'Equal']) && has(t.value) "
     f"&& t.value == variables.slice"
@@ -283,7 +288,7 @@ _OF_CONTAINERS = (
     f"|| (has(c.env) && c.env.exists(e, {_begins('e', 'valueFrom', 'secretKeyRef', 'name')}))"
 )
 
-WAYS_AROUND = (
+WAYS_AROUND: tuple[Rule[Subject], ...] = (
     Rule(
         reason="NodeNameSet",
         text="spec.nodeName goes past the scheduler; remove it, or choose nodes by labels with spec.affinity",

@@ -18,9 +18,18 @@ from reconciler.clusters.kubernetes.api import Api, Rejected
 from reconciler.clusters.kubernetes.claims import Claim, Claims
 from reconciler.clusters.kubernetes.informer import Informer
 from reconciler.clusters.kubernetes.names import SYSTEM_NAMESPACE
+from reconciler.clusters.kubernetes.owning import holds, made
 from reconciler.clusters.kubernetes.repairs import AGAIN, Item, Repairs
 from reconciler.clusters.kubernetes.spaces import Space, Spaces, is_protected, taken
-from reconciler.clusters.kubernetes.tenancy import KINDS, MEMBER_ROLE, differing, identity, objects
+from reconciler.clusters.kubernetes.tenancy import (
+    BINDING,
+    KINDS,
+    MEMBER_ROLE,
+    MEMBERS,
+    differing,
+    identity,
+    objects,
+)
 from reconciler.clusters.port import Answer, Busy, Difference, Done, Refused, SliceTerms, Stamp
 
 LEAVING = timedelta(seconds=3)
@@ -90,13 +99,39 @@ class Slices:
         return self._found
 
     def _look(self) -> Mapping[str, tuple[str, ...]]:
-        found: dict[str, tuple[str, ...]] = {k: tuple(v) for k, v in self._spaces.by_slice().items()}
-        for item in self._repairs.items():
-            found.setdefault(item.slice, ())
+        found: dict[str, list[str]] = {}
         for claim in self._claims.informer.items().values():
             if claim.project == self._project and claim.namespaces is not None:
-                found.setdefault(claim.slice, ())
-        return dict(sorted(found.items()))
+                found.setdefault(claim.slice, [])
+        for slice_ in (*self._spaces.by_slice(), *(item.slice for item in self._repairs.items())):
+            found.setdefault(slice_, [])
+        for name, space in sorted(self._spaces.informer.items().items()):
+            holder = self._holder(space)
+            if holder is not None and holder.project == self._project:
+                found.setdefault(holder.slice, []).append(name)
+        return {slice_: tuple(names) for slice_, names in sorted(found.items())}
+
+    def _holds(self, claim: Claim, space: Space) -> bool:
+        rights = self._repairs.find(space.name, f"{BINDING.name}/{MEMBERS}")
+        return holds(claim, space, is_furnished=rights is not None and rights.slice == claim.slice)
+
+    def _holder(self, space: Space) -> Claim | None:
+        """The claim whose namespace it is; None: nobody's."""
+        claims = self._claims.naming(space.name)
+        if space.slice:
+            claims = (*claims, self._claims.get(space.slice))
+        return next((claim for claim in claims if self._holds(claim, space)), None)
+
+    def _loose(self, slice_: str) -> list[str]:
+        """Namespaces that bear the slice's mark and are not another's: nobody's but its own to release."""
+        return [
+            space.name
+            for space in self._spaces.marked(slice_)
+            if (holder := self._holder(space)) is None or self._is_own(holder, slice_)
+        ]
+
+    def _is_own(self, claim: Claim, slice_: str) -> bool:
+        return (claim.slice, claim.project) == (slice_, self._project)
 
     def differences(
         self,
@@ -140,11 +175,15 @@ class Slices:
         if space.is_leaving:
             yield Difference(terms.name, name, "changed", space.why_leaving)
             return
-        if (withheld := self._withheld(space, terms.name)) is not None:
-            yield Difference(terms.name, name, "changed", str(withheld.message))
+        if (withheld := self._withheld(namespace, terms.name)) is not None:
+            yield Difference(terms.name, name, "changed", withheld.message)
             return
-        if not self._spaces.is_marked(space, terms.name):
-            yield Difference(terms.name, name, "changed", "it is not marked as the slice's")
+        if not self._spaces.is_whole(
+            space, terms.name, self._claims.get(terms.name).made.get(namespace, False)
+        ):
+            other = space.slice not in {"", terms.name} or space.project not in {"", self._project}
+            text = f"it bears the labels of slice {space.slice} of project {space.project}" if other else ""
+            yield Difference(terms.name, name, "changed", text or "it is not marked as the slice's")
         for want in objects(terms, self._project, namespace):
             have = self._repairs.find(namespace, identity(want))
             shown = f"{want['kind']} {namespace}/{want['metadata']['name']}"
@@ -156,7 +195,7 @@ class Slices:
 
     def _extra(self, terms: SliceTerms, items: Iterable[Item]) -> Iterator[Difference]:
         """Namespaces that left the slice, and objects with its labels that no terms ask for."""
-        for namespace in self._spaces.of(terms.name):
+        for namespace in self._loose(terms.name):
             if namespace not in terms.namespaces:
                 yield Difference(terms.name, f"Namespace {namespace}", "extra")
         for namespace, what in _strays(terms, items):
@@ -182,51 +221,49 @@ class Slices:
 
     def _taken(self, terms: SliceTerms) -> Refused | None:
         """Why one of its namespaces cannot be the slice's."""
-        others = [
-            c for c in self._claims.informer.items().values() if (c.slice, c.project) != self._key(terms)
-        ]
         for namespace in sorted(set(terms.namespaces)):
             if is_protected(namespace, self._system):
                 text = f"namespace {namespace} belongs to the cluster itself; give slice {terms.name} another one"
                 return Refused("NamespaceProtected", text)
-            space = self._spaces.find(namespace)
-            refusal = None if space is None else self._spaces.taken(space, terms.name)
-            if refusal is not None:
-                return refusal
-            # Also where somebody took the mark off: its objects are still the other slice's.
-            owner = next((c for c in others if namespace in c.made), None)
-            if owner is not None:
-                return taken(namespace, owner.slice, "" if owner.project == self._project else owner.project)
-            if space is not None and (refusal := self._withheld(space, terms.name)) is not None:
+            if (refusal := self._withheld(namespace, terms.name)) is not None:
                 return refusal
         return None
 
-    def _withheld(self, space: Space, slice_: str) -> Refused | None:
-        return self._spaces.withheld(space, slice_, self._claims.get(slice_).made.get(space.name))
-
-    def _key(self, terms: SliceTerms) -> tuple[str, str]:
-        return terms.name, self._project
+    def _withheld(self, namespace: str, slice_: str) -> Refused | None:
+        """Also where somebody changed the mark: what an inventory names is that slice's."""
+        named = self._claims.naming(namespace)
+        owner = next((claim for claim in named if not self._is_own(claim, slice_)), None)
+        if owner is not None:
+            return taken(namespace, owner.slice, "" if owner.project == self._project else owner.project)
+        space = self._spaces.find(namespace)
+        if space is None or self._holds(self._claims.get(slice_), space):
+            return None
+        return self._spaces.withheld(space, slice_)
 
     def _claimed(self, claim: Claim, terms: SliceTerms) -> Claim:
         """What may be ours from now on; whether we make a namespace is decided before it is made."""
-        spaces = dict(claim.made)
+        spaces, uids = dict(claim.made), dict(claim.uids)
         for namespace in terms.namespaces:
             there = self._spaces.find(namespace)
-            made_before = spaces.get(namespace, there is None)
-            spaces[namespace] = made_before if there is None else made_before and there.is_made
-        for namespace in self._spaces.of(terms.name):
-            spaces.setdefault(namespace, False)
+            if there is None:
+                spaces.setdefault(namespace, True)
+                uids.pop(namespace, None)  # the next one has another
+            else:
+                spaces[namespace] = made(claim, there, is_held=self._holds(claim, there))
+                uids[namespace] = there.uid
         named = tuple(sorted({*claim.objects, *_names(terms)}))
-        return replace(claim, namespaces=spaces, objects=named, leaving=False)
+        return replace(claim, namespaces=spaces, objects=named, leaving=False, uids=uids)
 
     def _settled(self, claim: Claim, terms: SliceTerms) -> Claim:
         """What is ours once all is as it should be."""
         spaces = {name: made for name, made in claim.made.items() if name in terms.namespaces}
-        return replace(claim, namespaces=spaces, objects=tuple(sorted(_names(terms))))
+        there = {name: self._spaces.find(name) for name in spaces}
+        uids = {name: space.uid for name, space in there.items() if space is not None}
+        return replace(claim, namespaces=spaces, objects=tuple(sorted(_names(terms))), uids=uids)
 
     def _made_so(self, terms: SliceTerms, claim: Claim, stamp: Stamp, now: datetime) -> Iterator[Trouble]:
         """Take back, then give: whoever is out loses their rights before anybody new gets any."""
-        for namespace in sorted(claim.made):
+        for namespace in sorted({*claim.made, *self._loose(terms.name)}):
             if namespace not in terms.namespaces:
                 yield from _tried(now, partial(self._released, namespace, claim))
         for namespace, what in self._surplus(terms, claim):
@@ -251,8 +288,11 @@ class Slices:
         if space is not None and space.is_leaving:
             yield Busy(now + LEAVING, space.why_leaving)
             return
-        made = claim.made.get(namespace)
-        troubles = [*_tried(now, partial(self._spaces.mark, namespace, terms.name, stamp, made))]
+        withheld = partial(self._withheld, namespace, terms.name)
+        mark = partial(
+            self._spaces.mark, namespace, terms.name, stamp, made=claim.made[namespace], withheld=withheld
+        )
+        troubles = [*_tried(now, mark)]
         if troubles:
             yield from troubles  # what is not marked gets nothing
             return
@@ -275,23 +315,24 @@ class Slices:
         claim = self._claims.take(name, stamp, self._leaving)
         if isinstance(claim, Refused):
             return claim
-        troubles = [t for n in sorted(claim.made) for t in self._left(n, claim, stamp, now)]
+        spaces = sorted({*claim.made, *self._loose(name)})
+        troubles = [t for n in spaces for t in self._left(n, claim, stamp, now)]
         for item in self._by_slice().get(name, ()):
-            if item.namespace not in claim.made:
+            if item.namespace not in spaces:
                 what = f"{item.kind}/{item.name}"
                 troubles += _tried(now, partial(self._repairs.drop, item.namespace, what, name))
         if troubles:
             return _first(troubles)
         gone = self._claims.take(
-            name, stamp, lambda c: replace(c, namespaces=None, objects=(), leaving=False)
+            name, stamp, lambda c: replace(c, namespaces=None, objects=(), leaving=False, uids={})
         )
         return gone if isinstance(gone, Refused) else Done()
 
     def _leaving(self, claim: Claim) -> Claim:
-        """Marked namespaces that the claim does not name were not made by us, as far as anybody knows."""
-        marked = dict.fromkeys(self._spaces.of(claim.slice), False)
-        spaces = {**marked, **claim.made} or claim.namespaces
-        return replace(claim, namespaces=spaces, leaving=spaces is not None)
+        """Marked namespaces that the claim does not name are released, and stay unnamed: their mark is enough."""
+        if claim.namespaces is None and not self._spaces.marked(claim.slice):
+            return replace(claim, leaving=False)
+        return replace(claim, namespaces=dict(claim.made), leaving=True)
 
     def _left(self, namespace: str, claim: Claim, stamp: Stamp, now: datetime) -> Iterator[Trouble]:
         space = self._spaces.find(namespace)
@@ -305,7 +346,7 @@ class Slices:
 
     def _is_made(self, space: Space, claim: Claim) -> bool:
         """By us and for this slice, as both its claim and the namespace itself say."""
-        return claim.made[space.name] and space.is_made and self._spaces.is_marked(space, claim.slice)
+        return space.is_made and made(claim, space, is_held=self._holds(claim, space))
 
     def _released(self, namespace: str, claim: Claim) -> None:
         """The namespace is the slice's no more; people's own work in it stays."""
@@ -316,7 +357,13 @@ class Slices:
         ours = {f"{item.kind}/{item.name}" for item in items if item.namespace == namespace}
         for what in sorted({*claim.objects, *ours}):
             self._repairs.drop(namespace, what, claim.slice)
-        if self._spaces.is_marked(space, claim.slice):
+        holder = self._holder(space)
+        is_own = (
+            self._spaces.is_marked(space, claim.slice)
+            if holder is None
+            else self._is_own(holder, claim.slice)
+        )
+        if is_own:
             self._spaces.unmark(namespace)
 
 

@@ -1,7 +1,8 @@
-"""Namespaces of slices: ours by a mark on them, made by us or adopted; and what keeps one that should be gone.
+"""Namespaces of slices, made by us or adopted: their marks, and what keeps one that should be gone.
 
 One that was there is adopted only where the cluster's admin offers it there (`egs.dev/adopt`): whoever may write a
-project's manifests would else get rights over what others run. Nothing is asked about what is marked already.
+project's manifests would else get rights over what others run. Marks tell policies and people whose a namespace is;
+whose it really is, is in the slices' inventories (`claims`, `owning`), so a mark that somebody changes moves nothing.
 
 Marks are written on top of the version that was read. A namespace that was there before us bears `egs.dev/adopted`,
 one that we made the label `app.kubernetes.io/managed-by: egs`, and only such a one is ever deleted.
@@ -9,7 +10,7 @@ one that we made the label `app.kubernetes.io/managed-by: egs`, and only such a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from reconciler.clusters.kubernetes.api import Api, Json, Rejected
@@ -42,12 +43,13 @@ class Space:
     version: str
     slice: str  # empty: it is marked as nobody's
     project: str
-    is_made: bool  # by us
+    is_made: bool  # by us, as its labels say
     is_kept: bool  # a person wants it to outlive its slice
     is_leaving: bool
     offered: str = ""  # the project to which the cluster's admin offers it
     stamp: Stamp | None = None  # whose word made it ours
     stuck: tuple[str, ...] = ()  # while it is leaving: what the server still waits for
+    is_adopted: bool = False  # it was there before us, as its annotation says
 
     @property
     def why_leaving(self) -> str:
@@ -77,6 +79,7 @@ def read_space(item: Json) -> Space:
         offered=notes.get(ADOPT, ""),
         stamp=read_stamp(notes.get(OBJECT_STAMP)),
         stuck=tuple(stuck) if is_leaving else (),
+        is_adopted=ADOPTED in notes,
     )
 
 
@@ -97,51 +100,52 @@ class Spaces:
     def __init__(self, api: Api, project: str, wake: Callable[[], None]) -> None:
         self._api, self._project = api, project
         self.informer = Informer(api, NAMESPACES, read_space, wake=wake)
+        self._marked: tuple[Mapping[str, Space], dict[str, list[Space]]] = ({}, {})
 
     def find(self, name: str) -> Space | None:
         """As last known."""
         return self.informer.items().get(name)
 
-    def of(self, slice_: str) -> list[str]:
-        """Namespaces that bear the slice's mark."""
+    def marked(self, slice_: str) -> list[Space]:
+        """Namespaces that bear the slice's mark, those that are leaving too."""
         return self.by_slice().get(slice_, [])
 
-    def by_slice(self) -> dict[str, list[str]]:
-        """Marked namespaces of every slice of this project, those that are leaving too."""
-        found: dict[str, list[str]] = {}
-        for name, space in sorted(self.informer.items().items()):
-            if space.slice and space.project == self._project:
-                found.setdefault(space.slice, []).append(name)
-        return found
+    def by_slice(self) -> dict[str, list[Space]]:
+        """What bears the marks of slices of this project, whoever wrote them."""
+        known = self.informer.items()
+        if known is not self._marked[0]:
+            found: dict[str, list[Space]] = {}
+            for _, space in sorted(known.items()):
+                if space.slice and space.project == self._project:
+                    found.setdefault(space.slice, []).append(space)
+            self._marked = (known, found)
+        return self._marked[1]
 
     def is_marked(self, space: Space, slice_: str) -> bool:
-        """It is that slice's."""
+        """It bears that slice's mark."""
         return space.slice == slice_ and space.project == self._project
 
-    def taken(self, space: Space, slice_: str) -> Refused | None:
-        """Why it cannot be that slice's."""
-        if not space.slice or self.is_marked(space, slice_):
-            return None
-        return taken(space.name, space.slice, "" if space.project == self._project else space.project)
+    def is_whole(self, space: Space, slice_: str, made: bool) -> bool:
+        """It bears every label that is to be on it; `made`: by us, as the slice's claim says."""
+        return self.is_marked(space, slice_) and (space.is_made or space.is_adopted or not made)
 
-    def withheld(self, space: Space, slice_: str, made: bool | None) -> Refused | None:
-        """Why it cannot be adopted; `made` is what the slice's claim says of it, None where it says nothing.
-
-        One that the claim names needs no offer even where somebody took its mark off: it was adopted before, or is
-        still seen to be made by us. One that came up by itself while we were about to make it does.
-        """
-        known = made is False or (made is True and space.is_made)
-        if self.is_marked(space, slice_) or known or space.offered == self._project:
+    def withheld(self, space: Space, slice_: str) -> Refused | None:
+        """Why one that no inventory names cannot be adopted by that slice."""
+        if space.slice and not self.is_marked(space, slice_):
+            return taken(space.name, space.slice, "" if space.project == self._project else space.project)
+        if space.offered == self._project:
             return None
         return Refused(
             "NamespaceNotOffered",
-            f"namespace {space.name} was there before slice {slice_} and is not offered to it; an admin of the cluster "
+            f"namespace {space.name} was not made for slice {slice_} and is not offered to it; an admin of the cluster "
             f"does so by `kubectl annotate namespace {space.name} {ADOPT}={self._project} --overwrite`, or give the "
             "slice another one",
         )
 
-    def mark(self, name: str, slice_: str, stamp: Stamp, made: bool | None) -> Refused | None:
-        """The namespace is there and the slice's; `made` as in `withheld`.
+    def mark(
+        self, name: str, slice_: str, stamp: Stamp, made: bool, withheld: Callable[[], Refused | None]
+    ) -> Refused | None:
+        """The namespace is there and bears the slice's mark; `withheld` says why it may not, as it is known by then.
 
         Raises `Rejected` with 409 when it changed meanwhile: the next call finds it as it is then.
         """
@@ -156,20 +160,23 @@ class Spaces:
                 self._api.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
             )
             return None
-        refusal = self.taken(space, slice_) or self.withheld(space, slice_, made)
-        if refusal is not None:
+        if (refusal := withheld()) is not None:
             return refusal
-        if not self.is_marked(space, slice_) or space.stamp is None or space.stamp.term < stamp.term:
+        is_whole = self.is_whole(space, slice_, made)
+        if not is_whole or space.stamp is None or space.stamp.term < stamp.term:
             # Each leader writes its stamp once: what an older one read before is then no more, and cannot be deleted.
-            own = {NAMESPACE_SLICE: slice_, OWNER: self._project}
-            notes = {OBJECT_STAMP: write_stamp(stamp)} | ({} if space.is_made else {ADOPTED: "true"})
+            own = labels(slice_, self._project)
+            notes = {OBJECT_STAMP: write_stamp(stamp)}
+            if not made:
+                own.pop(MANAGED_BY)
+                notes |= {} if space.is_made else {ADOPTED: "true"}
             self._merge(space, own, notes)
         return None
 
     def unmark(self, name: str) -> None:
         """It is nobody's; whatever else is on it or in it stays."""
         space = self.find(name)
-        if space is None or space.project != self._project or space.is_leaving:
+        if space is None or space.is_leaving:
             return
         own: dict[str, str | None] = {NAMESPACE_SLICE: None, OWNER: None}
         if space.is_made:

@@ -94,6 +94,7 @@ def _view(
         attributes=inventory.attributes(node),
         foreign=foreign(pods, owners, marks.lease.slice if marks.lease is not None else None),
         unfit="" if pool is None else inventory.misfit(node, pool, spec),
+        taint="" if pool is None else inventory.repelling_taint(node, spec),
         domains=inventory.domains(node, spec),
         staying=() if marks.exit_by is None else tuple(kept_by(pod) for pod in pods),
     )

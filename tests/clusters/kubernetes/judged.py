@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from reconciler.clusters.kubernetes.api import Json
-from reconciler.clusters.kubernetes.names import NAMESPACE_SLICE, OWNER, SLICE
+from reconciler.clusters.kubernetes.names import ADOPT, NAMESPACE_SLICE, OWNER, SLICE
 
 OURS: Json = {"key": SLICE, "operator": "Equal", "value": "vision", "effect": "NoSchedule"}
 GPU = {"limits": {"nvidia.com/gpu": "1"}, "requests": {"nvidia.com/gpu": "1"}}
@@ -34,9 +34,10 @@ def gpu_pod(name: str = "p", **spec: object) -> Json:
 
 
 def namespace(name: str = "vision-train", slice_: str = "vision") -> Json:
-    """A slice's namespace."""
-    labels = {NAMESPACE_SLICE: slice_, OWNER: "default"}
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+    """A slice's namespace, that an admin made and offered."""
+    labels, notes = {NAMESPACE_SLICE: slice_, OWNER: "default"}, {ADOPT: "default"}
+    meta = {"name": name, "labels": labels, "annotations": notes}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}
 
 
 def patched(item: Json, patch: list[Json]) -> Json:

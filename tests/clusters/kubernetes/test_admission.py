@@ -19,12 +19,15 @@ from reconciler.clock import SystemClock
 from reconciler.clusters.kubernetes.admission import SECRETS, SERVED, AdmissionServer, NotAReviewError, answer
 from reconciler.clusters.kubernetes.api import Json
 from reconciler.clusters.kubernetes.certificates import Certificate, current
+from reconciler.clusters.kubernetes.closing import Ground
 from reconciler.clusters.kubernetes.names import AUTHOR
+from reconciler.clusters.kubernetes.outside import NODES_PATH
 from reconciler.clusters.kubernetes.policies import AUTHORS_PATH, SECRETS_PATH
 from schemas.errors import Fault, UserError
 from tests.clusters.kubernetes.judged import PLACED, gpu_pod, pod
 
 NAMES = ["127.0.0.1"]
+GROUND = Ground(nodes=("h100-1",), values={"zone": ("a",)}, everywhere=("zone",))
 
 
 def slice_of(namespace: str) -> str | None:
@@ -67,6 +70,20 @@ def test_a_gpu_pod_is_given_a_patch() -> None:
 def test_a_cpu_pod_is_let_through_as_it_is() -> None:
     """C3."""
     assert asked("/mutate", pod()) == {"allowed": True}
+
+
+@pytest.mark.parametrize(
+    ("namespace", "allowed"),
+    [
+        pytest.param("ml", False, id="is refused outside of slices"),
+        pytest.param("vision-train", True, id="is judged by the slice's own rules"),
+    ],
+)
+def test_a_pod_that_names_a_managed_node(namespace: str, allowed: bool) -> None:
+    body = json.dumps(review(pod(nodeName="h100-1"), namespace=namespace)).encode()
+    response = answer(NODES_PATH, body, slice_of, lambda: [GROUND])["response"]
+    assert response["allowed"] is allowed
+    assert allowed or "ManagedNodeNamed: " in response["status"]["message"]
 
 
 def test_every_rule_that_a_pod_breaks_is_told() -> None:
@@ -187,6 +204,7 @@ fields = st.sampled_from(
         "nodeSelector",
         "ephemeralContainers",
         "nodeName",
+        "affinity",
         "annotations",
         "username",
         "name",
@@ -207,7 +225,7 @@ def test_no_body_makes_it_fall(path: str, spec: Json, operation: str) -> None:
     item = {"spec": spec, "metadata": spec, **spec}
     body = json.dumps(review(item, operation=operation, oldObject=item, **about)).encode()
     with contextlib.suppress(NotAReviewError):
-        assert answer(path, body, slice_of)["response"]["allowed"] in {True, False}
+        assert answer(path, body, slice_of, lambda: [GROUND])["response"]["allowed"] in {True, False}
 
 
 @pytest.fixture(scope="module")

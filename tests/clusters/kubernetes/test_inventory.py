@@ -13,7 +13,7 @@ from reconciler.clusters.kubernetes.inventory import gpus_of, named_pools, pool_
 from reconciler.clusters.kubernetes.names import LEASE, SLICE
 from reconciler.clusters.kubernetes.strays import LASTING, Strays, strays
 from reconciler.clusters.kubernetes.views import Known, Looks, by_node, owners_of
-from schemas.cluster import ClusterSpec
+from schemas.cluster import Checks, ClusterSpec
 from tests.support.kube import cpu_node, gpu_node
 
 DAEMON_SET = {"apiVersion": "apps/v1", "kind": "DaemonSet", "controller": True}
@@ -92,6 +92,49 @@ def test_a_node_belongs_to_a_pool(found, pool):
 def test_a_node_that_is_not_what_its_pool_says_is_told(found, why):
     assert why in inventory.misfit(found, NAMED["a"], SPEC)
     assert bool(why) == bool(view([found]).nodes["a"].unfit)
+
+
+@pytest.mark.parametrize(
+    ("taints", "shown"),
+    [
+        pytest.param([], "", id="none"),
+        pytest.param([("egs.node-restriction.kubernetes.io/slice", "a", "NoSchedule")], "", id="ours"),
+        pytest.param(
+            [("nvidia.com/gpu", "present", "NoSchedule")], "", id="the vendor's, which GPU pods tolerate"
+        ),
+        pytest.param([("node.kubernetes.io/unschedulable", None, "NoSchedule")], "", id="a cordon's"),
+        pytest.param([("node.kubernetes.io/not-ready", None, "NoExecute")], "", id="a silent node's"),
+        pytest.param([("team", "ml", "PreferNoSchedule")], "", id="one that only asks"),
+        pytest.param([("spot", None, "NoSchedule")], "", id="one that the manifest knows"),
+        pytest.param([("team", "ml", "NoSchedule")], "team=ml:NoSchedule", id="one that keeps pods off"),
+        pytest.param(
+            [("a", None, "NoSchedule"), ("z", None, "NoExecute")], "z=:NoExecute", id="the worst is named"
+        ),
+        pytest.param(
+            [("node.kubernetes.io/disk-pressure", None, "NoSchedule")],
+            "node.kubernetes.io/disk-pressure=:NoSchedule",
+            id="a kubelet's own trouble",
+        ),
+    ],
+)
+def test_a_taint_that_pods_of_slices_do_not_tolerate_is_named(taints, shown):
+    rows = [{"key": k, "effect": e} | ({"value": v} if v else {}) for k, v, e in taints]
+    found = replace(node("a"), taints=tuple(rows))
+    spec = SPEC.model_copy(update={"checks": Checks(tolerate=("spot",))})
+    assert inventory.repelling_taint(found, spec) == shown
+    known = Known({"a": found}, {}, {}, "default")
+    seen = Looks(spec, NAMED).look(known, {}, AT).nodes["a"]
+    assert (seen.taint, seen.usable) == (shown, not shown and found.ready)
+
+
+def test_a_pod_that_claims_devices_counts_as_a_gpu_pod():
+    """Dynamic resource allocation: its containers name no GPU."""
+    claims = [
+        {"name": "gpu", "resourceClaimTemplateName": "one-gpu"},
+        {"name": "b", "resourceClaimName": "c"},
+    ]
+    assert inventory.gpus_of({"containers": [{"name": "main"}], "resourceClaims": claims}) == 2
+    assert inventory.gpus_of({"containers": [{"name": "main"}]}) == 0
 
 
 def test_other_gpu_nodes_are_listed_and_no_more():

@@ -9,8 +9,10 @@ import pytest
 from reconciler.clock import ManualClock
 from reconciler.clusters.kubernetes.admission import AdmissionService
 from reconciler.clusters.kubernetes.api import Api
+from reconciler.clusters.kubernetes.closing import Ground
 from reconciler.clusters.kubernetes.election import Election
 from reconciler.clusters.kubernetes.names import NAMESPACE_SLICE
+from reconciler.clusters.kubernetes.outside import ground_map
 from reconciler.clusters.kubernetes.rbac import ADMISSION_RULES, DOOR_RULES
 from reconciler.deploying import rights
 from reconciler.deploying.objects import objects
@@ -46,8 +48,16 @@ def served(plane: Plane, api: Api) -> None:
         assert service._slices("nobodys") is None
         namespace(plane, "vision", labels={NAMESPACE_SLICE: "vision"})
         eventually(lambda: "vision" in known.items() or known.trouble, "word of a new namespace")
-        if known.trouble:
-            raise known.trouble
+        grounds = service._grounds
+        grounds.wait_synced(10)
+        plane.api.create(
+            f"/api/v1/namespaces/{PLACE.namespace}/configmaps",
+            ground_map("default", PLACE.namespace, Ground(nodes=("h100-1",))),
+        )
+        eventually(lambda: service._closed() or grounds.trouble, "word of what is closed")
+        for trouble in (known.trouble, grounds.trouble):
+            if trouble:
+                raise trouble
         clock.set(NOW + timedelta(days=70))
         service.refresh()
     finally:

@@ -146,6 +146,13 @@ def test_a_cpu_pod_is_never_touched(server: str, request: pytest.FixtureRequest)
     assert SLICE not in {t.get("key") for t in spec.get("tolerations", [])}
 
 
+def test_a_pod_that_claims_devices_is_given_its_slices_nodes(module_new: Judged) -> None:
+    """Dynamic resource allocation: 1.20 has none."""
+    made = module_new.trial(pod(resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]))
+    assert made["spec"]["nodeSelector"] == {SLICE: "vision"}
+    assert OURS in made["spec"]["tolerations"]
+
+
 @pytest.mark.parametrize("server", SERVERS)
 def test_what_is_as_it_should_be_is_not_written(server: str, request: pytest.FixtureRequest) -> None:
     """No server's defaults look like a difference."""

@@ -13,7 +13,7 @@ from reconciler.clusters.kubernetes.admission import PATHS, AdmissionService, mu
 from reconciler.clusters.kubernetes.features import ADMISSION, discover
 from reconciler.clusters.kubernetes.names import SLICE, SYSTEM_NAMESPACE
 from reconciler.clusters.kubernetes.placement import Placement
-from reconciler.clusters.kubernetes.policies import KINDS
+from reconciler.clusters.kubernetes.shaping import KINDS
 from reconciler.clusters.port import Busy, Difference, Done, Refused, Stamp
 from schemas.cluster import Admission
 from tests.clusters.kubernetes.judged import namespace

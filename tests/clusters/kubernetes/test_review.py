@@ -103,6 +103,11 @@ PLACINGS = [
     ),
     pytest.param(gpu_pod(**PLACED), PLACED, id="one that has both is left alone"),
     pytest.param(
+        pod(resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]),
+        PLACED,
+        id="one that claims devices is a GPU pod",
+    ),
+    pytest.param(
         gpu_pod(tolerations=[{"key": SLICE, "value": "vision"}]),
         {"nodeSelector": {SLICE: "vision"}, "tolerations": [{"key": SLICE, "value": "vision"}]},
         id="a shorter word for the same toleration counts",
