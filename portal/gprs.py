@@ -40,6 +40,8 @@ PROVISIONING: Mapping[Phase, Provisioning] = {
 """The vendor's word for each phase."""
 LEASED = frozenset({Phase.PROVISIONED, Phase.RELEASING})
 """Phases of a lease that began and that its status does not count yet."""
+FILED = "Filed"
+"""Phase of a request that the controller has not answered yet: nobody's word is waited for yet."""
 NOT_SEEN = "NotSeenYet"
 NOT_SEEN_TEXT = "Its file is on main; the controller has not answered it yet and does so in its next cycle."
 GONE, GONE_TEXT = "FileGone", "cancelled: its file is gone"
@@ -109,7 +111,7 @@ def data_of(view: View, found: Found, now: datetime, veil: Veil) -> GprData:
         enforce_idle_time_out=spec.idle_timeout is not None,
         requeue_on_failure=spec.requeue_on_failure,
         enable_eviction=spec.preemptible,
-        phase="PendingApproval" if status is None else str(status.phase),
+        phase=FILED if status is None else str(status.phase),
         reason=NOT_SEEN if status is None else status.reason or row.get("reason") or "",
         message=veil.text(_message(status, row)),
         position=row.get("position"),

@@ -32,10 +32,17 @@ def wait_time(  # noqa: PLR0913 - each says something of the request that is ask
     preferred_clusters: Sequence[str] | None = None,
     priority: int | None = None,
     not_before: datetime | str | None = "",
+    enable_rdma: bool | None = None,
+    enable_secondary_network: bool | None = None,
+    prefer: Literal["earliest", "price", "memory"] | None = None,
+    max_wait: Span | None = None,
+    template_name: str | None = None,
 ) -> Script[Items[WaitTime]]:
     """When such a request would start, by pool, the earliest first; files nothing.
 
-    Empty where no pool could ever hold it: `.message` then says why, and what would fit.
+    Takes what says how much, of what, where, how urgently and from when; what else a request says (its name, idle
+    timeout, model, eviction, requeue) moves no start. `template_name` fills in what is not given. Empty where no pool
+    could ever hold it: `.message` then says why, and what would fit.
 
     Example:
         >>> quotes = egs.wait_time("vision", 2, 8, "6h", auth, gpu_shape="H100-80GB")

@@ -83,7 +83,8 @@ class GpuRequestData(Record):
     name: str = ""
     """`workspace/file`: what the request is called in the repository."""
     phase: str = ""
-    """PendingApproval, Queued, Provisioning, Provisioned, Releasing, Completed, Cancelled, Rejected or Failed."""
+    """Filed (no controller has answered it yet), PendingApproval, Queued, Provisioning, Provisioned, Releasing,
+    Completed, Cancelled, Rejected or Failed."""
     reason: str = ""
     message: str = ""
     position: int | None = None
@@ -139,7 +140,7 @@ class GpuRequestData(Record):
 
 OVER = frozenset({"Completed", "Cancelled", "Rejected", "Failed"})
 """Phases of requests that never run again."""
-LIFE = ("PendingApproval", "Queued", "Provisioning", "Provisioned", "Releasing", "Completed")
+LIFE = ("Filed", "PendingApproval", "Queued", "Provisioning", "Provisioned", "Releasing", "Completed")
 """Phases in the order of a life without mishap."""
 SAME_PHASE = {"Pending": "PendingApproval", "Successful": "Provisioned", "Complete": "Completed"}
 """Phases by their documented `provisioning_status`, where that is another word."""
