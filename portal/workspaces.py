@@ -13,9 +13,9 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field
 
 from portal.callers import Caller
-from portal.gprs import cost_at
 from portal.serving import Changed, Whole, Wire
 from portal.view import View
+from reconciler.commands.costs import cost_so_far
 from reconciler.records import live
 from schemas.slice import SliceSpec
 from schemas.status import HOLDING, WAITING, GPRStatus
@@ -308,7 +308,7 @@ def _gpus_per_node(view: View, status: GPRStatus) -> int:
 
 def _running_cost(view: View, status: GPRStatus) -> tuple[float, float]:
     """GPU-hours and money of the lease that goes on: what the ledger, which counts leases that ended, has not yet."""
-    cost = cost_at(view, status, view.facts.at)
+    cost = cost_so_far(view.wanted, status, view.facts.at)
     if cost is None or status.start_time is None:
         return 0.0, 0.0
     before = status.cost_before

@@ -77,7 +77,8 @@ _SENTENCES: dict[str, Callable[[Any], str]] = {
 @cache
 def validator_of(model: type[Document]) -> Draft202012Validator:
     """The validator for a kind's schema."""
-    return _Validator(schema_of(model))
+    found: Draft202012Validator = _Validator(schema_of(model))
+    return found
 
 
 def _to_its_end(_: Any, pattern: str, value: Any, _schema: Any) -> Iterator[SchemaError]:
@@ -87,7 +88,7 @@ def _to_its_end(_: Any, pattern: str, value: Any, _schema: Any) -> Iterator[Sche
         yield SchemaError(f"{value!r} does not match {pattern!r}")
 
 
-_Validator = extend(Draft202012Validator, {"pattern": _to_its_end})
+_Validator: Any = extend(Draft202012Validator, {"pattern": _to_its_end})  # type: ignore[no-untyped-call]
 
 
 def explain(file: str, model: type[Document], value: Any, refusal: ValidationError) -> tuple[Finding, ...]:
