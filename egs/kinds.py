@@ -235,6 +235,21 @@ WORKLOADS = Kind(
     passing=("IDLE", "COST", "GPU HOURS"),
 )
 
+CHECKS = Kind(
+    "check",
+    "no node of it was checked yet",
+    (
+        ("STAGE", field("stage")),
+        ("NODE", field("node")),
+        ("CHECK", field("name")),
+        ("PASSED", field("passed")),
+        ("VALUE", field("value")),
+        ("AT", at("at")),
+        ("LOG", lambda row: " | ".join(row["log"].splitlines())),
+    ),
+)
+"""Of `egs describe gpr --checks`."""
+
 SINGULAR = {
     "gprs": "gpr",
     "slices": "slice",

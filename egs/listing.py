@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
-from egs.kinds import SINGULAR, Kind
+from egs.kinds import CHECKS, SINGULAR, Kind
 from egs.remote import output
 from egs.remote.errors import not_allowed, wrong_use
 from egs.remote.output import Column, Form, Row
@@ -40,6 +40,9 @@ class GetForm(StrEnum):
 Output = Annotated[GetForm, typer.Option("--output", "-o", help="How to answer; wide: with more columns.")]
 Watch = Annotated[
     bool, typer.Option("--watch", "-w", help="Then tell each row again when it changes, until Ctrl-C.")
+]
+Checks = Annotated[
+    bool, typer.Option("--checks", help="Only the checks of its nodes, each with its value and log.")
 ]
 Names = Annotated[
     list[str] | None, typer.Argument(metavar="[NAME]...", help="Only these; none: all.", show_default=False)
@@ -124,6 +127,12 @@ def _not_there(kind: Kind, missing: Sequence[str], rows: Sequence[Row]) -> str:
     near = get_close_matches(missing[0], sorted({kind.name(row) for row in rows}), 3, 0.6)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     return f"there is no {kind.noun} {', '.join(missing)}{hint}"
+
+
+def checks(described: Row, form: str) -> None:
+    """Answer with the checks of a request that was described: before its start, between its nodes, after its end."""
+    status = described["status"] or {}
+    output.rows(status.get("checks") or [], Form(form), CHECKS.columns, CHECKS.empty)
 
 
 # -- watching ----------------------------------------------------------------------------------------------------------

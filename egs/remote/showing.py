@@ -207,14 +207,19 @@ def workloads(
     _answer(kinds.WORKLOADS, lambda: asking.pages("workloads", {"sliceName": slice_}), asked)
 
 
-def describe_gpr(request: Request, output: Output = Form.TABLE) -> None:
+def describe_gpr(request: Request, checks: listing.Checks = False, output: Output = Form.TABLE) -> None:
     """Show a request: why it stands where it does, its checks with their logs, its slips, its cost.
 
     \b
-    Example:
+    Examples:
       egs describe gpr vision/train
+      egs describe gpr vision/train --checks
     """
-    _page(asking.get("tables/gpr", {"name": named(request)}), output)
+    found = asking.get("tables/gpr", {"name": named(request)})
+    if checks:
+        listing.checks(found, output)
+    else:
+        _page(found, output)
 
 
 def describe_slice(

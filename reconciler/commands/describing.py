@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
+from egs import listing
 from reconciler.commands import holds, output, tables
 from reconciler.commands.costs import cost_so_far
 from reconciler.commands.errors import NotFound, WrongUse
@@ -24,13 +25,18 @@ EVENTS = 20
 """Events of one thing that its description shows, the latest."""
 
 
-def describe_gpr(repo: str | None, now: str | None, key: str, form: Form) -> None:
+def describe_gpr(
+    repo: str | None, now: str | None, key: str, form: Form, *, checks_alone: bool = False
+) -> None:
     """A request: what it asks for, where it stands, its checks with their logs, its slips, its cost."""
     split(key)
     with opened(repo) as source:
         state = read_state(source, clock(now, source))
         content = gpr(source, state, key)
-    _answer(content, form)
+    if checks_alone:
+        listing.checks(content, form)
+    else:
+        _answer(content, form)
 
 
 def gpr(source: Source, state: State, key: str) -> dict[str, Any]:

@@ -253,16 +253,23 @@ def workloads(
     get_workloads(repo, now, slice_, Asked(output, names, watch))
 
 
-def describe_gpr(request: Request, repo: Repo = None, now: Now = None, output: Output = Form.TABLE) -> None:
+def describe_gpr(
+    request: Request,
+    checks: listing.Checks = False,
+    repo: Repo = None,
+    now: Now = None,
+    output: Output = Form.TABLE,
+) -> None:
     """Show a request: why it stands where it does, its checks with their logs, its slips, its cost.
 
     \b
-    Example:
+    Examples:
       egs describe gpr vision/train
+      egs describe gpr vision/train --checks
     """
     from reconciler.commands.describing import describe_gpr as run
 
-    run(repo, now, request, output)
+    run(repo, now, request, output, checks_alone=checks)
 
 
 def describe_slice(

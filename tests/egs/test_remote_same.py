@@ -37,6 +37,7 @@ READS = [
     "why vision/asks",
     "describe gpr vision/runs",
     "describe gpr vision/waits",
+    "describe gpr vision/runs --checks",
     "describe slice vision",
     "describe cluster east",
     "describe node east/h100-1",
@@ -139,3 +140,15 @@ def test_what_runs_has_cost_something_so_far(shell: Shell) -> None:
     id_ = load["gprId"]
     data = shell.site.client("ada-owner").get("/api/v1/gpr", params={"gprId": id_}).json()["data"]
     assert data["status"]["cost"] == load["cost"]
+
+
+def test_the_checks_of_a_request_are_shown_each_with_value_and_log(shell: Shell) -> None:
+    """F4, F5: passing or not, on a repository, on a server and in the status."""
+    rows = shell.on_server("describe gpr vision/runs --checks -o json").data
+    assert rows == shell.on_repository("describe gpr vision/runs -o json").data["status"]["checks"]
+    assert len({row["node"] for row in rows}) == 3
+    assert {"NodeHealth", "PersistentVolume", "Connectivity"} <= {row["name"] for row in rows}
+    assert all(row["passed"] and row["value"] and row["log"] for row in rows)
+    table = shell.on_repository("describe gpr vision/runs --checks")
+    assert table.out.splitlines()[0].split() == ["STAGE", "NODE", "CHECK", "PASSED", "VALUE", "AT", "LOG"]
+    assert shell.on_server("describe gpr vision/waits --checks").err == "egs: no node of it was checked yet\n"
