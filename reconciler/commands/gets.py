@@ -123,11 +123,7 @@ def get_problems(repo: str | None, asked: Asked) -> None:
         with opened(repo) as source:
             now = clock(None, source)
             broken = policies.problem_rows(source, now)
-            known = {(row["file"], row["rule"]) for row in broken}
-            return [
-                *holds.problem_rows(source, now),
-                *broken,
-                *(asdict(p) for p in checked(source, None, None).problems if (p.file, p.rule) not in known),
-            ]
+            documents = policies.without_rejected(checked(source, None, None).problems, broken)
+            return [*holds.problem_rows(source, now), *broken, *map(asdict, documents)]
 
     answer(kinds.PROBLEMS, rows, asked)
