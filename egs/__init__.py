@@ -267,5 +267,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """What there is, for editors and notebooks."""
-    return sorted({*globals(), *__all__})
+    """The interface alone, for editors and notebooks: what is not in here may change."""
+    return sorted(__all__)

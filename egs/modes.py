@@ -135,7 +135,8 @@ def server_of(line: Line, here: Here) -> Target | None:
 
 
 def current(here: Here) -> Target | None:
-    """Of the current context; None: there is none."""
+    """Of the current context; None: there is none. Raises Said: an empty key is no key, whatever a context has."""
+    _typed_key(here.environ)
     book = _book(here)
     return _of_context(book, book.current) if book.current else None
 
@@ -179,7 +180,19 @@ def _book(here: Here) -> contexts.Book:
 def _key(environ: Mapping[str, str]) -> str:
     if environ.get("EGS_API_KEY_FILE"):
         return key_in(Path(environ["EGS_API_KEY_FILE"]).expanduser())
-    return environ.get("EGS_API_KEY", "")
+    return _typed_key(environ)
+
+
+def _typed_key(environ: Mapping[str, str]) -> str:
+    """What EGS_API_KEY holds; "": it is not set. Raises Said: it is set and empty."""
+    key = environ.get("EGS_API_KEY")
+    if key is not None and not key.strip():
+        # A script whose secret did not arrive must not go on as whoever is logged in here.
+        raise not_allowed(
+            "EGS_API_KEY is set and empty; set it to an API key, or unset it to use what `egs login` keeps",
+            "ApiKeyInvalid",
+        )
+    return (key or "").strip()
 
 
 def key_in(file: Path) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
 
 from egs.exceptions import BadParameters, Unauthorized
@@ -24,6 +24,12 @@ READ_S = 60.0
 STREAM_S = 45.0
 """A live stream says something every 15 s; three times nothing is a dead one."""
 ATTEMPTS = 5
+
+
+NO_PICKLE = (
+    "a session is not for pickling: it holds a key and open sockets; call egs.authenticate() in the other process, or "
+    "give that process the endpoint and the key"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,10 @@ class Connection:
         """Where it leads to; nothing that opens it."""
         return f"<connection to {self.address}>"
 
+    def __reduce__(self) -> NoReturn:
+        """Never: it holds what opens the server."""
+        raise TypeError(NO_PICKLE)
+
 
 @dataclass(frozen=True)
 class AuthenticatedSession:
@@ -103,6 +113,18 @@ class AuthenticatedSession:
         from egs.transport import client_of
 
         return client_of(self.connection)
+
+    def __reduce__(self) -> NoReturn:
+        """Never: a pickle would be a copy of the key in a file or a pipe."""
+        raise TypeError(NO_PICKLE)
+
+    def __copy__(self) -> AuthenticatedSession:
+        """Itself: it is a value, and its copies would share the connection anyway."""
+        return self
+
+    def __deepcopy__(self, _: object) -> AuthenticatedSession:
+        """Itself."""
+        return self
 
     def close(self) -> None:
         """Let go of its sockets; it can be used again and opens new ones."""

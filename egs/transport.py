@@ -16,6 +16,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import httpx
 
+from egs.arguments import check_call
 from egs.sessions import Connection
 from egs.steps import Alone, Answer, Feed, Give, NextChunk, Open, Outgoing, Pause, Script, Send, Unreached
 
@@ -38,6 +39,7 @@ def blocking(build: Callable[P, Script[T]]) -> Callable[P, T]:
 
     @functools.wraps(build)
     def function(*args: P.args, **kwargs: P.kwargs) -> T:
+        check_call(build, args, kwargs)
         return run(build(*args, **kwargs))
 
     return documented(function, build, "{}")
@@ -48,6 +50,7 @@ def iterating(build: Callable[P, Feed[T]]) -> Callable[P, Iterator[T]]:
 
     @functools.wraps(build)
     def function(*args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+        check_call(build, args, kwargs)
         return feed(build(*args, **kwargs))
 
     return documented(function, build, "Iterator[{}]")

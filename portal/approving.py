@@ -17,7 +17,7 @@ from portal.gprs import Found, found_in
 from portal.gprwire import Span
 from portal.hiding import Veil
 from portal.lasting import checked_duration
-from portal.serving import Wire
+from portal.serving import Whole, Wire
 from portal.view import View
 from portal.writing import Changes, Tree
 from reconciler.commands.deciding import COUNTS_FOR, Word, approval_spec, bound, check_needed
@@ -34,10 +34,10 @@ from schemas.yamltext import dump
 class Limit(Wire):
     """The most that is approved, whatever the request says later."""
 
-    gpus: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(
+    gpus: Annotated[Whole, Field(ge=1, le=1_000_000)] | None = Field(
         default=None, description="GPUs of all its nodes together."
     )
-    nodes: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    nodes: Annotated[Whole, Field(ge=1, le=100_000)] | None = None
     extend: Span | None = Field(
         default=None, description="Total grace beyond its duration; the rule extension needs it."
     )

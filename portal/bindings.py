@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field
 
 from portal.errors import bad_parameters
 from portal.naming import listed
-from portal.serving import Changed, Wire
+from portal.serving import Changed, Flag, Wire
 from reconciler.facts import Wanted
 from schemas.binding import BoundCluster, GPRTemplateBindingSpec
 
@@ -55,7 +55,7 @@ class BindingWish(Wire):
     clusters: Annotated[tuple[ClusterWish, ...], Field(min_length=1, max_length=100)] = Field(
         description="By cluster."
     )
-    enable_auto_gpr: bool = Field(
+    enable_auto_gpr: Flag = Field(
         default=False,
         description="false alone: requests are files that people or programs commit, and none is made from a pod.",
         examples=[False],

@@ -8,6 +8,7 @@ Held by tests/portal/test_tables.py.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
@@ -25,15 +26,15 @@ from schemas.view import workspace_path
 Row = dict[str, Any]
 
 
-def gprs(view: View, caller: Caller, slice_: str, phase: Phase | None) -> list[Row]:
+def gprs(view: View, caller: Caller, slice_: str, phase: Phase | None, now: datetime) -> list[Row]:
     """Requests that the caller sees; an empty `slice_`: of all slices."""
-    rows = tables.gprs(view.state, slice_ or None, None if phase is None else str(phase))
+    rows = tables.gprs(view.state, slice_ or None, None if phase is None else str(phase), now)
     return [_veiled(Veil(caller, view), row) for row in rows if caller.may_see(row["slice"])]
 
 
-def slices(view: View, caller: Caller) -> list[Row]:
+def slices(view: View, caller: Caller, now: datetime) -> list[Row]:
     """Slices that the caller sees."""
-    return [row for row in tables.slices(view.state) if caller.may_see(row["name"])]
+    return [row for row in tables.slices(view.state, now) if caller.may_see(row["name"])]
 
 
 def requests(view: View, caller: Caller, store: Store) -> list[Row]:
@@ -84,12 +85,12 @@ def _all_nodes(view: View) -> list[Row]:
     return tables.nodes(view.state) + tables.unmanaged_nodes(view.state)
 
 
-def described_gpr(view: View, caller: Caller, key: str) -> Row:
+def described_gpr(view: View, caller: Caller, key: str, now: datetime) -> Row:
     """The data of `egs describe gpr`."""
     slice_ = key.partition("/")[0]
     if not caller.may_see(slice_) or not _is_known(view, key):
         raise not_found("request", key)
-    found = describing.gpr_data(view.state, key, _told(view, caller, Filter(gpr=key)))
+    found = describing.gpr_data(view.state, key, _told(view, caller, Filter(gpr=key)), now)
     if _is_unanswered(view, key):
         found["why"] = [NOT_SEEN_TEXT]
     return _veiled(Veil(caller, view), found)

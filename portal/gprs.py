@@ -14,13 +14,13 @@ from portal.gprwire import ForecastData, GprData, GprStanding, Model, SlipCauseD
 from portal.hiding import Veil
 from portal.queues import Row, queue_row
 from portal.view import View
-from reconciler.conditions import cost_until
+from reconciler.commands.costs import cost_so_far, money
 from scheduler.snapshot import Pool
 from schemas.fit import free_priority
 from schemas.gpr import RequestSpec
 from schemas.identity import uid_of
 from schemas.insights import Forecast
-from schemas.status import HOLDING, TERMINAL, WAITING, Cost, GPRStatus, Phase
+from schemas.status import HOLDING, TERMINAL, WAITING, GPRStatus, Phase
 from schemas.units import format_instant, parse_instant
 
 Provisioning = Literal[
@@ -42,6 +42,8 @@ LEASED = frozenset({Phase.PROVISIONED, Phase.RELEASING})
 """Phases of a lease that began and that its status does not count yet."""
 OF_THE_FILE = frozenset({"FileMissing", "InvalidFile", "EditRefused"})
 """Conditions that say why the file and the request differ, and what to do."""
+FILED = "Filed"
+"""Phase of a request that the controller has not answered yet: nobody's word is waited for yet."""
 NOT_SEEN = "NotSeenYet"
 NOT_SEEN_TEXT = "Its file is on main; the controller has not answered it yet and does so in its next cycle."
 GONE, GONE_TEXT = "FileGone", "cancelled: its file is gone"
@@ -111,7 +113,7 @@ def data_of(view: View, found: Found, now: datetime, veil: Veil) -> GprData:
         enforce_idle_time_out=spec.idle_timeout is not None,
         requeue_on_failure=spec.requeue_on_failure,
         enable_eviction=spec.preemptible,
-        phase="PendingApproval" if status is None else str(status.phase),
+        phase=FILED if status is None else str(status.phase),
         reason=NOT_SEEN if status is None else status.reason or row.get("reason") or "",
         message=veil.text(_message(status, row)),
         position=row.get("position"),
@@ -173,24 +175,12 @@ def _standing(view: View, status: GPRStatus | None, now: datetime, veil: Veil) -
         num_gpus_allocated=0 if held is None or pool is None else len(held.nodes) * pool.gpus_per_node,
         start_timestamp=_time(status.start_time),
         completion_timestamp=_time(completed(status)),
-        cost=money(cost_at(view, status, now), currency),
+        cost=money(cost_so_far(view.wanted, status, now), currency),
         nodes=[] if held is None else list(held.nodes),
         internal_state=_internal(status),
         retry_count=status.retry_count,
         delayed_count=status.delayed_count,
     )
-
-
-def cost_at(view: View, status: GPRStatus, now: datetime) -> Cost | None:
-    """What it has cost by `now`: of one that has its nodes, the time since it got them counts too, up to its end.
-
-    The status has the cost of a lease only when its nodes are clean again, so one that gives them back counts here.
-    """
-    held = status.assignment
-    if status.phase not in LEASED or held is None:
-        return status.cost
-    until = now if status.end_time is None else min(now, status.end_time)
-    return cost_until(status, view.wanted.clusters.get(held.cluster), view.wanted.project.currency, until)
 
 
 def completed(status: GPRStatus) -> datetime | None:
@@ -293,8 +283,3 @@ def spoken(length: timedelta) -> str:
     """`6h0m0s`, as the vendor writes durations; hours go on beyond a day."""
     total = int(length.total_seconds())
     return f"{total // 3600}h{total // 60 % 60}m{total % 60}s"
-
-
-def money(cost: Cost | None, currency: str) -> str:
-    """`12.34 USD`."""
-    return f"{0.0 if cost is None else cost.amount:.2f} {currency if cost is None else cost.currency}"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
-from portal.serving import Changed, Wire
+from portal.serving import Changed, Flag, Line, Whole, Wire
 from schemas.gpr import Prefer, StartMode
 
 Text = Annotated[str, Field(max_length=200)]
+TextLine = Annotated[Line, Field(max_length=200)]
 Span = Annotated[
     str,
     Field(
@@ -24,8 +25,8 @@ Time = Annotated[str, Field(max_length=40, description="RFC 3339.", examples=["2
 class Model(Wire):
     """What will run, for people."""
 
-    name: Annotated[str, Field(max_length=200, description="Model.")] = ""
-    framework: Annotated[str, Field(max_length=100, description="Framework.")] = ""
+    name: Annotated[Line, Field(max_length=200, description="Model.")] = ""
+    framework: Annotated[Line, Field(max_length=100, description="Framework.")] = ""
     parameters: Annotated[dict[str, str], Field(max_length=100, description="Free parameters.")] = Field(
         default_factory=dict
     )
@@ -34,19 +35,19 @@ class Model(Wire):
 class Terms(Wire):
     """What a request can say of itself; absent fields are left to the template, then to the defaults."""
 
-    number_of_gpus: Annotated[int, Field(ge=1, le=64)] | None = Field(
+    number_of_gpus: Annotated[Whole, Field(ge=1, le=64)] | None = Field(
         default=None, alias="numberOfGPUs", description="GPUs that each node has at least.", examples=[8]
     )
-    number_of_gpu_nodes: Annotated[int, Field(ge=1, le=100_000)] | None = Field(
+    number_of_gpu_nodes: Annotated[Whole, Field(ge=1, le=100_000)] | None = Field(
         default=None, alias="numberOfGPUNodes", description="Whole GPU nodes.", examples=[2]
     )
-    memory_per_gpu: Annotated[int, Field(ge=0, le=4_194_304)] | None = Field(
+    memory_per_gpu: Annotated[Whole, Field(ge=0, le=4_194_304)] | None = Field(
         default=None,
         alias="memoryPerGPU",
         description="GB that each GPU has at least; above 4096 it is taken as MiB; 0: any.",
         examples=[80],
     )
-    instance_type: Annotated[str, Field(max_length=63)] | None = Field(
+    instance_type: Annotated[Line, Field(max_length=63)] | None = Field(
         default=None, description="Only this machine type; empty: any.", examples=["a2-highgpu-8g"]
     )
     gpu_shape: Text | Annotated[list[Text], Field(max_length=20)] | None = Field(
@@ -55,7 +56,7 @@ class Terms(Wire):
         examples=["H100-80GB"],
     )
     exit_duration: Span | None = Field(default=None, description="Strict: the nodes leave at its end.")
-    priority: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(
+    priority: Annotated[Whole, Field(ge=1, le=1_000_000)] | None = Field(
         default=None,
         description="Low 1-100, medium 101-200, high 201-300; above 300 it is set to 300, and `message` says so.",
         examples=[101],
@@ -63,19 +64,19 @@ class Terms(Wire):
     idle_time_out_duration: Span | Literal[""] | None = Field(
         default=None, description="Release after this long without use; counts only where it is enforced."
     )
-    enforce_idle_time_out: bool | None = Field(
+    enforce_idle_time_out: Flag | None = Field(
         default=None, description="Absent: as soon as there is a duration."
     )
-    enable_eviction: bool | None = Field(default=None, description="May make room for a higher band.")
-    requeue_on_failure: bool | None = Field(default=None, description="Queue again when its nodes fail.")
-    multi_node: bool | None = Field(
+    enable_eviction: Flag | None = Field(default=None, description="May make room for a higher band.")
+    requeue_on_failure: Flag | None = Field(default=None, description="Queue again when its nodes fail.")
+    multi_node: Flag | None = Field(
         default=None, description="Follows from numberOfGPUNodes; what else is said here changes nothing."
     )
-    dedicated_nodes: bool | None = Field(
+    dedicated_nodes: Flag | None = Field(
         default=None, description="Nodes are always a request's own; false changes nothing."
     )
-    enable_rdma: bool | None = Field(default=None, alias="enableRDMA", description="Only nodes with RDMA.")
-    enable_secondary_network: bool | None = Field(
+    enable_rdma: Flag | None = Field(default=None, alias="enableRDMA", description="Only nodes with RDMA.")
+    enable_secondary_network: Flag | None = Field(
         default=None, description="Only nodes with a second pod network."
     )
     cluster_name: Annotated[str, Field(max_length=63)] | None = Field(
@@ -84,10 +85,10 @@ class Terms(Wire):
     preferred_clusters: Annotated[list[str], Field(max_length=100)] | None = Field(
         default=None, description="Only these clusters, in this order of preference."
     )
-    enable_auto_cluster_selection: bool | None = Field(
+    enable_auto_cluster_selection: Flag | None = Field(
         default=None, description="true: any cluster; then none may be named."
     )
-    enable_auto_gpu_selection: bool | None = Field(
+    enable_auto_gpu_selection: Flag | None = Field(
         default=None, description="true: any shape and machine type; then none may be named."
     )
     template_name: Annotated[str, Field(max_length=63)] | None = Field(
@@ -104,13 +105,13 @@ class Terms(Wire):
     max_wait: Span | None = Field(
         default=None, description="With prefer: other pools count when the wait would be longer."
     )
-    model: Model | Text | None = Field(default=None, description="What will run; a text is its name.")
+    model: Model | TextLine | None = Field(default=None, description="What will run; a text is its name.")
 
 
 class GprAsk(Terms):
     """A new request."""
 
-    gpr_name: Text = Field(
+    gpr_name: TextLine = Field(
         default="", description="For people; the file is called like it.", examples=["gpt-4o-workload"]
     )
     slice_name: str = Field(max_length=63, description="The workspace it is for.", examples=["vision"])
@@ -119,16 +120,22 @@ class GprAsk(Terms):
     )
 
 
+def _truth(value: Any) -> Any:
+    if value == 1 and value is not True:  # to Python they are the same
+        raise ValueError("this has to be true")
+    return value
+
+
 class GprEdit(Terms):
     """What is to be another; absent fields stay. null leaves a field to the template and the defaults."""
 
     gpr_id: str = Field(max_length=200, description="The request's id, or slice/name.")
-    gpr_name: Text | None = Field(default=None, description="For people.")
-    early_release: Literal[True] | None = Field(
+    gpr_name: TextLine | None = Field(default=None, description="For people.")
+    early_release: Annotated[Literal[True], BeforeValidator(_truth)] | None = Field(
         default=None, description="true ends it now; its nodes go to whoever waits."
     )
     extend: Span | None = Field(default=None, description="Total grace asked for, beyond its duration.")
-    stopped: bool | None = Field(
+    stopped: Flag | None = Field(
         default=None, description="true gives the nodes back and keeps the time; false queues again for it."
     )
 
@@ -303,7 +310,9 @@ class GprData(Wire):
     enforce_idle_time_out: bool
     requeue_on_failure: bool
     enable_eviction: bool
-    phase: str = Field(description="Our own phase; docs/gpr.md has them.")
+    phase: str = Field(
+        description="Our own phase; docs/gpr.md has them. `Filed`: the controller has not answered it yet."
+    )
     reason: str = Field(description="Stable word for why it stands there; empty: as it should.")
     message: str = Field(description="The same for people, with what to do.")
     position: int | None = Field(description="In the queue of its pool; null: it does not wait there.")

@@ -15,7 +15,7 @@ from pydantic import AliasChoices, ConfigDict, Field, ValidationError
 
 from portal.errors import bad_parameters
 from portal.lasting import checked_duration
-from portal.serving import Changed, Wire
+from portal.serving import Changed, Flag, Whole, Wire
 from schemas.limits import NO_SHAPE
 from schemas.problems import quoted
 from schemas.project import ProjectSpec
@@ -112,7 +112,7 @@ class PolicyWish(Wire):
         validation_alias=AliasChoices("priorityRange", "PriorityRange"),
         description="low, medium or high.",
     )
-    max_gprs: int | None = Field(
+    max_gprs: Whole | None = Field(
         default=None, alias="maxGPRs", ge=0, le=1000, description="Requests in the queue."
     )
     max_exit_duration_per_gpr: str | None = Field(
@@ -121,18 +121,20 @@ class PolicyWish(Wire):
         max_length=40,
         description='Longest duration: "1W" weeks, "2M" months of 30 days, or as durations read here.',
     )
-    requeue_on_failure: bool | None = Field(
+    requeue_on_failure: Flag | None = Field(
         default=None, description="As the project has it; see the refusal."
     )
-    enable_auto_eviction: bool | None = Field(
+    enable_auto_eviction: Flag | None = Field(
         default=None, description="As the project has it; see the refusal."
     )
-    enforce_idle_time_out: bool | None = Field(
+    enforce_idle_time_out: Flag | None = Field(
         default=None, description="As the project has it; see the refusal."
     )
     gpu_shapes: Shapes | None = Field(default=None, description="Shapes it may ask for; empty: all.")
-    max_gpu_per_gpr: int | None = Field(default=None, ge=0, le=1_000_000, description="GPUs of one request.")
-    max_memory_per_gpr: int | None = Field(
+    max_gpu_per_gpr: Whole | None = Field(
+        default=None, ge=0, le=1_000_000, description="GPUs of one request."
+    )
+    max_memory_per_gpr: Whole | None = Field(
         default=None, ge=0, le=4_194_304, description="GB of one GPU at most."
     )
 

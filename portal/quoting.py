@@ -19,7 +19,7 @@ from portal.changing import check_names, with_template
 from portal.errors import bad_parameters
 from portal.filing import asked
 from portal.gprs import forecast_of, spoken
-from portal.gprwire import ForecastData, Terms, Text
+from portal.gprwire import ForecastData, Terms, TextLine
 from portal.queues import plan_of
 from portal.serving import Wire
 from portal.view import View
@@ -43,7 +43,7 @@ FORECAST_AMONG = 200
 class WaitAsk(Terms):
     """A request that nobody files yet."""
 
-    request_name: Text = Field(default="", description="For people; changes nothing.")
+    request_name: TextLine = Field(default="", description="For people; changes nothing.")
     slice_name: str = Field(max_length=63, description="The workspace it would be for.", examples=["vision"])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,7 +10,7 @@ from http import HTTPStatus
 from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar
 
 from fastapi import Depends, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict
 from pydantic.alias_generators import to_camel
 
 from portal.callers import Caller
@@ -20,8 +21,23 @@ from portal.settings import PortalSettings
 from portal.view import View
 from portal.writing import Landed, Writer
 from reconciler.store.port import Store
+from schemas.units import LINE_PATTERN
 
 Data = TypeVar("Data")
+
+
+def _one_line(text: str) -> str:
+    if re.fullmatch(LINE_PATTERN, text) is None or len(f"{text}.".splitlines()) > 1:
+        raise ValueError("this has to be one line of text, without control characters")
+    return text
+
+
+Whole = Annotated[int, Strict()]
+"""A number of a body: `true` and `"2"` are none."""
+Flag = Annotated[bool, Strict()]
+"""A truth of a body: `1` and `"yes"` are none."""
+Line = Annotated[str, AfterValidator(_one_line)]
+"""A name of a body, for people: tables, logs and messages show it in one line."""
 
 
 class Wire(BaseModel):

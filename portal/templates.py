@@ -15,7 +15,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from portal.errors import ApiError, bad_parameters
 from portal.lasting import checked_duration
 from portal.naming import listed
-from portal.serving import Changed, Wire
+from portal.serving import Changed, Flag, Line, Whole, Wire
 from schemas.gpr import Network, Wish
 from schemas.problems import quoted
 from schemas.units import format_duration, memory_gb
@@ -23,6 +23,7 @@ from schemas.units import format_duration, memory_gb
 ANY = "any"
 
 Text = Annotated[str, Field(max_length=200)]
+TextLine = Annotated[Line, Field(max_length=200)]
 
 
 class TemplateFields(Wire):
@@ -35,13 +36,13 @@ class TemplateFields(Wire):
         default=None,
         description="Several, in order of preference; `clusterName`, where given, is the first of them.",
     )
-    number_of_gpus: int | None = Field(
+    number_of_gpus: Whole | None = Field(
         default=None, alias="numberOfGPUs", ge=1, le=64, description="Per node.", examples=[8]
     )
-    number_of_gpu_nodes: int | None = Field(
+    number_of_gpu_nodes: Whole | None = Field(
         default=None, alias="numberOfGPUNodes", ge=1, le=100_000, description="Whole nodes.", examples=[2]
     )
-    memory_per_gpu: int | None = Field(
+    memory_per_gpu: Whole | None = Field(
         default=None,
         alias="memoryPerGPU",
         ge=0,
@@ -55,33 +56,33 @@ class TemplateFields(Wire):
     gpu_shapes: Annotated[tuple[Text, ...], Field(max_length=20)] | None = Field(
         default=None, description="Several, in order of preference; `gpuShape` is the first of them."
     )
-    instance_type: Text | None = Field(
+    instance_type: TextLine | None = Field(
         default=None, description='Machine type; "": any.', examples=["p5.48xlarge"]
     )
     exit_duration: Text | None = Field(
         default=None, description="How long, strictly.", examples=["0d6h0m", "6h"]
     )
-    priority: int | None = Field(
+    priority: Whole | None = Field(
         default=None, ge=1, le=300, description="1 to 300, higher first.", examples=[150]
     )
     gpu_sharing_mode: Text | None = Field(default=None, description="`dedicated` or `mig:<profile>`.")
-    enforce_idle_time_out: bool | None = Field(
+    enforce_idle_time_out: Flag | None = Field(
         default=None, description="Whether nodes without use are given back; needs `idleTimeOutDuration`."
     )
     idle_time_out_duration: Text | None = Field(
         default=None, description="After how long without use.", examples=["0d0h30m"]
     )
-    enable_eviction: bool | None = Field(
+    enable_eviction: Flag | None = Field(
         default=None, description="Whether it may make room for more urgent requests."
     )
-    requeue_on_failure: bool | None = Field(
+    requeue_on_failure: Flag | None = Field(
         default=None, description="Whether it is queued again when its nodes fail."
     )
-    enable_auto_gpu_selection: bool | None = Field(
+    enable_auto_gpu_selection: Flag | None = Field(
         default=None, description="true: any shape and machine type; neither may be given beside it."
     )
-    enable_rdma: bool | None = Field(default=None, alias="enableRDMA", description="Only nodes with RDMA.")
-    enable_secondary_network: bool | None = Field(
+    enable_rdma: Flag | None = Field(default=None, alias="enableRDMA", description="Only nodes with RDMA.")
+    enable_secondary_network: Flag | None = Field(
         default=None, description="Only nodes with a second network for pods."
     )
 

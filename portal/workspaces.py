@@ -13,9 +13,9 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field
 
 from portal.callers import Caller
-from portal.gprs import cost_at
-from portal.serving import Changed, Wire
+from portal.serving import Changed, Whole, Wire
 from portal.view import View
+from reconciler.commands.costs import cost_so_far
 from reconciler.records import live
 from schemas.slice import SliceSpec
 from schemas.status import HOLDING, WAITING, GPRStatus
@@ -64,14 +64,14 @@ class WorkspaceWish(Wire):
     )
     description: str = Field(default="", max_length=500, description="What it is for.")
     members: Mails = Field(default=(), description="Addresses of who else is to work there.")
-    quota_gpus: int | None = Field(
+    quota_gpus: Whole | None = Field(
         default=None,
         ge=0,
         le=1_000_000,
         alias="quotaGPUs",
         description="GPUs of one request without approval.",
     )
-    max_clusters: int | None = Field(
+    max_clusters: Whole | None = Field(
         default=None,
         ge=1,
         le=MOST_CLUSTERS,
@@ -99,7 +99,7 @@ class WorkspaceEdit(Wire):
         default=None, description="Addresses of all who are to work there; owners may."
     )
     owners: Mails | None = Field(default=None, description="Addresses of all who may change its members.")
-    quota_gpus: int | None = Field(
+    quota_gpus: Whole | None = Field(
         default=None,
         ge=0,
         le=1_000_000,
@@ -308,7 +308,7 @@ def _gpus_per_node(view: View, status: GPRStatus) -> int:
 
 def _running_cost(view: View, status: GPRStatus) -> tuple[float, float]:
     """GPU-hours and money of the lease that goes on: what the ledger, which counts leases that ended, has not yet."""
-    cost = cost_at(view, status, view.facts.at)
+    cost = cost_so_far(view.wanted, status, view.facts.at)
     if cost is None or status.start_time is None:
         return 0.0, 0.0
     before = status.cost_before

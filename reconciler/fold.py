@@ -13,6 +13,7 @@ from datetime import datetime
 
 from reconciler import holding
 from reconciler.charging import bounded_slices, bounded_turns, unbounded_turn
+from reconciler.checklists import cut
 from reconciler.clusters.port import Busy
 from reconciler.events import Event, Told
 from reconciler.facts import Facts, Filed, NodeKey, Reachability, Scene, Seen, Turn, Wanted
@@ -255,7 +256,7 @@ def _freshly_failed(requests: Mapping[str, GPRStatus], scene: Scene) -> dict[Nod
             pool=status.assignment.pool,
             state=NodeState.UNHEALTHY if pre else NodeState.QUARANTINED,
             reason="PreCheckFailed" if pre else "PostCheckFailed",
-            message=f"{bad[0].name} failed: {bad[0].log or bad[0].value}",
+            message=f"{bad[0].name} failed: {cut(bad[0].log) or bad[0].value}",
             since=scene.now,
             until=scene.now + scene.settings.recheck_after if pre else None,
         )

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from reconciler.clusters.port import Busy, CheckResult, Stage
+from reconciler.checklists import rows
+from reconciler.clusters.port import Busy, Stage
 from reconciler.conditions import first_wait, lease_duration, with_slip, without_promise
 from reconciler.events import Event, Told
 from reconciler.facts import LeaseKey, Scene, Seen, Turn
@@ -118,7 +119,7 @@ def with_check_results(key: str, status: GPRStatus, scene: Scene) -> tuple[GPRSt
 def new_checks(status: GPRStatus, stage: Stage, scene: Scene) -> tuple[Check, ...]:
     """What the clusters answered about nodes of whom the status says nothing yet.
 
-    A check that failed is kept in detail; a node that passed has one row, so that a thousand nodes stay a small file.
+    Every check is kept, passing or not, as far as `reconciler.checklists` has room for it.
     """
     assert status.assignment is not None
     found: list[Check] = []
@@ -126,19 +127,7 @@ def new_checks(status: GPRStatus, stage: Stage, scene: Scene) -> tuple[Check, ..
     for node in status.assignment.nodes:
         results = scene.seen.outcomes.checks.get((status.uid, node, stage))
         if isinstance(results, tuple) and results and node not in known:
-            kept = [r for r in results if not r.passed] or [CheckResult(f"{len(results)} checks", True)]
-            found += [
-                Check(
-                    stage=stage,
-                    node=node,
-                    name=r.name,
-                    passed=r.passed,
-                    value=r.value,
-                    log=r.log,
-                    at=scene.now,
-                )
-                for r in kept
-            ]
+            found += rows(results, (stage, node, scene.now), (*status.checks, *found))
     return tuple(found)
 
 

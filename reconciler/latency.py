@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.clusters.port import CheckResult
+from reconciler.checklists import rows
 from reconciler.events import Event, Told
 from reconciler.facts import Scene
 from schemas.status import Check, GPRStatus
@@ -12,33 +12,30 @@ NAMED = 3
 
 
 def with_latency(key: str, status: GPRStatus, scene: Scene) -> tuple[GPRStatus, tuple[Event, ...]]:
-    """The status with the checks between its nodes that fail, and a word about those that did not fail before.
+    """The status with the checks between its nodes, and a word about those that fail and did not before.
 
-    One row for a node that fails, none for one that passes: a figure that moves is no fact.
+    One row for a node, as it was when it last began to pass or to fail: a figure that moves is no fact.
     """
     assert status.assignment is not None
     known = {c.node: c for c in status.checks if c.stage == "run"}
-    rows: dict[str, Check] = {}
+    found: dict[str, Check] = {}
     fresh: list[Check] = []
     for node in status.assignment.nodes:
         results = scene.seen.outcomes.checks.get((status.uid, node, "run"))
-        bad = [r for r in results if not r.passed] if isinstance(results, tuple) else []
-        if node in known and (bad or not isinstance(results, tuple)):
-            rows[node] = known[node]
-        elif bad:
-            rows[node] = _row(node, bad[0], scene)
-            fresh.append(rows[node])
-    if rows == known:
+        if not isinstance(results, tuple) or not results:
+            found |= {node: known[node]} if node in known else {}
+            continue
+        said = next((r for r in results if not r.passed), results[0])
+        if node in known and known[node].passed is said.passed:
+            found[node] = known[node]
+            continue
+        (found[node],) = rows([said], ("run", node, scene.now), status.checks)
+        fresh += [] if said.passed else [found[node]]
+    if found == known:
         return status, ()
     others = tuple(c for c in status.checks if c.stage != "run")
-    status = status.model_copy(update={"checks": (*others, *rows.values())})
+    status = status.model_copy(update={"checks": (*others, *found.values())})
     return status, (_told(key, fresh, status, scene),) if fresh else ()
-
-
-def _row(node: str, bad: CheckResult, scene: Scene) -> Check:
-    return Check(
-        stage="run", node=node, name=bad.name, passed=False, value=bad.value, log=bad.log, at=scene.now
-    )
 
 
 def _told(key: str, fresh: list[Check], status: GPRStatus, scene: Scene) -> Event:

@@ -16,6 +16,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError as SchemaError
 from jsonschema.exceptions import best_match
+from jsonschema.validators import extend
 from pydantic import ValidationError
 
 from schemas.base import API_VERSION, Document
@@ -26,6 +27,7 @@ from schemas.units import (
     DURATION_PATTERN,
     INSTANT_PATTERN,
     LASTING_PATTERN,
+    LINE_PATTERN,
     LONG_NAME_PATTERN,
     NAME_PATTERN,
 )
@@ -36,6 +38,7 @@ _SHAPES = {
     INSTANT_PATTERN: "a time like 2026-11-21T08:00:00Z",
     LONG_NAME_PATTERN: "a name of lower-case letters, digits, '-' and '.', at most 253",
     NAME_PATTERN: "a name of lower-case letters, digits and '-', at most 63",
+    LINE_PATTERN: "text in one line, without control characters",
 }
 """What to write where a pattern is asked for; patterns are for programs."""
 
@@ -74,7 +77,18 @@ _SENTENCES: dict[str, Callable[[Any], str]] = {
 @cache
 def validator_of(model: type[Document]) -> Draft202012Validator:
     """The validator for a kind's schema."""
-    return Draft202012Validator(schema_of(model))
+    found: Draft202012Validator = _Validator(schema_of(model))
+    return found
+
+
+def _to_its_end(_: Any, pattern: str, value: Any, _schema: Any) -> Iterator[SchemaError]:
+    """As models and JSON read a pattern: its `$` is the end of the text, not a line break before that."""
+    ending = f"{pattern[:-1]}\\Z" if pattern.endswith("$") else pattern
+    if isinstance(value, str) and re.search(ending, value) is None:
+        yield SchemaError(f"{value!r} does not match {pattern!r}")
+
+
+_Validator: Any = extend(Draft202012Validator, {"pattern": _to_its_end})  # type: ignore[no-untyped-call]
 
 
 def explain(file: str, model: type[Document], value: Any, refusal: ValidationError) -> tuple[Finding, ...]:

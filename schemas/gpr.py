@@ -15,7 +15,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from schemas.base import Document, Model
 from schemas.cluster import Shape
-from schemas.units import Duration, Instant, Lasting, Name, memory_gb
+from schemas.units import Duration, Instant, Lasting, Line, Name, memory_gb
 
 DEFAULT_PRIORITY = 101
 MAX_PRIORITY = 300
@@ -73,7 +73,7 @@ class Wish(Model):
         int | None,
         Field(ge=1, le=4_194_304, description="GB each GPU has at least; above 4096 it is taken as MiB."),
     ] = None
-    instance_type: Annotated[str | None, Field(max_length=63, description="Only this machine type.")] = None
+    instance_type: Annotated[Line | None, Field(max_length=63, description="Only this machine type.")] = None
     clusters: Annotated[
         tuple[Name, ...] | None,
         Field(max_length=100, description="Order of preference; empty or absent: the slice's."),
@@ -135,7 +135,7 @@ class GPRSpec(Wish):
 
     slice: Annotated[Name, Field(description="The slice it is for; equals the folder.")]
     display_name: Annotated[
-        str | None, Field(max_length=200, description="For people; may change at any time.")
+        Line | None, Field(max_length=200, description="For people, in one line; may change at any time.")
     ] = None
     not_before: Annotated[Instant | None, Field(description="Earliest wanted start.")] = None
     early_release: Annotated[

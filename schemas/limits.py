@@ -21,6 +21,9 @@ from schemas.units import format_duration
 NO_SHAPE = ("none",)
 """Shapes of a slice of whose own list the project allows none: no GPU is called so."""
 
+LONGEST = timedelta(days=365)
+"""The longest duration where neither the slice nor the project says one: more is nearly always a slip of the pen."""
+
 RULES = {
     "duration": "DurationTooLong",
     "priority": "PriorityTooHigh",
@@ -140,7 +143,9 @@ def _common(own: tuple[str, ...], every: tuple[str, ...]) -> tuple[str, ...]:
 def broken(spec: RequestSpec, limits: SliceLimits) -> tuple[LimitViolation, ...]:
     """Hard limits that the request breaks wherever it runs."""
     barred = [shape for shape in spec.gpu_shapes if limits.gpu_shapes and shape not in limits.gpu_shapes]
+    longest = LONGEST if limits.max_duration is None else limits.max_duration
     return (
+        *_too_long(spec, longest, ""),
         *_of_request(spec, limits, ""),
         *_of_gpus(spec, spec.gpus_per_node, limits.max_gpus, ""),
         *_beyond("memoryPerGpu", spec.memory_per_gpu, limits.max_memory_per_gpu, " GB"),
@@ -160,17 +165,20 @@ def broken_there(spec: RequestSpec, limits: SliceLimits, offered: Offered) -> tu
     for bound in limits.where:
         if _is_of(bound, cluster, node.gpu_shape):
             found += [
+                *_too_long(spec, bound.max_duration, _where(bound)),
                 *_of_request(spec, bound, _where(bound)),
                 *_of_gpus(spec, node.gpus_per_node, bound.max_gpus, _where(bound)),
             ]
     return tuple(found)
 
 
-def _of_request(spec: RequestSpec, limits: SliceLimits | LimitsWhere, where: str) -> Iterator[LimitViolation]:
-    longest = limits.max_duration
+def _too_long(spec: RequestSpec, longest: timedelta | None, where: str) -> Iterator[LimitViolation]:
     if longest is not None and spec.duration > longest:
         asked, most = format_duration(spec.duration), format_duration(longest)
         yield LimitViolation("duration", asked, f"at most {most}{where}")
+
+
+def _of_request(spec: RequestSpec, limits: SliceLimits | LimitsWhere, where: str) -> Iterator[LimitViolation]:
     yield from _beyond("priority", spec.priority, limits.max_priority, where)
     yield from _beyond("nodes", spec.nodes, limits.max_nodes, where)
 

@@ -73,7 +73,10 @@ class LimitsWhere(Model):
 class SliceLimits(Model):
     """Hard bounds; no approval lifts them."""
 
-    max_duration: Annotated[Lasting | None, Field(description="Longest duration of a request.")] = None
+    max_duration: Annotated[
+        Lasting | None,
+        Field(description="Longest duration of a request; 365d where neither slice nor project says one."),
+    ] = None
     max_priority: Annotated[int, Field(ge=1, le=300, description="Highest priority of a request.")] = 300
     max_nodes: Annotated[int | None, Field(ge=1, le=100_000, description="Most nodes of a request.")] = None
     max_gpus: Annotated[

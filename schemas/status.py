@@ -103,14 +103,15 @@ class Check(Model):
     stage: Annotated[
         Literal["pre", "run", "post"],
         Field(
-            description="pre: before the start; run: between its nodes, only what failed last; post: after the end."
+            description="pre: before the start; run: between its nodes, when it last began to pass or to fail; "
+            "post: after the end."
         ),
     ]
     node: Annotated[str, Field(description="Node it looked at.")]
     name: Annotated[str, Field(description="What was checked.")]
     passed: Annotated[bool, Field(description="Whether the node passed.")]
     value: Annotated[str, Field(description="What was measured.")] = ""
-    log: Annotated[str, Field(description="Last lines of its log.")] = ""
+    log: Annotated[str, Field(description="The end of its log, without secrets.")] = ""
     at: Annotated[Instant, Field(description="When it ended.")]
 
 

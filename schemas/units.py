@@ -22,6 +22,8 @@ INSTANT_PATTERN = (
 """The years are bounded so that adding any duration to an instant stays within what a `datetime` can hold."""
 NAME_PATTERN = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
 LONG_NAME_PATTERN = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$"
+LINE_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]*$"
+"""The strict loader refuses the other characters that break lines; API servers' expressions could not name them."""
 LONGEST_NAME = 253
 """Characters of a name with dots, as Kubernetes has it."""
 MIB_ABOVE = 4096
@@ -112,6 +114,8 @@ Instant = Annotated[
 Name = Annotated[
     str, Field(pattern=NAME_PATTERN, description="lower-case letters, digits and '-', at most 63")
 ]
+Line = Annotated[str, Field(pattern=LINE_PATTERN)]
+"""Text that tables, logs and messages show in one line: no line break, nor another control character."""
 LongName = Annotated[
     str,
     Field(

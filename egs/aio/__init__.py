@@ -138,3 +138,8 @@ __all__ = [
     "workspace_inventory",
     "write_status",
 ]
+
+
+def __dir__() -> list[str]:
+    """The interface alone."""
+    return sorted(__all__)

@@ -14,6 +14,7 @@ from weakref import ref
 
 import httpx
 
+from egs.arguments import check_call
 from egs.sessions import Connection
 from egs.steps import Alone, Answer, Feed, Give, NextChunk, Open, Outgoing, Pause, Script, Send, Unreached
 from egs.transport import HEADERS, built, documented, read, unreached
@@ -36,6 +37,7 @@ def coroutine(build: Callable[P, Script[T]]) -> Callable[P, Coroutine[Any, Any, 
 
     @functools.wraps(build)
     async def function(*args: P.args, **kwargs: P.kwargs) -> T:
+        check_call(build, args, kwargs)
         return await run(build(*args, **kwargs))
 
     return _shown(function, build, "{}")
@@ -46,6 +48,7 @@ def iterating(build: Callable[P, Feed[T]]) -> Callable[P, AsyncIterator[T]]:
 
     @functools.wraps(build)
     def function(*args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
+        check_call(build, args, kwargs)
         return feed(build(*args, **kwargs))
 
     return _shown(function, build, "AsyncIterator[{}]")

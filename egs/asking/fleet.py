@@ -6,7 +6,7 @@ Held by tests/egs/test_sdk_admin.py.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from egs.calling import API, Ask, call
 from egs.data.fleet import (
@@ -23,6 +23,15 @@ from egs.sessions import AuthenticatedSession, get_authenticated_session
 from egs.steps import Script
 
 WORKSPACE = f"{API}/slice-workspace"
+
+
+class WorkspaceMore(TypedDict, total=False):
+    """What a new workspace may say beyond the documented arguments, as it is called on the wire."""
+
+    description: str
+    members: Sequence[str]
+    quotaGPUs: int | None
+    maxClusters: int | None
 
 
 def inventory(
@@ -66,12 +75,12 @@ def create_workspace(
     username: str,
     email: str,
     authenticated_session: AuthenticatedSession | None = None,
-    **more: Any,
+    **more: Unpack[WorkspaceMore],
 ) -> Script[str]:
     """Make a workspace, or ask for one where the caller is no admin; gives its name.
 
     The name is text that also has `.change`: where the wish is now. `username` and `email` are whose it will be.
-    Further keywords go to the server as they are (`description`, `maxClusters`).
+    Further keywords: `description`, `members`, `quotaGPUs`, `maxClusters`.
 
     Raises:
         WorkspaceAlreadyExists: there is one of this name.

@@ -25,7 +25,7 @@ from egs.sse import Message, Parser
 from egs.steps import Answer, Feed, Give, NextChunk, Pause, Script, Unreached
 
 NOT_SEEN = "NotSeenYet"
-"""Reason of a request that the controller has not answered yet: its phase is only the first there is."""
+"""Reason of a request that the controller has not answered yet; older servers call its phase PendingApproval."""
 GONE, GONE_TEXT = "FileGone", "cancelled: its file is gone"
 """How the server tells of a request that waited and whose file is gone."""
 FIRST_LOOK_S, SELDOMEST_LOOK_S = 0.25, 5.0
@@ -103,7 +103,7 @@ def _gone(
         last = GpuRequestData(
             request_id=request_id, name=row.request, workspace_name=row.request.partition("/")[0]
         )
-    elif last.phase in LIFE[:2]:
+    elif last.phase in LIFE[:3]:
         try:  # of a workspace that the caller may not see any more, requests are not there either
             yield from call(
                 session, Ask("GET", f"{API}/gpr/list", {"sliceName": last.workspace_name, "limit": 1})
@@ -119,7 +119,7 @@ def _gone(
 def has_reached(request: GpuRequestData, wanted: str) -> bool:
     """Whether a request is there, or further; raises PhaseNotReached when it will never be."""
     if request.reason == NOT_SEEN:
-        return False
+        return wanted == LIFE[0]
     if request.phase == wanted:
         return True
     if wanted in LIFE and request.phase in LIFE:

@@ -18,8 +18,8 @@ from egs.steps import Script
 def authenticate(
     endpoint: str,
     api_key: str | None = None,
-    sdk_default: bool = False,
-    access_token: str | None = None,
+    sdk_default: bool | str | None = False,
+    access_token: str | bool | None = None,
     *,
     patience: Patience | None = None,
 ) -> Script[AuthenticatedSession]:

@@ -5,16 +5,15 @@ Held by tests/egs/test_sdk_requests.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal, TypedDict, Unpack
 
 from egs.asking.paging import pages
-from egs.asking.wishes import Span, gpr_body
+from egs.asking.wishes import Span, gpr_body, instant_text
 from egs.calling import API, Ask, call, warned
 from egs.data.gpr import ApprovalRow, EventRow, QueueRow, Usage, WaitTime, Why, Workload
 from egs.data.records import Answered, Change, Items, each, of
-from egs.exceptions import BadParameters
 from egs.sessions import AuthenticatedSession, get_authenticated_session
 from egs.steps import Script
 
@@ -26,17 +25,24 @@ def wait_time(  # noqa: PLR0913 - each says something of the request that is ask
     exit_duration: Span = "1h",
     authenticated_session: AuthenticatedSession | None = None,
     *,
-    memory_per_gpu: int = 0,
-    gpu_shape: str | Sequence[str] = "",
-    instance_type: str = "",
-    cluster_name: str = "",
+    memory_per_gpu: int | None = 0,
+    gpu_shape: str | Sequence[str] | None = "",
+    instance_type: str | None = "",
+    cluster_name: str | None = "",
     preferred_clusters: Sequence[str] | None = None,
     priority: int | None = None,
-    not_before: str = "",
+    not_before: datetime | str | None = "",
+    enable_rdma: bool | None = None,
+    enable_secondary_network: bool | None = None,
+    prefer: Literal["earliest", "price", "memory"] | None = None,
+    max_wait: Span | None = None,
+    template_name: str | None = None,
 ) -> Script[Items[WaitTime]]:
     """When such a request would start, by pool, the earliest first; files nothing.
 
-    Empty where no pool could ever hold it: `.message` then says why, and what would fit.
+    Takes what says how much, of what, where, how urgently and from when; what else a request says (its name, idle
+    timeout, model, eviction, requeue) moves no start. `template_name` fills in what is not given. Empty where no pool
+    could ever hold it: `.message` then says why, and what would fit.
 
     Example:
         >>> quotes = egs.wait_time("vision", 2, 8, "6h", auth, gpu_shape="H100-80GB")
@@ -106,19 +112,15 @@ def events(  # noqa: PLR0913 - each narrows the search
         'GPRCreated'
     """
     wanted = {"slice": workspace_name, "gpr": request_id, "node": node, "cluster": cluster, "reason": reason}
-    wanted |= {"type": type, "q": text, "since": instant_text(since), "until": instant_text(until)}
+    wanted |= {
+        "type": type,
+        "q": text,
+        "since": instant_text(since),
+        "until": instant_text(until),
+    }
     session = get_authenticated_session(authenticated_session)
     rows = yield from pages(session, f"{API}/events", wanted, limit)
     return each(EventRow)(rows if limit is None else rows[:limit])
-
-
-def instant_text(at: datetime | str | None) -> str | None:
-    """An instant as the server reads it; a datetime without a zone could be any."""
-    if not isinstance(at, datetime):
-        return at
-    if at.tzinfo is None:
-        raise BadParameters(f"{at} has no time zone; give an aware datetime, in UTC for one")
-    return at.isoformat()
 
 
 def insights(days: int = 14, authenticated_session: AuthenticatedSession | None = None) -> Script[Answered]:
@@ -196,16 +198,24 @@ def approvals(authenticated_session: AuthenticatedSession | None = None) -> Scri
     return each(ApprovalRow)(rows)
 
 
+class Word(TypedDict, total=False):
+    """What an admin's yes may say beside the reason, as it is called on the wire."""
+
+    limit: Mapping[str, Any] | None
+    notAfter: str | None
+    rule: Literal["request", "extension"]
+
+
 def approve(
     request_id: str,
     spec_digest: str | None = None,
     reason: str = "",
     authenticated_session: AuthenticatedSession | None = None,
-    **more: Any,
+    **more: Unpack[Word],
 ) -> Script[Change]:
     """An admin's yes to a request as it was looked at: `spec_digest` is what `approvals` or `gpu_request_status`
     gave. Without it the request is read first and approved as it reads then, whatever was looked at before. Further
-    keywords go to the server: `limit`, `notAfter`, `rule="extension"` with `limit={"extend": "2h"}` for grace beyond
+    keywords: `limit`, `notAfter`, `rule="extension"` with `limit={"extend": "2h"}` for grace beyond
     the project's bound.
 
     Raises Unauthorized: the caller is no admin, or wrote the request; Conflict: it reads otherwise by now, `data` says

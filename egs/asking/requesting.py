@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import Any, Unpack, overload
 
+from egs.arguments import check
 from egs.asking.paging import pages
-from egs.asking.wishes import WIRE, Span, gpr_body, priority_in_range, span_text
+from egs.asking.wishes import More, Span, Wish, gpr_body, priority_in_range, span_text
 from egs.calling import API, Ask, call
 from egs.data.gpr import GpuRequestData, read_gpr
 from egs.data.records import Change, Items, Named, each, of
@@ -32,11 +33,11 @@ def request_gpu(  # the documented signature
     gpu_per_node_count: int,
     memory_per_gpu: int,
     instance_type: str,
-    gpu_shape: str,
+    gpu_shape: str | Sequence[str],
     exit_duration: Span,
     priority: int,
     authenticated_session: AuthenticatedSession | None = None,
-    **more: Any,
+    **more: Unpack[More],
 ) -> Script[str]: ...
 @overload
 def request_gpu(  # a documented signature
@@ -47,7 +48,7 @@ def request_gpu(  # a documented signature
     gpu_per_node_count: int,
     memory_per_gpu: int,
     instance_type: str,
-    gpu_shape: str,
+    gpu_shape: str | Sequence[str],
     exit_duration: Span,
     priority: int,
     idle_timeout_duration: Span,
@@ -66,18 +67,11 @@ def request_gpu(  # a documented signature
     exit_duration: Span,
     memory_per_gpu: int = 0,
     priority: int = 101,
-    idle_timeout_duration: Span = "",
-    enforce_idle_timeout: bool | None = None,
-    enable_auto_gpu_selection: bool = False,
-    enable_auto_cluster_selection: bool = False,
     cluster_name: str = "",
     instance_type: str = "",
     gpu_shape: str | Sequence[str] = "",
-    requeue_on_failure: bool | None = None,
-    enable_eviction: bool | None = None,
-    preferred_clusters: Sequence[str] | None = None,
     authenticated_session: AuthenticatedSession | None = None,
-    **more: Any,
+    **more: Unpack[More],
 ) -> Script[str]: ...
 def request_gpu(*args: Any, **kwargs: Any) -> Any:
     """Ask for GPU nodes; gives the id of the request.
@@ -106,7 +100,7 @@ def request_gpu(*args: Any, **kwargs: Any) -> Any:
         'gpr-...'
     """
     said = _arguments(args, kwargs)
-    session = said.pop("authenticated_session", None)
+    session = said.pop(SESSION, None)
     return file_request(said, session)
 
 
@@ -125,9 +119,10 @@ def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     if twice:
         raise TypeError(f"request_gpu() got {', '.join(twice)} twice")
     said |= kwargs
-    missing = [name for name in NEEDED if name not in said]
+    missing = [name for name in NEEDED if said.get(name) is None]
     if missing:
         raise TypeError(f"request_gpu() needs {', '.join(missing)}")
+    check("request_gpu", {SESSION: said.get(SESSION)}, {SESSION: AuthenticatedSession | None})
     return said
 
 
@@ -147,14 +142,15 @@ TEN = (
     "exit_duration",
     "priority",
 )
-SHORT = (*TEN, "authenticated_session")
+SESSION = "authenticated_session"
+SHORT = (*TEN, SESSION)
 LONG = (
     *TEN,
     "idle_timeout_duration",
     "enforce_idle_timeout",
     "enable_eviction",
     "requeue_on_failure",
-    "authenticated_session",
+    SESSION,
 )
 TRIES = 3
 """How often a release asks again of a request that gets its nodes, or loses them, between two questions."""
@@ -164,16 +160,20 @@ NEEDED = ("request_name", "workspace_name", "node_count", "gpu_per_node_count", 
 def _documented_signature() -> inspect.Signature:
     """What help() and editors show: the documented order, then what is given by keyword alone."""
     param, kinds = inspect.Parameter, inspect.Parameter
-    types = {"node_count": "int", "gpu_per_node_count": "int", "memory_per_gpu": "int", "priority": "int"}
-    first = [param(n, kinds.POSITIONAL_OR_KEYWORD, annotation=types.get(n, "str")) for n in TEN]
+    first = [param(n, kinds.POSITIONAL_OR_KEYWORD, annotation=_shown(n)) for n in TEN]
     session = param(
-        "authenticated_session",
-        kinds.POSITIONAL_OR_KEYWORD,
-        default=None,
-        annotation="AuthenticatedSession | None",
+        SESSION, kinds.POSITIONAL_OR_KEYWORD, default=None, annotation="AuthenticatedSession | None"
     )
-    rest = [param(n, kinds.KEYWORD_ONLY, default=None, annotation="Any") for n in WIRE if n not in TEN]
+    rest = [
+        param(n, kinds.KEYWORD_ONLY, default=None, annotation=Wish.__annotations__[n].__forward_arg__)
+        for n in More.__annotations__
+    ]
     return inspect.Signature([*first, session, *rest], return_annotation="Script[str]")
+
+
+def _shown(argument: str) -> str:
+    """The type of a documented argument; None says nothing, so it is not shown."""
+    return str(Wish.__annotations__[argument].__forward_arg__).removesuffix(" | None")
 
 
 request_gpu.__signature__ = _documented_signature()  # type: ignore[attr-defined]
@@ -306,7 +306,7 @@ def extend(
 
 
 def update_gpu_request(
-    request_id: str, *, authenticated_session: AuthenticatedSession | None = None, **new: Any
+    request_id: str, *, authenticated_session: AuthenticatedSession | None = None, **new: Unpack[Wish]
 ) -> Script[Change]:
     """Change anything that `request_gpu` takes by keyword, of a request that waits.
 
@@ -314,7 +314,7 @@ def update_gpu_request(
         >>> egs.update_gpu_request(request_id, node_count=2, exit_duration="3h", authenticated_session=auth).way
         'pushed'
     """
-    return (yield from _change(request_id, gpr_body(new), authenticated_session))
+    return (yield from _change(request_id, gpr_body(new, "update_gpu_request"), authenticated_session))
 
 
 def stop_gpu_request(
@@ -358,7 +358,7 @@ def gpu_request_status(
     Example:
         >>> request = egs.gpu_request_status(request_id, auth)
         >>> request.workspace_name, request.number_of_gpus, request.exit_duration
-        ('vision', 8, '6h0m0s')
+        ('vision', 8, '0d6h0m')
         >>> request.status.provisioning_status
         '...'
     """

@@ -25,12 +25,12 @@ POLICY = f"{API}/workspace-policies"
 
 def create_gpr_template(  # noqa: PLR0913 - the vendor's signature
     name: str,
-    cluster_name: str,
+    cluster_name: str | None,
     gpu_per_node_count: int,
     num_gpu_nodes: int,
     memory_per_gpu: int,
-    gpu_shape: str,
-    instance_type: str,
+    gpu_shape: str | None,
+    instance_type: str | None,
     exit_duration: Span,
     priority: int,
     enforce_idle_timeout: bool,
@@ -54,14 +54,14 @@ def create_gpr_template(  # noqa: PLR0913 - the vendor's signature
 
 def update_gpr_template(  # noqa: PLR0913 - the vendor's signature
     name: str,
-    cluster_name: str,
+    cluster_name: str | None,
     number_of_gpus: int,
-    instance_type: str,
+    instance_type: str | None,
     exit_duration: Span,
     number_of_gpu_nodes: int,
     priority: int,
     memory_per_gpu: int,
-    gpu_shape: str,
+    gpu_shape: str | None,
     enable_eviction: bool,
     requeue_on_failure: bool,
     enforce_idle_timeout: bool,

@@ -6,29 +6,91 @@ Held by tests/egs/test_sdk_wishes.py.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Literal, TypedDict
 
+from egs.arguments import check, fields_of
 from egs.exceptions import BadParameters, PriorityClamped
 from egs.telling import warn
 
+Span = str | timedelta
+"""`0d6h0m`, `6h`, `90m`, or a timedelta."""
 HIGHEST = 300
 """The documented end of priorities; the documentation's own examples go past it."""
 LARGEST_GB = 4096
 """Memory above is in MiB: no GPU has as many GB, and the documentation's own examples are in MiB."""
 MIB_OF_GB = 1024
 
-Span = str | timedelta
-"""`0d6h0m`, `6h`, `90m`, or a timedelta."""
+
+class Model(TypedDict, total=False):
+    """What will run, for people."""
+
+    name: str
+    framework: str
+    parameters: Mapping[str, str]
 
 
-def gpr_body(said: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields on the wire from arguments by name; what is None or empty is left to templates and defaults."""
+class More(TypedDict, total=False):
+    """What a request may say beyond its ten documented arguments; absent or None: the template's, else the default."""
+
+    idle_timeout_duration: Span | None
+    enforce_idle_timeout: bool | None
+    enable_eviction: bool | None
+    requeue_on_failure: bool | None
+    preferred_clusters: Sequence[str] | None
+    enable_auto_cluster_selection: bool | None
+    enable_auto_gpu_selection: bool | None
+    multi_node: bool | None
+    dedicated_nodes: bool | None
+    enable_rdma: bool | None
+    enable_secondary_network: bool | None
+    template_name: str | None
+    not_before: datetime | str | None
+    start: Literal["asap", "ready", "promised"] | None
+    prefer: Literal["earliest", "price", "memory"] | None
+    max_wait: Span | None
+    model: Model | str | None
+    name: str | None
+
+
+class Wish(More, total=False):
+    """Everything that a request may say."""
+
+    request_name: str | None
+    workspace_name: str | None
+    cluster_name: str | None
+    node_count: int | None
+    gpu_per_node_count: int | None
+    memory_per_gpu: int | None
+    instance_type: str | None
+    gpu_shape: str | Sequence[str] | None
+    exit_duration: Span | None
+    priority: int | None
+
+
+TYPES = fields_of(Wish)
+
+
+def gpr_body(said: Mapping[str, Any], of: str = "request_gpu") -> dict[str, Any]:
+    """Fields on the wire from arguments by name; what is None or empty is left to templates and defaults.
+
+    `of` is the function that is told of in a TypeError.
+    """
     unknown = sorted(set(said) - set(WIRE))
     if unknown:
         raise TypeError(f"no such argument: {', '.join(unknown)}; there are {', '.join(sorted(WIRE))}")
+    check(of, said, TYPES)
     given = {WIRE[name]: value for name, value in said.items() if value is not None and value != ""}
     return {name: READ.get(name, _same)(value) for name, value in given.items()}
+
+
+def instant_text(at: datetime | str | None) -> str | None:
+    """An instant as the server reads it; a datetime without a zone could be any."""
+    if not isinstance(at, datetime):
+        return at
+    if at.tzinfo is None:
+        raise BadParameters(f"{at} has no time zone; give an aware datetime, in UTC for one")
+    return at.isoformat()
 
 
 def _same(value: Any) -> Any:
@@ -105,5 +167,6 @@ READ: Mapping[str, Any] = {
     "idleTimeOutDuration": span_text,
     "maxWait": span_text,
     "gpuShape": shapes,
+    "notBefore": instant_text,
 }
 """What is not sent as it was given, by name on the wire."""

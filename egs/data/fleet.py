@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from egs.data.records import Change, Items, each, one, record, table, wire, wire_name
+from egs.data.records import Change, Items, Record, each, one, record, table, wire, wire_name
 
 
 @record
-class AllocationTimestamp:
+class AllocationTimestamp(Record):
     """An instant as seconds since 1970, as documented."""
 
     seconds: int = 0
@@ -18,7 +18,7 @@ class AllocationTimestamp:
 
 
 @record
-class Allocation:
+class Allocation(Record):
     """Who has GPUs of a node."""
 
     gpr_name: str = ""
@@ -30,7 +30,7 @@ class Allocation:
 
 
 @record
-class GpuSlicingProfile:
+class GpuSlicingProfile(Record):
     """A part of a GPU; nodes are given out as a whole, so a server has none."""
 
     profile_name: str = ""
@@ -43,7 +43,7 @@ class GpuSlicingProfile:
 
 
 @record
-class Inventory:
+class Inventory(Record):
     """One GPU node."""
 
     gpu_node_name: str = ""
@@ -93,7 +93,7 @@ def read_inventory(data: Mapping[str, Any]) -> ListInventoryResponse:
 
 
 @record
-class InventoryUsage:
+class InventoryUsage(Record):
     """Equal nodes that a workspace may use."""
 
     instance_type: str = ""
@@ -114,7 +114,7 @@ class ListWorkspaceInventoryUsageResponse(Items[InventoryUsage]):
 
 
 @record
-class WorkspaceNamespace:
+class WorkspaceNamespace(Record):
     """A namespace of a workspace, and where it is."""
 
     namespace: str = ""
@@ -122,7 +122,7 @@ class WorkspaceNamespace:
 
 
 @record
-class Workspace:
+class Workspace(Record):
     """A workspace: a slice of the repository."""
 
     name: str = ""
@@ -151,7 +151,7 @@ class ListWorkspacesResponse(Items[Workspace]):
 
 
 @record
-class DeleteWorkspaceResponse:
+class DeleteWorkspaceResponse(Record):
     """A workspace that is deleted, or will be once the change is merged."""
 
     workspace_name: str = ""
@@ -159,7 +159,7 @@ class DeleteWorkspaceResponse:
 
 
 @record
-class GlobalGPUConstraints:
+class GlobalGPUConstraints(Record):
     """What requests of a workspace may ask for."""
 
     gpu_shapes: tuple[str, ...] = wire("gpuShapes", default=(), read=tuple)
@@ -183,7 +183,7 @@ class GlobalGPUConstraints:
 
 
 @record
-class WorkspacePolicy:
+class WorkspacePolicy(Record):
     """A workspace's limits, with the documented names."""
 
     workspace_name: str = ""
@@ -242,7 +242,7 @@ class WorkspacePolicy:
 
 
 @record
-class GetGprTemplateResponse:
+class GetGprTemplateResponse(Record):
     """What a request without these takes from its template."""
 
     name: str = ""
@@ -261,7 +261,7 @@ class GetGprTemplateResponse:
 
 
 @record
-class BoundCluster:
+class BoundCluster(Record):
     """The templates of a workspace in one cluster."""
 
     cluster_name: str = ""
@@ -279,7 +279,7 @@ class BoundCluster:
 
 
 @record
-class GprTemplateBinding:
+class GprTemplateBinding(Record):
     """Which templates a workspace is offered."""
 
     name: str = ""

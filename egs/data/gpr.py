@@ -1,21 +1,35 @@
 """GPU requests: the documented fields in the documented order, then what this server says beyond them.
 
-Times and durations are text, as documented: RFC 3339 in UTC, `0h2m40s`.
+Times and durations are text. Times are RFC 3339 in UTC. A duration that was asked for reads as it is asked for,
+`0d6h0m`; one that is measured reads `0h2m40s`.
+
+Held by tests/egs/test_sdk_data.py.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from egs.data.records import one, record, wire
+from egs.data.records import Record, one, record, wire
 
-NO_TIME = "0h0m0s"
+NO_TIME, NO_SPAN = "0h0m0s", "0d0h0m"
+_MEASURED = re.compile(r"([0-9]+)h([0-9]{1,2})m0s")
 NO_MODEL = {"name": "", "framework": "", "parameters": {}}
 
 
+def span(text: str) -> str:
+    """A duration of the wire as requests are given it: `6h0m0s` is `0d6h0m`; another text stays as it is."""
+    found = _MEASURED.fullmatch(text)
+    if found is None:
+        return text
+    hours, minutes = int(found[1]), int(found[2])
+    return f"{hours // 24}d{hours % 24}h{minutes}m"
+
+
 @record
-class GpuRequestStatus:
+class GpuRequestStatus(Record):
     """How far a request is."""
 
     provisioning_status: str = ""
@@ -34,7 +48,7 @@ class GpuRequestStatus:
 
 
 @record
-class GpuRequestData:
+class GpuRequestData(Record):
     """One GPU request."""
 
     request_id: str = wire("gprId", default="")
@@ -51,7 +65,8 @@ class GpuRequestData:
     gpu_sharing_mode: str = wire(default="", usual="dedicated")
     estimated_start_time: str = ""
     estimated_wait_time: str = wire(default="", usual=NO_TIME)
-    exit_duration: str = ""
+    exit_duration: str = wire(default="", read=span)
+    """As it was given, in the documented form: `0d6h0m`."""
     early_release: bool = False
     gpr_name: str = ""
     gpu_shape: str = ""
@@ -61,14 +76,15 @@ class GpuRequestData:
     enable_secondary_network: bool = False
     status: GpuRequestStatus = wire("status", default=GpuRequestStatus(), read=one(GpuRequestStatus))
 
-    idle_timeout_duration: str = wire("idleTimeOutDuration", default="")
+    idle_timeout_duration: str = wire("idleTimeOutDuration", default="", read=span)
     enforce_idle_timeout: bool = wire("enforceIdleTimeOut", default=False)
     requeue_on_failure: bool = True
     enable_eviction: bool = True
     name: str = ""
     """`workspace/file`: what the request is called in the repository."""
     phase: str = ""
-    """PendingApproval, Queued, Provisioning, Provisioned, Releasing, Completed, Cancelled, Rejected or Failed."""
+    """Filed (no controller has answered it yet), PendingApproval, Queued, Provisioning, Provisioned, Releasing,
+    Completed, Cancelled, Rejected or Failed."""
     reason: str = ""
     message: str = ""
     position: int | None = None
@@ -82,8 +98,8 @@ class GpuRequestData:
     not_before: str = ""
     start: str = wire(default="", usual="asap")
     prefer: str = wire(default="", usual="earliest")
-    max_wait: str = ""
-    extend: str = wire(default="", usual=NO_TIME)
+    max_wait: str = wire(default="", read=span)
+    extend: str = wire(default="", usual=NO_SPAN, read=span)
     stopped: bool = False
     model: Mapping[str, Any] | None = wire(default=None, usual=NO_MODEL)
     gpu_shapes: tuple[str, ...] = wire(
@@ -124,14 +140,14 @@ class GpuRequestData:
 
 OVER = frozenset({"Completed", "Cancelled", "Rejected", "Failed"})
 """Phases of requests that never run again."""
-LIFE = ("PendingApproval", "Queued", "Provisioning", "Provisioned", "Releasing", "Completed")
+LIFE = ("Filed", "PendingApproval", "Queued", "Provisioning", "Provisioned", "Releasing", "Completed")
 """Phases in the order of a life without mishap."""
 SAME_PHASE = {"Pending": "PendingApproval", "Successful": "Provisioned", "Complete": "Completed"}
 """Phases by their documented `provisioning_status`, where that is another word."""
 
 
 @record
-class WaitTime:
+class WaitTime(Record):
     """When a request would start in one pool, if it were filed now."""
 
     cluster_name: str = ""
@@ -153,7 +169,7 @@ class WaitTime:
 
 
 @record
-class QueueRow:
+class QueueRow(Record):
     """One waiting request, in the order of service."""
 
     gpr_id: str = ""
@@ -177,7 +193,7 @@ class QueueRow:
 
 
 @record
-class ApprovalRow:
+class ApprovalRow(Record):
     """A request that waits for an admin's word."""
 
     gpr_id: str = ""
@@ -190,7 +206,7 @@ class ApprovalRow:
 
 
 @record
-class EventRow:
+class EventRow(Record):
     """Something that happened."""
 
     at: str = ""
@@ -203,7 +219,7 @@ class EventRow:
 
 
 @record
-class Workload:
+class Workload(Record):
     """A request that has its nodes, and what runs there."""
 
     gpr_id: str = ""
@@ -230,7 +246,7 @@ class Workload:
 
 
 @record
-class Usage:
+class Usage(Record):
     """What a workspace used, and what that cost."""
 
     slice_name: str = ""
@@ -243,7 +259,7 @@ class Usage:
 
 
 @record
-class Why:
+class Why(Record):
     """What a request waits for, in sentences; prints as such."""
 
     gpr_id: str = ""

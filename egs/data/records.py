@@ -38,11 +38,40 @@ def wire(
 
 @dataclass_transform(frozen_default=True, field_specifiers=(wire, dataclasses.field), kw_only_default=False)
 def record(kind: type[T]) -> type[T]:
-    """A frozen dataclass that shows itself by what it really holds."""
-    made = dataclasses.dataclass(frozen=True, slots=True, repr=False)(kind)
-    made.__repr__ = _shown  # type: ignore[method-assign]
-    made._repr_html_ = _html  # type: ignore[attr-defined]
-    return made
+    """A frozen dataclass with slots; its class is a `Record`."""
+    return dataclasses.dataclass(frozen=True, slots=True, repr=False)(kind)
+
+
+class Record:
+    """What every record can do, also as type checkers see it."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values that `json.dumps` takes, under the names of its fields; what is in it likewise."""
+        return {
+            field.name: _plain(getattr(self, field.name)) for field in dataclasses.fields(cast(Any, self))
+        }
+
+    def __repr__(self) -> str:
+        """What it really holds."""
+        inner = ", ".join(f"{name}={held!r}" for name, held in _said(self).items())
+        return f"{type(self).__name__}({inner})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th>{escape(name)}</th><td>{escape(_cell(held))}</td></tr>"
+            for name, held in _said(self).items()
+        )
+        return f"<table><caption>{type(self).__name__}</caption>{rows}</table>"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Record):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {name: _plain(held) for name, held in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def of(kind: type[T], data: Any) -> T:
@@ -97,19 +126,6 @@ def _is_nothing(value: Any, field: dataclasses.Field[Any]) -> bool:
     return usual is not None and bool(held == (usual(value) if callable(usual) else usual))
 
 
-def _shown(value: Any) -> str:
-    inner = ", ".join(f"{name}={held!r}" for name, held in _said(value).items())
-    return f"{type(value).__name__}({inner})"
-
-
-def _html(value: Any) -> str:
-    rows = "".join(
-        f"<tr><th>{escape(name)}</th><td>{escape(_cell(held))}</td></tr>"
-        for name, held in _said(value).items()
-    )
-    return f"<table><caption>{type(value).__name__}</caption>{rows}</table>"
-
-
 def _cell(value: Any) -> str:
     if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
         return ", ".join(value)
@@ -160,7 +176,7 @@ class Answered(dict[str, Any]):
 
 
 @record
-class Change:
+class Change(Record):
     """Where a change is now: on main (`pushed`), asking to be merged, or `accepted` and on its way.
 
     `unchanged`: it was so already, and nothing was written.

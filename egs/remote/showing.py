@@ -7,10 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
+from egs import kinds, listing
+from egs.listing import Asked, GetForm, Names, Watch
 from egs.remote import asking, output
 from egs.remote.errors import wrong_use
 from egs.remote.options import Cluster, Request, Slice
-from egs.remote.output import Column, Form, Output, Row, at, field, key, place
+from egs.remote.output import Form, Output, Row
 
 _ALL = (
     "List GPRs, slices, requests for slices, clusters, nodes, the queue, events, problems or workloads."
@@ -28,51 +30,38 @@ class Kind(StrEnum):
 def register(app: typer.Typer) -> None:
     """Add them to the app."""
     get = typer.Typer(help=_ALL, short_help="List things of one kind.", no_args_is_help=True)
-    get.command("gprs", short_help="Requests, in every phase.")(gprs)
-    get.command("slices", short_help="Slices, with what they hold and used.")(slices)
-    get.command("clusters", short_help="Clusters, their freshness and pools.")(clusters)
-    get.command("nodes", short_help="Nodes, with state, lease and schedule.")(nodes)
-    get.command("requests", short_help="Slices that people asked for.")(requests)
-    get.command("queue", short_help="Who waits, in order, and how long.")(queue)
-    get.command("events", short_help="What happened, newest first.")(events)
-    get.command("problems", short_help="What is wrong with the documents.")(problems)
-    get.command("workloads", short_help="What runs on requests' nodes, on a server.")(workloads)
+    listing.add(get, "gprs", gprs, "Requests, in every phase.")
+    listing.add(get, "slices", slices, "Slices, with what they hold and used.")
+    listing.add(get, "clusters", clusters, "Clusters, their freshness and pools.")
+    listing.add(get, "nodes", nodes, "Nodes, with state, lease and schedule.")
+    listing.add(get, "requests", requests, "Slices that people asked for.")
+    listing.add(get, "queue", queue, "Who waits, in order, and how long.")
+    listing.add(get, "events", events, "What happened, newest first.")
+    listing.add(get, "problems", problems, "What is wrong with the documents.")
+    listing.add(get, "workloads", workloads, "What runs on requests' nodes.")
     app.add_typer(get, name="get")
     describe = typer.Typer(
         help="Show everything about one thing.\n\n\b\nExample:\n  egs describe gpr vision/train",
         short_help="Show everything about one thing.",
         no_args_is_help=True,
     )
-    describe.command("gpr", short_help="A request: checks, slips, cost.")(describe_gpr)
-    describe.command("slice", short_help="A slice: bounds, requests, usage.")(describe_slice)
-    describe.command("request", short_help="A slice that somebody asked for.")(describe_request)
-    describe.command("cluster", short_help="A cluster: pools and schedule.")(describe_cluster)
-    describe.command("node", short_help="A node: state, GPUs, calendar.")(describe_node)
+    listing.add(describe, "gpr", describe_gpr, "A request: checks, slips, cost.")
+    listing.add(describe, "slice", describe_slice, "A slice: bounds, requests, usage.")
+    listing.add(describe, "request", describe_request, "A slice that somebody asked for.")
+    listing.add(describe, "cluster", describe_cluster, "A cluster: pools and schedule.")
+    listing.add(describe, "node", describe_node, "A node: state, GPUs, calendar.")
     app.add_typer(describe, name="describe")
 
 
-_GPRS: tuple[Column, ...] = (
-    ("REQUEST", key),
-    ("PHASE", field("phase")),
-    ("PRIORITY", field("priority")),
-    ("NODES", lambda row: f"{row['nodes']} x {row['gpusPerNode']}"),
-    ("SHAPE", lambda row: row["gpuShapes"] or "any"),
-    ("DURATION", field("duration")),
-    ("START", lambda row: output.time(row["startTime"] or row["estimatedStartTime"])),
-    ("END", lambda row: output.time(row["endTime"] or row["estimatedEndTime"])),
-    ("WHERE", place),
-    ("REASON", field("reason")),
-    ("COST", field("cost")),
-)
-
-
 def gprs(
+    names: Names = None,
     slice_: Slice = None,
     phase: Annotated[
         str | None,
         typer.Option(metavar="PHASE", help="Only in this phase, for example Queued.", show_default=False),
     ] = None,
-    output: Output = Form.TABLE,
+    watch: Watch = False,
+    output: listing.Output = GetForm.TABLE,
 ) -> None:
     """List requests, in every phase.
 
@@ -80,89 +69,37 @@ def gprs(
     Example:
       egs get gprs --slice vision --phase Provisioned
     """
-    found = asking.pages("tables/gprs", {"sliceName": slice_, "phase": phase})
-    _rows(found, output, _GPRS, "no request")
+    asked = Asked(output, names, watch)
+    _answer(kinds.GPRS, lambda: asking.pages("tables/gprs", {"sliceName": slice_, "phase": phase}), asked)
 
 
-_SLICES: tuple[Column, ...] = (
-    ("SLICE", field("name")),
-    ("CLUSTERS", field("clusters")),
-    ("QUOTA", lambda row: "none" if row["quotaGpus"] is None else row["quotaGpus"]),
-    ("WAITING", field("waiting")),
-    ("HOLDING", field("holding")),
-    ("GPUS HELD", field("gpusHeld")),
-    ("GPU HOURS", field("gpuHours")),
-    ("COST", lambda row: f"{row['cost']:g} {row['currency']}"),
-)
-
-
-def slices(output: Output = Form.TABLE) -> None:
+def slices(names: Names = None, watch: Watch = False, output: listing.Output = GetForm.TABLE) -> None:
     """List slices, with what they wait for, hold, used and spent.
 
     \b
     Example:
       egs get slices
     """
-    _rows(asking.pages("tables/slices"), output, _SLICES, "no slice")
+    _answer(kinds.SLICES, lambda: asking.pages("tables/slices"), Asked(output, names, watch))
 
 
-_POOLS: tuple[Column, ...] = (
-    ("CLUSTER", field("name")),
-    ("MODE", field("mode")),
-    ("ANSWERS", lambda row: "unknown" if row["reachable"] is None else row["reachable"]),
-    ("SINCE", at("since")),
-    ("STATUS OF", at("statusTime")),
-    ("POOL", lambda row: row["pool"]["name"]),
-    ("SHAPE", lambda row: f"{row['pool']['gpusPerNode']} x {row['pool']['gpuShape']}"),
-    ("NODES", lambda row: row["pool"]["nodes"]),
-    ("LEASED", lambda row: row["pool"]["leased"]),
-    ("FREE", lambda row: row["pool"]["free"]),
-    ("OUT", lambda row: row["pool"]["out"]),
-)
-
-
-def clusters(output: Output = Form.TABLE) -> None:
+def clusters(names: Names = None, watch: Watch = False, output: listing.Output = GetForm.TABLE) -> None:
     """List clusters and their pools: whether they answer, since when, and how fresh the status is.
 
     \b
     Example:
       egs get clusters
     """
-    found = asking.pages("tables/clusters")
-    if output is Form.TABLE:
-        found = [{**row, "pool": pool} for row in found for pool in row["pools"]]
-    _rows(found, output, _POOLS, "no cluster")
-
-
-_NODES: tuple[Column, ...] = (
-    ("NODE", lambda row: f"{row['cluster']}/{row['name']}"),
-    ("POOL", field("pool")),
-    ("STATE", field("state")),
-    ("REASON", lambda row: row["reason"] or (row["message"] if row["pool"] is None else None)),
-    ("LEASE", field("lease")),
-    ("UNTIL", lambda row: _until(row)),
-    ("NEXT", lambda row: _next(row)),
-)
-
-
-def _until(row: Row) -> Any:
-    ends = [entry["end"] for entry in row["schedule"] if entry["request"] == row["lease"] is not None]
-    return output.time(ends[0]) if ends else None
-
-
-def _next(row: Row) -> str | None:
-    later = [e for e in row["schedule"] if e["request"] is None or e["request"] != row["lease"]]
-    if not later:
-        return None
-    likely = " (likely)" if later[0]["tentative"] else ""
-    begin = output.shown(output.time(later[0]["begin"]))
-    return f"{later[0]['request'] or 'maintenance'}{likely} at {begin}"
+    asked = Asked(output, names, watch)
+    _answer(kinds.CLUSTERS, lambda: asking.pages("tables/clusters"), asked, kinds.by_pool)
 
 
 def nodes(
+    names: Names = None,
     cluster: Cluster = None,
     pool: Annotated[str | None, typer.Option(metavar="P", help="Only this pool.", show_default=False)] = None,
-    output: Output = Form.TABLE,
+    watch: Watch = False,
+    output: listing.Output = GetForm.TABLE,
 ) -> None:
     """List nodes: state, who has them until when, and who is likely to be next.
 
@@ -170,72 +107,36 @@ def nodes(
     Example:
       egs get nodes --cluster east -o json
     """
-    _rows(asking.pages("tables/nodes", {"cluster": cluster, "pool": pool}), output, _NODES, "no node")
+    asked = Asked(output, names, watch)
+    _answer(kinds.NODES, lambda: asking.pages("tables/nodes", {"cluster": cluster, "pool": pool}), asked)
 
 
-_REQUESTS: tuple[Column, ...] = (
-    ("SLICE", field("name")),
-    ("PHASE", field("phase")),
-    ("SINCE", at("since")),
-    ("REQUESTER", field("requester")),
-    ("CLUSTERS", field("clusters")),
-    ("NAMESPACES", field("namespaces")),
-    ("QUOTA", lambda row: "none" if row["quotaGpus"] is None else row["quotaGpus"]),
-    ("REASON", field("reason")),
-)
-
-
-def requests(output: Output = Form.TABLE) -> None:
+def requests(names: Names = None, watch: Watch = False, output: listing.Output = GetForm.TABLE) -> None:
     """List slices that people asked for, and what became of each.
 
     \b
     Example:
       egs get requests
     """
-    _rows(asking.pages("tables/requests"), output, _REQUESTS, "nobody asks for a slice")
+    _answer(kinds.REQUESTS, lambda: asking.pages("tables/requests"), Asked(output, names, watch))
 
 
-_QUEUE: tuple[Column, ...] = (
-    ("RANK", field("rank")),
-    ("POSITION", field("position")),
-    ("REQUEST", key),
-    ("PHASE", field("phase")),
-    ("PRIORITY", field("priority")),
-    ("NODES", field("nodes")),
-    ("START", at("estimatedStartTime")),
-    ("WAIT", lambda row: output.seconds(row["estimatedWaitSeconds"])),
-    ("WHERE", place),
-    ("MOVED", lambda row: row["delayedCount"] or None),
-    ("REASON", field("reason")),
-)
-
-
-def queue(slice_: Slice = None, output: Output = Form.TABLE) -> None:
+def queue(
+    names: Names = None, slice_: Slice = None, watch: Watch = False, output: listing.Output = GetForm.TABLE
+) -> None:
     """List who waits, in rank order: position in the pool, promised start, time until then.
 
     \b
     Example:
       egs get queue --slice vision
     """
-    found = [without_id(row) for row in asking.pages("queue", {"sliceName": slice_})]
-    _rows(found, output, _QUEUE, "nobody waits")
+    asked = Asked(output, names, watch)
+    _answer(kinds.QUEUE, lambda: [without_id(r) for r in asking.pages("queue", {"sliceName": slice_})], asked)
 
 
 def without_id(row: Row) -> dict[str, Any]:
     """The row as a repository has it, where requests are named and have no id."""
     return {name: value for name, value in row.items() if name != "gprId"}
-
-
-_EVENTS: tuple[Column, ...] = (
-    ("AT", at("at")),
-    ("REASON", field("reason")),
-    ("TYPE", field("type")),
-    (
-        "ABOUT",
-        lambda row: row["request"] or (f"{row['cluster']}/{row['node']}" if row["node"] else row["cluster"]),
-    ),
-    ("MESSAGE", field("message")),
-)
 
 
 def events(  # noqa: PLR0913 - each is an option of the command
@@ -267,7 +168,8 @@ def events(  # noqa: PLR0913 - each is an option of the command
         typer.Option(metavar="TEXT", help="Only with this text, in capitals or not.", show_default=False),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 50,
-    output: Output = Form.TABLE,
+    watch: Watch = False,
+    output: listing.Output = GetForm.TABLE,
 ) -> None:
     """List what happened, newest first.
 
@@ -278,61 +180,46 @@ def events(  # noqa: PLR0913 - each is an option of the command
     """
     about = {"slice": slice_, "gpr": gpr, "node": node, "cluster": cluster, "reason": reason}
     when = {"type": kind, "q": grep, "since": since, "until": until}
-    _rows(asking.pages("events", {**about, **when}, limit), output, _EVENTS, "no such event")
+    asked = Asked(output, is_watched=watch)
+    _answer(kinds.EVENTS, lambda: asking.pages("events", {**about, **when}, limit), asked)
 
 
-_PROBLEMS: tuple[Column, ...] = (
-    ("WHERE", lambda row: f"{row['file']}:{row['line']}:{row['column']}"),
-    ("SEVERITY", field("severity")),
-    ("RULE", field("rule")),
-    ("PROBLEM", field("message")),
-    ("WHAT TO DO", field("fix")),
-)
-
-
-def problems(output: Output = Form.TABLE) -> None:
+def problems(watch: Watch = False, output: listing.Output = GetForm.TABLE) -> None:
     """List what is wrong with the documents. For admins.
 
     \b
     Example:
       egs get problems
     """
-    _rows(asking.pages("problems"), output, _PROBLEMS, "nothing is wrong")
+    _answer(kinds.PROBLEMS, lambda: asking.pages("problems"), Asked(output, is_watched=watch))
 
 
-_WORKLOADS: tuple[Column, ...] = (
-    ("REQUEST", field("name")),
-    ("PHASE", field("phase")),
-    ("MODEL", lambda row: row["model"]["name"]),
-    ("WHERE", lambda row: f"{row['clusterName']}/{row['pool']}"),
-    ("NODES", lambda row: [node["name"] for node in row["nodes"]]),
-    ("GPUS", lambda row: f"{row['numGPUs']} x {row['gpuShape']}" if row["gpuShape"] else row["numGPUs"]),
-    ("HEALTHY", lambda row: row["failedChecks"] or row["healthy"]),
-    ("IDLE", lambda row: output.seconds(row["idleSeconds"]) if row["idleSince"] else None),
-    ("START", at("startTime")),
-    ("END", at("endTime")),
-    ("COST", field("cost")),
-)
-
-
-def workloads(slice_: Slice = None, output: Output = Form.TABLE) -> None:
-    """List what runs on requests' nodes: model, GPUs, health, idleness, cost. On a server.
+def workloads(
+    names: Names = None, slice_: Slice = None, watch: Watch = False, output: listing.Output = GetForm.TABLE
+) -> None:
+    """List what runs on requests' nodes: model, GPUs, health, idleness, cost so far.
 
     \b
     Example:
       egs get workloads --slice vision
     """
-    _rows(asking.pages("workloads", {"sliceName": slice_}), output, _WORKLOADS, "nothing runs")
+    asked = Asked(output, names, watch)
+    _answer(kinds.WORKLOADS, lambda: asking.pages("workloads", {"sliceName": slice_}), asked)
 
 
-def describe_gpr(request: Request, output: Output = Form.TABLE) -> None:
+def describe_gpr(request: Request, checks: listing.Checks = False, output: Output = Form.TABLE) -> None:
     """Show a request: why it stands where it does, its checks with their logs, its slips, its cost.
 
     \b
-    Example:
+    Examples:
       egs describe gpr vision/train
+      egs describe gpr vision/train --checks
     """
-    _page(asking.get("tables/gpr", {"name": named(request)}), output)
+    found = asking.get("tables/gpr", {"name": named(request)})
+    if checks:
+        listing.checks(found, output)
+    else:
+        _page(found, output)
 
 
 def describe_slice(
@@ -392,4 +279,4 @@ def named(request: str) -> str:
 
 
 # The commands call their option `output`, as those on a repository do; the module of that name is meant here.
-_rows, _page = output.rows, output.page
+_answer, _page = listing.answer, output.page

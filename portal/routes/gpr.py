@@ -17,7 +17,7 @@ from portal.counting import check_counts
 from portal.documenting import NAMED, IdempotencyKey, refusals
 from portal.errors import bad_parameters
 from portal.filing import asked, file_name, nonce_of
-from portal.gprs import Found, data_of, id_of
+from portal.gprs import FILED, Found, data_of, id_of
 from portal.gprwire import GprAsk, GprChanged, GprData, GprEdit, GprFiled, GprNamed
 from portal.hiding import Veil
 from portal.naming import checked_name, listed
@@ -196,8 +196,8 @@ async def list_gprs(
     """By workspace and name, whatever their phase; those that the controller has not answered yet, too."""
     if slice_name:
         seen_slice(view, caller, slice_name)
-    if phase and phase not in set(Phase):
-        raise bad_parameters(f"phase: there is no phase {phase}; phases are {listed(Phase)}")
+    if phase and phase not in {FILED, *Phase}:
+        raise bad_parameters(f"phase: there is no phase {phase}; phases are {listed([FILED, *Phase])}")
     keys = [key for key in _keys_in(view, slice_name) if _is_wanted(view, caller, key, phase)]
     chosen, more = portion(keys, portioned, lambda key: key)
     veil, now = Veil(caller, view), parts.now()
@@ -235,7 +235,7 @@ def _is_wanted(view: View, caller: Caller, key: str, phase: str) -> bool:
     if not caller.may_see(key.partition("/")[0]):
         return False
     status = view.facts.requests.get(key) if phase else None
-    return not phase or (Phase.PENDING_APPROVAL if status is None else status.phase) == phase
+    return not phase or (FILED if status is None else status.phase) == phase
 
 
 def _to_change(view: View, caller: Caller, id_: str) -> Found:

@@ -15,7 +15,7 @@ from portal.paging import Portioned, portion
 from portal.serving import Asking, Envelope, Looking, Of, Page, ok
 from portal.view import View
 from reconciler.commands.holds import held_rows
-from reconciler.commands.policies import broken_rows
+from reconciler.commands.policies import broken_rows, without_rejected
 from reconciler.store.port import Store
 from schemas.apikey import ApiKey
 from schemas.offers import expired
@@ -40,9 +40,8 @@ def problems(view: Looking, caller: Asking, of: Of, wanted: Portioned) -> Envelo
 def rows(view: View, store: Store, now: datetime) -> list[Row]:
     """Held changes, broken policies, then what is wrong with the documents; each once."""
     broken = broken_rows(view.facts, view.wanted)
-    known = {(row["file"], row["rule"]) for row in broken}
     of_documents = sorted([*view.problems, *_over(view, store, now)])
-    found = (asdict(one) for one in of_documents if (one.file, one.rule) not in known)
+    found = map(asdict, without_rejected(of_documents, broken))
     return [*held_rows(view.facts.trust), *broken, *found]
 
 

@@ -69,18 +69,23 @@ def _list_of(kind: str) -> dict[int | str, dict[str, Any]]:
 
 @router.get("/gprs", summary="egs get gprs", responses=_list_of("gpr"))
 def gprs(
-    view: Looking, caller: Asking, wanted: Portioned, slice_name: SliceName = "", phase: InPhase = None
+    view: Looking,
+    caller: Asking,
+    of: Of,
+    wanted: Portioned,
+    slice_name: SliceName = "",
+    phase: InPhase = None,
 ) -> Rows:
     """Requests in every phase."""
     if slice_name:
         _slice_seen(view, caller, slice_name)
-    return _page(commandrows.gprs(view, caller, slice_name, phase), wanted, _full)
+    return _page(commandrows.gprs(view, caller, slice_name, phase, of.now()), wanted, _full)
 
 
 @router.get("/slices", summary="egs get slices", responses=_list_of("slice"))
-def slices(view: Looking, caller: Asking, wanted: Portioned) -> Rows:
+def slices(view: Looking, caller: Asking, of: Of, wanted: Portioned) -> Rows:
     """Slices, with what they wait for, hold and used."""
-    return _page(commandrows.slices(view, caller), wanted, _name)
+    return _page(commandrows.slices(view, caller, of.now()), wanted, _name)
 
 
 @router.get("/requests", summary="egs get requests", responses=_list_of("request"))
@@ -105,9 +110,9 @@ def nodes(view: Looking, caller: Asking, wanted: Portioned, cluster: Cluster = "
 
 
 @router.get("/gpr", summary="egs describe gpr", responses=_shown(_EXAMPLES["gpr"]))
-def gpr(view: Looking, caller: Asking, name: Name) -> Envelope[Row]:
+def gpr(view: Looking, caller: Asking, of: Of, name: Name) -> Envelope[Row]:
     """Everything about one request, named slice/name."""
-    return ok(commandrows.described_gpr(view, caller, name))
+    return ok(commandrows.described_gpr(view, caller, name, of.now()))
 
 
 @router.get("/slice", summary="egs describe slice", responses=_shown(_EXAMPLES["slice"]))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
+from egs import listing
 from reconciler.commands import holds, output, tables
+from reconciler.commands.costs import cost_so_far
 from reconciler.commands.errors import NotFound, WrongUse
 from reconciler.commands.happenings import EventRow, Filter, events
 from reconciler.commands.output import Form, wire
@@ -22,13 +25,18 @@ EVENTS = 20
 """Events of one thing that its description shows, the latest."""
 
 
-def describe_gpr(repo: str | None, now: str | None, key: str, form: Form) -> None:
+def describe_gpr(
+    repo: str | None, now: str | None, key: str, form: Form, *, checks_alone: bool = False
+) -> None:
     """A request: what it asks for, where it stands, its checks with their logs, its slips, its cost."""
     split(key)
     with opened(repo) as source:
         state = read_state(source, clock(now, source))
         content = gpr(source, state, key)
-    _answer(content, form)
+    if checks_alone:
+        listing.checks(content, form)
+    else:
+        _answer(content, form)
 
 
 def gpr(source: Source, state: State, key: str) -> dict[str, Any]:
@@ -36,8 +44,8 @@ def gpr(source: Source, state: State, key: str) -> dict[str, Any]:
     return gpr_data(state, key, events(source, Filter(gpr=key), EVENTS))
 
 
-def gpr_data(state: State, key: str, told: Sequence[EventRow]) -> dict[str, Any]:
-    """The same of a state, with the events that are told of it."""
+def gpr_data(state: State, key: str, told: Sequence[EventRow], now: datetime | None = None) -> dict[str, Any]:
+    """The same of a state, with the events that are told of it; what it costs by `now` (None: the state's)."""
     slice_, name = split(key)
     why = reasons(state, key)
     status = state.facts.requests.get(key)
@@ -50,6 +58,7 @@ def gpr_data(state: State, key: str, told: Sequence[EventRow]) -> dict[str, Any]
         "file": path if key in state.wanted.filed or held is not None else None,
         "why": why,
         **_standing(state, key, status),
+        "cost": _cost(state, status, now or state.now),
         "status": None if status is None else status.model_dump(mode="json", by_alias=True),
         "held": None if held is None else holds.row(held),
         "problems": [
@@ -57,6 +66,12 @@ def gpr_data(state: State, key: str, told: Sequence[EventRow]) -> dict[str, Any]
         ],
         "events": list(told),
     }
+
+
+def _cost(state: State, status: GPRStatus | None, now: datetime) -> dict[str, Any] | None:
+    """So far: of a request that runs the status has none yet."""
+    cost = None if status is None else cost_so_far(state.wanted, status, now)
+    return None if cost is None else cost.model_dump(mode="json", by_alias=True)
 
 
 def _standing(state: State, key: str, status: GPRStatus | None) -> dict[str, Any]:

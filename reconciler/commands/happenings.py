@@ -159,9 +159,10 @@ def looked(
 
 
 def events(source: Source, wanted: Filter, limit: int) -> list[EventRow]:
-    """At most `limit` events that the filter takes."""
+    """At most `limit` events that the filter takes. Raises UserError where there is no repository at all."""
     status = source.status()
     if status is None:
+        source.commit_of(None)
         return []
     store, tip = status
     files = {e.path: e.oid for e in store.diff(None, tip) if e.path.startswith("events/") and e.oid}

@@ -5,6 +5,7 @@ Held by tests/commands/test_policies.py.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -15,7 +16,11 @@ from reconciler.facts import Facts, Wanted
 from reconciler.violations import violations
 from schemas.errors import UserError
 from schemas.problems import Problem, quoted
+from schemas.status import Phase
 from schemas.view import gpr_path
+
+NEEDS_APPROVAL, REJECTED = "NeedsApproval", "Rejected"
+"""Rules of a notice: an admin's word is needed, and it was no."""
 
 
 def problem_rows(source: Source, now: datetime) -> list[dict[str, Any]]:
@@ -28,7 +33,36 @@ def problem_rows(source: Source, now: datetime) -> list[dict[str, Any]]:
 
 
 def broken_rows(facts: Facts, wanted: Wanted) -> list[dict[str, Any]]:
-    """The same of facts and documents."""
+    """The same of facts and documents, and who was rejected, with the admin's reason."""
+    return [*_rejected_rows(facts), *_violation_rows(facts, wanted)]
+
+
+def without_rejected(problems: Iterable[Problem], broken: Iterable[dict[str, Any]]) -> list[Problem]:
+    """Problems of documents that are not told already: who was rejected waits for no approval any more."""
+    told = {(row["file"], row["rule"]) for row in broken}
+    rejected = {(file, NEEDS_APPROVAL) for file, rule in told if rule == REJECTED}
+    return [one for one in problems if (one.file, one.rule) not in told | rejected]
+
+
+def _rejected_rows(facts: Facts) -> list[dict[str, Any]]:
+    return [
+        asdict(
+            Problem(
+                quoted(gpr_path(*key.split("/"))),
+                1,
+                1,
+                REJECTED,
+                "notice",
+                f"{key} is Rejected and never runs{f': {status.message}' if status.message else ''}",
+                "file a new request under a new name; `egs prune` takes this file away",
+            )
+        )
+        for key, status in sorted(facts.requests.items())
+        if status.phase is Phase.REJECTED
+    ]
+
+
+def _violation_rows(facts: Facts, wanted: Wanted) -> list[dict[str, Any]]:
     return [
         asdict(
             Problem(

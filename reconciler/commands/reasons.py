@@ -17,8 +17,9 @@ from reconciler.commands.source import opened
 from reconciler.commands.state import State, clock, read_state, split
 from reconciler.evidence import NOT_AUTHORISED
 from reconciler.forecasting import expected
+from scheduler.elastic import existing, is_placeholder
 from scheduler.fit import approval_reasons
-from scheduler.snapshot import Plan
+from scheduler.snapshot import Plan, PoolKey
 from scheduler.why import why
 from schemas.insights import Forecast
 from schemas.status import HOLDING, GPRStatus, Phase, Slip
@@ -46,7 +47,7 @@ def reasons(state: State, key: str, known: Plan | None = None) -> list[str]:
         return [*said, *refused]
     conditions = (c for c in status.conditions if held is None or c.type != NOT_AUTHORISED)
     found = [*_of_phase(state, key, status, known), *said, *(f"{c.message}." for c in conditions)]
-    return [*found, *(_slip(slip) for slip in status.slips[-_SLIPS:][::-1])]
+    return [*found, *_slips(status)]
 
 
 def _of_phase(state: State, key: str, status: GPRStatus, known: Plan | None) -> Iterator[str]:
@@ -89,12 +90,26 @@ def _of_queued(state: State, key: str, status: GPRStatus, known: Plan | None) ->
     sentences = why(state.snapshot, planned, key)
     yield from _starts(state, planned, key)
     yield from sentences
-    if key in planned.placements and not sentences:
-        yield "Its nodes are free; it waits only for the checks before its start."
+    place = planned.placements.get(key)
+    if place is not None and state.snapshot.pools[place.pool].observed:
+        return  # no node is checked or handed over there, and no place in a queue becomes a start
+    if place is not None and not sentences:
+        yield _what_is_left(state, status, place.pool)
     yield place_of(state, key)
     yield from _expected(state, planned, key, is_known=known is not None)
     if status.retry_count and status.message:
         yield f"It was {status.message}."
+
+
+def _what_is_left(state: State, status: GPRStatus, pool: PoolKey) -> str:
+    """Of one for which nobody is in the way: its checks, or nodes that the pool does not have yet."""
+    nodes = existing(state.snapshot.pools[pool])
+    taken = {name for lease in state.snapshot.leases.values() if lease.pool == pool for name in lease.nodes}
+    missing = status.accepted_spec.nodes - len(set(nodes) - taken)
+    if missing <= 0:
+        return "Its nodes are free; it waits only for the checks before its start."
+    which = "a node that does" if missing == 1 else f"{missing} nodes that do"
+    return f"It waits for {which} not exist yet: {'/'.join(pool)} grows for it."
 
 
 def _starts(state: State, planned: Plan, key: str) -> Iterator[str]:
@@ -143,7 +158,7 @@ def _of_holding(state: State, status: GPRStatus) -> Iterator[str]:
         status.end_time or status.estimated_end_time,
     )
     if status.phase is Phase.PROVISIONING and start is not None:
-        yield f"It has {nodes}; their checks run, and it starts at {format_instant(start)}."
+        yield from _coming(status, nodes, format_instant(start))
     elif status.phase is Phase.PROVISIONED and end is not None:
         left = spoken(max(timedelta(), end - state.now))
         yield f"It waits for nothing: it has {nodes} until {format_instant(end)} ({left} left)."
@@ -154,6 +169,22 @@ def _of_holding(state: State, status: GPRStatus) -> Iterator[str]:
         yield from _comes_back(status)
 
 
+def _coming(status: GPRStatus, nodes: str, start: str) -> Iterator[str]:
+    """Of nodes of an elastic pool that are asked for, and have no names before they are there."""
+    held = status.assignment
+    absent = [] if held is None else [name for name in held.nodes if is_placeholder(name)]
+    if held is None or not absent:
+        yield f"It has {nodes}; their checks run, and it starts at {start}."
+        return
+    there = [name for name in held.nodes if name not in absent]
+    coming = f"{len(absent)} node{'s' if len(absent) > 1 else ''}"
+    also = f"It has {', '.join(there)}, and " if there else "It waits for "
+    yield (
+        f"{also}{coming} of {held.cluster}/{held.pool} that the pool still grows by"
+        f"{' are on their way' if there else ''}; their checks come then, and it starts at {start}."
+    )
+
+
 def _comes_back(status: GPRStatus) -> Iterator[str]:
     """When a request that makes room goes on."""
     back = None if status.eviction is None else status.eviction.back
@@ -162,6 +193,17 @@ def _comes_back(status: GPRStatus) -> Iterator[str]:
             f"It makes room for {status.eviction.by} and starts again at {format_instant(back.start)} in "
             f"{back.cluster}/{back.pool}, for the rest of its time."
         )
+
+
+def _slips(status: GPRStatus) -> Iterator[str]:
+    """The latest moves of its start, the last first; and what is so now where it moved earlier since."""
+    start = status.start_time or status.estimated_start_time
+    for i, slip in enumerate(status.slips[-_SLIPS:][::-1]):
+        is_old = i == 0 and start is not None and slip.now is not None and start < slip.now
+        if is_old and start is not None:
+            verb = "started" if status.start_time is not None else "starts"
+            yield f"It moved earlier since it last moved later: it {verb} at {format_instant(start)}."
+        yield _slip(slip)
 
 
 def _slip(slip: Slip) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import NoneType
+from typing import Any, get_args, get_origin
 
 from reconciler.commands import output
 from reconciler.commands.editing import with_field
@@ -246,6 +247,7 @@ def change(means: Means, key: str, edits: Sequence[Edit], subject: str) -> None:
     def build(state: State, base: str) -> Change:
         there = existing(source, state, base, key)
         _check_lives(state, key)
+        _check_name(state, key, edits)
         old = there.restored if there.data is None else there.data
         assert old is not None
         data = old
@@ -268,6 +270,20 @@ def _check_lives(state: State, key: str) -> None:
     status = state.facts.requests.get(key)
     if status is not None and status.phase in TERMINAL:
         raise NotAllowed(f"{key} is {status.phase} and never runs again; file a new request under a new name")
+
+
+def _check_name(state: State, key: str, edits: Sequence[Edit]) -> None:
+    """As the API and the SDK have it: the name is a part of what a running request keeps."""
+    status = state.facts.requests.get(key)
+    if (
+        status is not None
+        and status.phase in HOLDING
+        and any(field[0] == "displayName" for field, _ in edits)
+    ):
+        raise NotAllowed(
+            f"{key} is {status.phase} and keeps its terms (displayName); release it, or file another",
+            "GpuAlreadyProvisioned",
+        )
 
 
 def edited(path: str, data: bytes, field: tuple[str, ...], value: Any) -> bytes:
@@ -306,8 +322,22 @@ def assignments(
         if not equals or not name:
             raise WrongUse(f"{word} is not FIELD=VALUE; write for example nodes=4 or network.rdma=true")
         _check_field(field, spec)
-        edits.append((field, text or None if field[0] in texts else _value(word, text)))
+        is_text = field[0] in texts and not (_holds_mapping(field, spec) and text.startswith("{"))
+        edits.append((field, (text or None) if is_text else _value(word, text)))
     return edits
+
+
+def _holds_mapping(field: tuple[str, ...], spec: type[Model]) -> bool:
+    """Whether the field is a part of a document and no text of it: `model`, `model.parameters`."""
+    kind: Any = spec
+    for step in field:
+        fields = getattr(kind, "model_fields", {})
+        info = next((info for name, info in fields.items() if (info.alias or name) == step), None)
+        if info is None:
+            return False
+        kinds = [one for one in get_args(info.annotation) or (info.annotation,) if one is not NoneType]
+        kind = info.annotation if get_origin(info.annotation) is dict else kinds[0]
+    return get_origin(kind) is dict or hasattr(kind, "model_fields")
 
 
 def _check_field(field: tuple[str, ...], spec: type[Model]) -> None:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from egs import listing
+from egs.listing import Asked, GetForm, Names, Watch
 from reconciler.commands.options import Now, Output, Repo, Request
 from reconciler.commands.output import Form
 
@@ -25,34 +27,36 @@ class Kind(StrEnum):
 def register(app: typer.Typer) -> None:
     """Add them to the app."""
     get = typer.Typer(
-        help="List GPRs, slices, requests for slices, clusters, nodes, the queue, events or problems.\n\n\b\nExample:\n"
-        "  egs get queue",
+        help="List GPRs, slices, requests for slices, clusters, nodes, the queue, events, problems or workloads."
+        "\n\n\b\nExample:\n  egs get queue",
         short_help="List things of one kind.",
         no_args_is_help=True,
     )
-    get.command("gprs", short_help="Requests, in every phase.")(gprs)
-    get.command("slices", short_help="Slices, with what they hold and used.")(slices)
-    get.command("clusters", short_help="Clusters, their freshness and pools.")(clusters)
-    get.command("nodes", short_help="Nodes, with state, lease and schedule.")(nodes)
-    get.command("requests", short_help="Slices that people asked for.")(requests)
-    get.command("queue", short_help="Who waits, in order, and how long.")(queue)
-    get.command("events", short_help="What happened, newest first.")(events)
-    get.command("problems", short_help="What is wrong with the documents.")(problems)
+    listing.add(get, "gprs", gprs, "Requests, in every phase.")
+    listing.add(get, "slices", slices, "Slices, with what they hold and used.")
+    listing.add(get, "clusters", clusters, "Clusters, their freshness and pools.")
+    listing.add(get, "nodes", nodes, "Nodes, with state, lease and schedule.")
+    listing.add(get, "requests", requests, "Slices that people asked for.")
+    listing.add(get, "queue", queue, "Who waits, in order, and how long.")
+    listing.add(get, "events", events, "What happened, newest first.")
+    listing.add(get, "problems", problems, "What is wrong with the documents.")
+    listing.add(get, "workloads", workloads, "What runs on requests' nodes.")
     app.add_typer(get, name="get")
     describe = typer.Typer(
         help="Show everything about one thing.\n\n\b\nExample:\n  egs describe gpr vision/train",
         short_help="Show everything about one thing.",
         no_args_is_help=True,
     )
-    describe.command("gpr", short_help="A request: checks, slips, cost.")(describe_gpr)
-    describe.command("slice", short_help="A slice: bounds, requests, usage.")(describe_slice)
-    describe.command("request", short_help="A slice that somebody asked for.")(describe_request)
-    describe.command("cluster", short_help="A cluster: pools and schedule.")(describe_cluster)
-    describe.command("node", short_help="A node: state, GPUs, calendar.")(describe_node)
+    listing.add(describe, "gpr", describe_gpr, "A request: checks, slips, cost.")
+    listing.add(describe, "slice", describe_slice, "A slice: bounds, requests, usage.")
+    listing.add(describe, "request", describe_request, "A slice that somebody asked for.")
+    listing.add(describe, "cluster", describe_cluster, "A cluster: pools and schedule.")
+    listing.add(describe, "node", describe_node, "A node: state, GPUs, calendar.")
     app.add_typer(describe, name="describe")
 
 
-def gprs(
+def gprs(  # noqa: PLR0913 - each is an option of the command
+    names: Names = None,
     slice_: Slice = None,
     phase: Annotated[
         str | None,
@@ -60,7 +64,8 @@ def gprs(
     ] = None,
     repo: Repo = None,
     now: Now = None,
-    output: Output = Form.TABLE,
+    watch: Watch = False,
+    output: listing.Output = GetForm.TABLE,
 ) -> None:
     """List requests, in every phase.
 
@@ -70,10 +75,16 @@ def gprs(
     """
     from reconciler.commands.gets import get_gprs
 
-    get_gprs(repo, now, slice_, phase, output)
+    get_gprs(repo, now, slice_, phase, Asked(output, names, watch))
 
 
-def slices(repo: Repo = None, now: Now = None, output: Output = Form.TABLE) -> None:
+def slices(
+    names: Names = None,
+    repo: Repo = None,
+    now: Now = None,
+    watch: Watch = False,
+    output: listing.Output = GetForm.TABLE,
+) -> None:
     """List slices, with what they wait for, hold, used and spent.
 
     \b
@@ -82,10 +93,16 @@ def slices(repo: Repo = None, now: Now = None, output: Output = Form.TABLE) -> N
     """
     from reconciler.commands.gets import get_slices
 
-    get_slices(repo, now, output)
+    get_slices(repo, now, Asked(output, names, watch))
 
 
-def clusters(repo: Repo = None, now: Now = None, output: Output = Form.TABLE) -> None:
+def clusters(
+    names: Names = None,
+    repo: Repo = None,
+    now: Now = None,
+    watch: Watch = False,
+    output: listing.Output = GetForm.TABLE,
+) -> None:
     """List clusters and their pools: whether they answer, since when, and how fresh the status is.
 
     \b
@@ -94,17 +111,19 @@ def clusters(repo: Repo = None, now: Now = None, output: Output = Form.TABLE) ->
     """
     from reconciler.commands.gets import get_clusters
 
-    get_clusters(repo, now, output)
+    get_clusters(repo, now, Asked(output, names, watch))
 
 
-def nodes(
+def nodes(  # noqa: PLR0913 - each is an option of the command
+    names: Names = None,
     cluster: Annotated[
         str | None, typer.Option(metavar="C", help="Only this cluster.", show_default=False)
     ] = None,
     pool: Annotated[str | None, typer.Option(metavar="P", help="Only this pool.", show_default=False)] = None,
     repo: Repo = None,
     now: Now = None,
-    output: Output = Form.TABLE,
+    watch: Watch = False,
+    output: listing.Output = GetForm.TABLE,
 ) -> None:
     """List nodes: state, who has them until when, and who is likely to be next.
 
@@ -114,10 +133,16 @@ def nodes(
     """
     from reconciler.commands.gets import get_nodes
 
-    get_nodes(repo, now, cluster, pool, output)
+    get_nodes(repo, now, cluster, pool, Asked(output, names, watch))
 
 
-def requests(repo: Repo = None, now: Now = None, output: Output = Form.TABLE) -> None:
+def requests(
+    names: Names = None,
+    repo: Repo = None,
+    now: Now = None,
+    watch: Watch = False,
+    output: listing.Output = GetForm.TABLE,
+) -> None:
     """List slices that people asked for, and what became of each.
 
     \b
@@ -126,10 +151,17 @@ def requests(repo: Repo = None, now: Now = None, output: Output = Form.TABLE) ->
     """
     from reconciler.commands.spaces import get_requests
 
-    get_requests(repo, now, output)
+    get_requests(repo, now, Asked(output, names, watch))
 
 
-def queue(slice_: Slice = None, repo: Repo = None, now: Now = None, output: Output = Form.TABLE) -> None:
+def queue(
+    names: Names = None,
+    slice_: Slice = None,
+    repo: Repo = None,
+    now: Now = None,
+    watch: Watch = False,
+    output: listing.Output = GetForm.TABLE,
+) -> None:
     """List who waits, in rank order: position in the pool, promised start, time until then.
 
     \b
@@ -138,7 +170,7 @@ def queue(slice_: Slice = None, repo: Repo = None, now: Now = None, output: Outp
     """
     from reconciler.commands.gets import get_queue
 
-    get_queue(repo, now, slice_, output)
+    get_queue(repo, now, slice_, Asked(output, names, watch))
 
 
 def events(  # noqa: PLR0913 - each is an option of the command
@@ -173,7 +205,8 @@ def events(  # noqa: PLR0913 - each is an option of the command
     ] = None,
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 50,
     repo: Repo = None,
-    output: Output = Form.TABLE,
+    watch: Watch = False,
+    output: listing.Output = GetForm.TABLE,
 ) -> None:
     """List what happened, newest first.
 
@@ -186,10 +219,10 @@ def events(  # noqa: PLR0913 - each is an option of the command
     from reconciler.commands.happenings import Filter
 
     wanted = Filter(slice_, gpr, node, cluster, reason, type=None if kind is None else str(kind), text=grep)
-    get_events(repo, wanted, (since, until), limit, output)
+    get_events(repo, wanted, (since, until), limit, Asked(output, is_watched=watch))
 
 
-def problems(repo: Repo = None, output: Output = Form.TABLE) -> None:
+def problems(repo: Repo = None, watch: Watch = False, output: listing.Output = GetForm.TABLE) -> None:
     """List what is wrong with the documents; `egs validate` says the same and exits 1.
 
     \b
@@ -198,19 +231,45 @@ def problems(repo: Repo = None, output: Output = Form.TABLE) -> None:
     """
     from reconciler.commands.gets import get_problems
 
-    get_problems(repo, output)
+    get_problems(repo, Asked(output, is_watched=watch))
 
 
-def describe_gpr(request: Request, repo: Repo = None, now: Now = None, output: Output = Form.TABLE) -> None:
-    """Show a request: why it stands where it does, its checks with their logs, its slips, its cost.
+def workloads(
+    names: Names = None,
+    slice_: Slice = None,
+    repo: Repo = None,
+    now: Now = None,
+    watch: Watch = False,
+    output: listing.Output = GetForm.TABLE,
+) -> None:
+    """List what runs on requests' nodes: model, GPUs, health, idleness, cost so far.
 
     \b
     Example:
+      egs get workloads --slice vision
+    """
+    from reconciler.commands.gets import get_workloads
+
+    get_workloads(repo, now, slice_, Asked(output, names, watch))
+
+
+def describe_gpr(
+    request: Request,
+    checks: listing.Checks = False,
+    repo: Repo = None,
+    now: Now = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Show a request: why it stands where it does, its checks with their logs, its slips, its cost.
+
+    \b
+    Examples:
       egs describe gpr vision/train
+      egs describe gpr vision/train --checks
     """
     from reconciler.commands.describing import describe_gpr as run
 
-    run(repo, now, request, output)
+    run(repo, now, request, output, checks_alone=checks)
 
 
 def describe_slice(

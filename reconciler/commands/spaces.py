@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from egs import kinds
+from egs.listing import Asked, answer
 from reconciler.commands import output
 from reconciler.commands.bare import Bare
 from reconciler.commands.describing import EVENTS, page
 from reconciler.commands.errors import NotAllowed, NotFound
 from reconciler.commands.happenings import Filter, events
-from reconciler.commands.output import Form, parsed, wire
+from reconciler.commands.output import Form, wire
 from reconciler.commands.proposing import FOLDER
 from reconciler.commands.source import Source, opened
 from reconciler.commands.state import State, clock, is_name, read_state
@@ -59,28 +61,14 @@ def _row(name: str, spec: WorkspaceRequestSpec | None, state: State) -> Row:
     }
 
 
-def get_requests(repo: str | None, now: str | None, form: Form) -> None:
+def get_requests(repo: str | None, now: str | None, asked: Asked) -> None:
     """The command."""
-    with opened(repo) as source:
-        found = rows(source, read_state(source, clock(now, source)))
-    if form is not Form.TABLE:
-        output.data(found, form)
-        return
-    head = ("SLICE", "PHASE", "SINCE", "REQUESTER", "CLUSTERS", "NAMESPACES", "QUOTA", "REASON")
-    cells = [
-        (
-            row["name"],
-            row["phase"],
-            parsed(row["since"]),
-            row["requester"],
-            row["clusters"],
-            row["namespaces"],
-            "none" if row["quotaGpus"] is None else row["quotaGpus"],
-            row["reason"],
-        )
-        for row in found
-    ]
-    output.table(head, cells, "nobody asks for a slice")
+
+    def found() -> list[Row]:
+        with opened(repo) as source:
+            return rows(source, read_state(source, clock(now, source)))
+
+    answer(kinds.REQUESTS, found, asked)
 
 
 def describe_request(repo: str | None, now: str | None, name: str, form: Form) -> None:

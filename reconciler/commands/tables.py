@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
+from reconciler.commands.costs import cost_so_far, running
 from reconciler.commands.output import wire
 from reconciler.commands.schedule import ranked_row, unranked_row
 from reconciler.commands.state import State
@@ -17,7 +18,7 @@ from scheduler.concrete import choose_nodes, in_order_of_begin, need
 from scheduler.elastic import existing
 from scheduler.plan import plan
 from scheduler.snapshot import FOREVER, Lease, Plan, PoolKey, Snapshot
-from schemas.status import HOLDING, WAITING, GPRStatus, NodeState, Phase
+from schemas.status import HOLDING, WAITING, Cost, GPRStatus, NodeState, Phase
 from schemas.units import format_duration, instant
 
 Rows = list[dict[str, Any]]
@@ -27,16 +28,18 @@ UNMANAGED = "Unmanaged"
 """In place of the state of a node that is not ours to judge."""
 
 
-def gprs(state: State, slice_: str | None = None, phase: str | None = None) -> Rows:
-    """Every request, whatever its phase, by slice and name."""
+def gprs(
+    state: State, slice_: str | None = None, phase: str | None = None, now: datetime | None = None
+) -> Rows:
+    """Every request, whatever its phase, by slice and name; costs are those at `now` (None: the state's)."""
     return [
-        gpr_row(key, status)
+        gpr_row(key, status, cost_so_far(state.wanted, status, now or state.now))
         for key, status in sorted(state.facts.requests.items())
         if slice_ in (None, key.partition("/")[0]) and phase in (None, str(status.phase))
     ]
 
 
-def gpr_row(key: str, status: GPRStatus) -> dict[str, Any]:
+def gpr_row(key: str, status: GPRStatus, cost: Cost | None) -> dict[str, Any]:
     """A request in one row."""
     spec, held, name = status.accepted_spec, status.assignment, key.partition("/")
     return {
@@ -63,16 +66,19 @@ def gpr_row(key: str, status: GPRStatus) -> dict[str, Any]:
         "nodeNames": list(held.nodes) if held else None,
         "retryCount": status.retry_count,
         "delayedCount": status.delayed_count,
-        "cost": None if status.cost is None else status.cost.amount,
+        "cost": None if cost is None else cost.amount,
+        "currency": None if cost is None else cost.currency,
     }
 
 
-def slices(state: State) -> Rows:
-    """Every slice in force, with what it asks for, holds and has used."""
+def slices(state: State, now: datetime | None = None) -> Rows:
+    """Every slice in force, with what it asks for, holds and has used by `now` (None: the state's), running too."""
     rows = []
     for name, spec in sorted(state.wanted.slices.items()):
         own = [s for k, s in state.facts.requests.items() if k.partition("/")[0] == name]
         usage = state.facts.usage.get(name)
+        months = () if usage is None else usage.months
+        runs = running(state.wanted, state.facts.requests, name, now or state.now)
         rows.append(
             {
                 "name": name,
@@ -83,8 +89,8 @@ def slices(state: State) -> Rows:
                 "waiting": sum(s.phase in WAITING for s in own),
                 "holding": sum(s.phase in HOLDING for s in own),
                 "gpusHeld": sum(_gpus(state, s) for s in own if s.phase in HOLDING),
-                "gpuHours": 0.0 if usage is None else round(sum(m.gpu_hours for m in usage.months), 4),
-                "cost": 0.0 if usage is None else round(sum(m.amount for m in usage.months), 4),
+                "gpuHours": round(sum(m.gpu_hours for m in months) + runs.gpu_hours, 4),
+                "cost": round(sum(m.amount for m in months) + runs.amount, 4),
                 "currency": state.wanted.project.currency,
             }
         )

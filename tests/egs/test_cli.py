@@ -23,10 +23,11 @@ ENTRY = "import sys; from egs.cli import run; from reconciler.commands import re
 
 
 def _commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every group and command of the app, however deep."""
+    """Every group and command of the app that help shows, however deep."""
     yield path, command
     for name, inner in getattr(command, "commands", {}).items():
-        yield from _commands(inner, (*path, name))
+        if not inner.hidden:
+            yield from _commands(inner, (*path, name))
 
 
 APP = dict(_commands(typer.main.get_command(cli.build([register, accounts.register]))))

@@ -135,6 +135,16 @@ def test_a_key_may_lie_in_a_file(here, tmp_path: Path) -> None:
             target_of(line_of(["plan"]), here("", env))
 
 
+@pytest.mark.parametrize(
+    "env", [{"EGS_SERVER": "https://s"}, {}], ids=["a server is named", "a context is current"]
+)
+@pytest.mark.parametrize("key", ["", " \n"], ids=["empty", "blank"])
+def test_an_empty_key_is_an_error_and_nobody_else_is_taken(here, env: dict[str, str], key: str) -> None:
+    with pytest.raises(Said, match="EGS_API_KEY is set and empty") as caught:
+        target_of(line_of(["plan"]), here("", {**env, "EGS_API_KEY": key}))
+    assert (caught.value.reason, caught.value.exit_code) == ("ApiKeyInvalid", 1)
+
+
 def test_no_secret_is_shown() -> None:
     assert "key-p" not in repr(PROD)
     assert "tok" not in repr(DEV).replace("token", "")

@@ -15,6 +15,9 @@ READS = [
     "get gprs",
     "get gprs --slice vision",
     "get gprs --phase Queued",
+    "get gpr vision/runs",
+    "get gprs vision/runs vision/waits",
+    "get node east/h100-1",
     "get slices",
     "get clusters",
     "get nodes",
@@ -25,6 +28,8 @@ READS = [
     "get events",
     "get events --gpr vision/runs --limit 2",
     "get problems",
+    "get workloads",
+    "get workload vision/runs",
     "key list",
     "plan",
     "insights",
@@ -32,6 +37,7 @@ READS = [
     "why vision/asks",
     "describe gpr vision/runs",
     "describe gpr vision/waits",
+    "describe gpr vision/runs --checks",
     "describe slice vision",
     "describe cluster east",
     "describe node east/h100-1",
@@ -55,6 +61,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     made.file("vision/asks", nodes=4, duration="1h", clusters=["east"], gpusPerNode=8)
     made.settle()
     made.commit({"slices/vision/gprs/bad.yaml": "kind: GPR\n", "clusters/east.yml": "x: 1\n"})
+    made.settle()
+    made.pass_time(40)  # it has its nodes
+    made.commit({"slices/vision/gprs/worse.yaml": "kind: GPR\n"})
     made.settle()
     made.clock.set(made.view.facts.at)
     yield made
@@ -99,3 +108,47 @@ def test_the_client_alone_answers_in_every_form(shell: Shell, line: str) -> None
     assert yaml.safe_load(shell.on_server(f"{line} -o yaml").out) == as_json
     table = shell.on_server(line)
     assert table.out or table.err, "people are told something, if only that there is nothing"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["gprs", "slices", "clusters", "nodes", "requests", "queue", "events", "problems", "workloads"],
+)
+@pytest.mark.parametrize("form", ["table", "wide"])
+def test_the_tables_are_the_same_too(shell: Shell, line: str, form: str) -> None:
+    there, here = shell.on_server(f"get {line} -o {form}"), shell.on_repository(f"get {line} -o {form}")
+    assert (there.out, there.err) == (here.out, here.err)
+
+
+@pytest.mark.parametrize("on", ["on_server", "on_repository"])
+def test_a_name_of_nothing_is_told_after_what_there_is(shell: Shell, on: str) -> None:
+    done = getattr(shell, on)("get gprs vision/runs vision/run")
+    assert done.code == 1
+    assert "vision/runs" in done.out
+    assert "there is no request vision/run; did you mean vision/runs" in done.err
+
+
+def test_what_runs_has_cost_something_so_far(shell: Shell) -> None:
+    """H17: also before it ends, with the project's currency, everywhere the same."""
+    row = shell.on_repository("get gpr vision/runs -o json").data
+    (load,) = [w for w in shell.on_repository("get workloads -o json").data if w["name"] == "vision/runs"]
+    cost = shell.on_repository("describe gpr vision/runs -o json").data["cost"]
+    assert row["phase"] == "Provisioned"
+    assert (row["cost"], row["currency"]) == (cost["amount"], cost["currency"])
+    assert load["cost"] == f"{row['cost']:.2f} USD"
+    assert f"{row['cost']:.2f} USD" in shell.on_repository("get gprs").out
+    id_ = load["gprId"]
+    data = shell.site.client("ada-owner").get("/api/v1/gpr", params={"gprId": id_}).json()["data"]
+    assert data["status"]["cost"] == load["cost"]
+
+
+def test_the_checks_of_a_request_are_shown_each_with_value_and_log(shell: Shell) -> None:
+    """F4, F5: passing or not, on a repository, on a server and in the status."""
+    rows = shell.on_server("describe gpr vision/runs --checks -o json").data
+    assert rows == shell.on_repository("describe gpr vision/runs -o json").data["status"]["checks"]
+    assert len({row["node"] for row in rows}) == 3
+    assert {"NodeHealth", "PersistentVolume", "Connectivity"} <= {row["name"] for row in rows}
+    assert all(row["passed"] and row["value"] and row["log"] for row in rows)
+    table = shell.on_repository("describe gpr vision/runs --checks")
+    assert table.out.splitlines()[0].split() == ["STAGE", "NODE", "CHECK", "PASSED", "VALUE", "AT", "LOG"]
+    assert shell.on_server("describe gpr vision/waits --checks").err == "egs: no node of it was checked yet\n"

@@ -144,7 +144,7 @@ def test_what_goes_without_saying_is_not_shown():
         ("enableEviction", False, "enable_eviction=False"),
         ("start", "fixed", "start='fixed'"),
         ("prefer", "cheapest", "prefer='cheapest'"),
-        ("extend", "1h0m0s", "extend='1h0m0s'"),
+        ("extend", "1h0m0s", "extend='0d1h0m'"),
         ("model", {"name": "llama"}, "model={'name': 'llama'}"),
         ("gpuShapes", ["H100-80GB", "A100-80GB"], "gpu_shapes=('H100-80GB', 'A100-80GB')"),
         ("preferredClusters", ["east", "west"], "preferred_clusters=('east', 'west')"),

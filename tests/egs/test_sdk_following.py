@@ -144,6 +144,8 @@ def test_waiting_ends_for_every_request_that_is_over(phase, wanted):
         assert reached
 
 
-def test_a_request_that_nobody_has_seen_is_in_no_phase():
-    request = GpuRequestData(phase="PendingApproval", reason="NotSeenYet")
+@pytest.mark.parametrize("phase", ["Filed", "PendingApproval"], ids=["a server says so", "an older server"])
+def test_a_request_that_nobody_has_seen_is_filed_and_no_more(phase):
+    request = GpuRequestData(phase=phase, reason="NotSeenYet")
+    assert has_reached(request, "Filed")
     assert not has_reached(request, "PendingApproval")

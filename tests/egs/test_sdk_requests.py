@@ -85,7 +85,7 @@ def test_what_was_filed_is_what_stands(do, site):
     site.settle()
     request = do("gpu_request_status", request_id)
     assert (request.gpr_name, request.workspace_name, request.number_of_gpus) == ("train", "vision", 8)
-    assert (request.idle_timeout_duration, request.enforce_idle_timeout) == ("0h30m0s", True)
+    assert (request.idle_timeout_duration, request.enforce_idle_timeout) == ("0d0h30m", True)
     assert (request.enable_eviction, request.requeue_on_failure) == (False, True)
     assert do("gpu_request_status_for_workspace", "vision").items == [request]
     assert do("gpu_request_status", request.name) == request
@@ -130,7 +130,7 @@ def test_a_waiting_request_is_changed_and_cancelled(do, site):
     assert do("update_gpu_request", request_id, exit_duration=timedelta(hours=2)).way == "pushed"
     site.settle()
     request = do("wait_for", request_id, "Queued", timeout=0)
-    assert (request.priority, request.gpr_name, request.exit_duration) == (120, "second try", "2h0m0s")
+    assert (request.priority, request.gpr_name, request.exit_duration) == (120, "second try", "0d2h0m")
     do("cancel_gpu_request", request_id)
     site.settle()
     assert _is_cancelled(do, request.name)

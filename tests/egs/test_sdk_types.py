@@ -33,6 +33,9 @@ async def main() -> None:
 
 
 asyncio.run(main())
+reveal_type(egs.gpu_request_status("gpr-1").to_dict())  # dict[str, Any]
+egs.update_gpu_request("gpr-1", node_count=2, not_before="2026-11-21T08:00:00Z", model={"name": "llama"})
+egs.update_gpu_request("gpr-1", node_count="2")  # error
 egs.cancel_gpu_request(3)  # error
 egs.wait_for("gpr-1", timeout="soon")  # error
 """  # noqa: E501 - a program, as somebody writes it

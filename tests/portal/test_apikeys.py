@@ -94,12 +94,6 @@ def test_a_key_that_is_revoked_opens_nothing_and_stays_on_record(site):
 @pytest.mark.parametrize(
     ("key", "body", "status", "sentence"),
     [
-        pytest.param(
-            "ada-owner", {"role": "Editor"}, 422, "a key of role Editor needs one", id="an Editor's for all"
-        ),
-        pytest.param(
-            "ada-owner", {"role": "Viewer", "workspaceName": ""}, 422, "needs one", id="a Viewer's for all"
-        ),
         pytest.param("ada-owner", {"role": "Owner", "name": "My Key"}, 422, "my-key would do", id="no name"),
         pytest.param(
             "ada-owner", {"role": "Owner", "validity": "2026-11-20"}, 422, "is over", id="yesterday"
@@ -330,3 +324,15 @@ def test_a_login_by_an_id_token_makes_no_key_for_years(site):
         assert bo.post(PATH, json={"name": "k", **body, **DAY}).status_code == 200
     with as_login(site, "bo@example.com") as bo:
         assert bo.post(PATH, json={"name": "l", **body}).status_code == 200
+
+
+@pytest.mark.parametrize("scope", [{}, {"workspaceName": ""}], ids=["no workspace", "an empty one"])
+@pytest.mark.parametrize("role", ["Editor", "Viewer"])
+def test_a_key_without_a_workspace_is_for_the_whole_project(
+    site: Site, role: str, scope: dict[str, str]
+) -> None:
+    """As `egs key create` without --slice on a repository; it carries at most its person all the same."""
+    ada = site.client("ada-owner")
+    assert ada.post(PATH, json={"name": "all", "role": role, **scope, **DAY}).status_code == 200
+    (shown,) = (each for each in ada.get(f"{PATH}/list").json()["data"]["apiKeys"] if each["name"] == "all")
+    assert not shown.get("workspaceName")

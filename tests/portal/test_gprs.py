@@ -58,7 +58,14 @@ def test_a_request_is_filed_queued_provisioned_and_released(site: Site) -> None:
     assert site.log()[0].startswith("bo <bo@example.com>|")
 
     unseen = stands(site, id_)
-    assert (unseen["status"]["provisioningStatus"], unseen["reason"]) == ("Pending", "NotSeenYet")
+    assert (unseen["status"]["provisioningStatus"], unseen["phase"], unseen["reason"]) == (
+        "Pending",
+        "Filed",
+        "NotSeenYet",
+    )
+    for phase, is_there in (("Filed", True), ("PendingApproval", False)):
+        rows = call(site, "GET", "gpr/list", params={"sliceName": "vision", "phase": phase})["items"]
+        assert (id_ in {row["gprId"] for row in rows}) is is_there
     assert unseen["name"] == filed["name"]
 
     site.settle()

@@ -261,6 +261,8 @@ def test_an_end_waits_no_longer_for_a_cycle_than_it_is_told():
     assert loop.ended == 0
     loop.go.set()
     assert loop.reaches(ended=1)
+
+
 def test_a_clock_that_is_set_back_an_hour_is_no_hour_of_sleep(started, monkeypatch):
     """The scheduler sleeps by the machine's clock; planned by one that was an hour ahead, it would sleep too long."""
     loop, off = Loop(pause=timedelta(seconds=1)), [HOUR]

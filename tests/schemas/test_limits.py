@@ -41,6 +41,13 @@ def slice_(limits: SliceLimits | None = None, quota: Quota | None = None) -> Sli
 
 CASES = [
     pytest.param(
+        {TRAIN: {"duration": "366d"}, SLICE: {"limits.maxDuration": None}},
+        "DurationTooLong",
+        TRAIN,
+        ("spec", "duration"),
+        id="longer than a year where nobody says how long",
+    ),
+    pytest.param(
         {SLICE: {"limits.maxMemoryPerGpu": 79}, TRAIN: {"memoryPerGpu": 80}},
         "TooMuchMemory",
         TRAIN,
@@ -296,3 +303,29 @@ def test_in_a_project_a_slice_may_do_what_both_allow_and_no_more(
 
     project = ProjectSpec(admins=ADMINS, limits=ProjectLimits(every_slice=every))
     assert is_allowed(in_project(slice_(own), project).limits) == (is_allowed(own) and is_allowed(every))
+
+
+@pytest.mark.parametrize(
+    ("own", "every", "days", "allowed"),
+    [
+        pytest.param(None, None, 365, "", id="a year needs no word"),
+        pytest.param(None, None, 366, "at most 365d0h0m", id="more than a year needs one"),
+        pytest.param(1000, None, 900, "", id="the slice allows more"),
+        pytest.param(None, 1000, 900, "", id="the project allows more for every slice"),
+        pytest.param(1000, 30, 31, "at most 30d0h0m", id="of two bounds the stricter counts"),
+    ],
+)
+def test_a_duration_has_a_bound_where_nobody_says_one(
+    own: int | None, every: int | None, days: int, allowed: str
+) -> None:
+    bound = SliceLimits(max_duration=None if own is None else timedelta(days=own))
+    project = ProjectSpec(
+        admins=ADMINS,
+        limits=ProjectLimits(
+            every_slice=SliceLimits(max_duration=None if every is None else timedelta(days=every))
+        ),
+    )
+    limits = in_project(slice_(bound), project).limits
+    assert [v.allowed for v in broken(spec(duration=timedelta(days=days)), limits)] == [allowed] * bool(
+        allowed
+    )
