@@ -18,6 +18,7 @@ from reconciler.diff import Action, Do
 from reconciler.events import Event, Told
 from reconciler.health import judge_nodes
 from reconciler.readme import _table
+from reconciler.refusals import Refusals
 from reconciler.reports import Reports
 from reconciler.store.cache import DocumentCache
 from reconciler.store.memory import MemoryStore
@@ -229,11 +230,11 @@ def test_a_report_of_the_future_hides_no_other_and_a_large_one_is_not_read():
 
 
 def test_a_refusal_that_passed_is_told_again():
-    controller = World().controller
+    refusals = Refusals()
     action = Action(Do.ISOLATE, "east", node="h100-1")
     met = Answers(refused=[(action, Refused("NodeGone", "it is gone"))])
     rounds = [met, met, Answers(), met]
-    assert [len(controller._fresh_refusals(answers, at(0))) for answers in rounds] == [1, 0, 0, 1]
+    assert [len(refusals.fresh(answers, at(0))) for answers in rounds] == [1, 0, 0, 1]
 
 
 def test_actions_that_alternate_do_not_stop_the_time(monkeypatch):
@@ -283,7 +284,7 @@ def test_documents_in_force_are_resolved_once():
 def test_a_quiet_cycle_renders_nothing(monkeypatch):
     world = running()
     rendered: list[Event] = []
-    monkeypatch.setattr("reconciler.loop.render", lambda *_: rendered.append(_) or {})
+    monkeypatch.setattr("reconciler.rendering.render", lambda *_: rendered.append(_) or {})
     world.controller.cycle(world.now + timedelta(seconds=1))
     assert rendered == []
 
