@@ -7,6 +7,7 @@ and some builds bear no version at all. Beta versions of policies are not used: 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from reconciler.clusters.kubernetes.api import Api, Json, Rejected
@@ -36,15 +37,12 @@ class Features:
 
 
 def discover(api: Api) -> Features:
-    """Five calls; a server is asked again only when it may have been upgraded."""
-    return features({path: api.get(path) for path in DOCUMENTS} | {BATCH: _optional(api, BATCH)})
-
-
-def _optional(api: Api, path: str) -> Json:
-    try:
-        return api.find(path) or {}
-    except Rejected:
-        return {}
+    """Five calls at most; a server is asked again only when it may have been upgraded."""
+    documents = {path: api.get(path) for path in DOCUMENTS}
+    if "v1" in _groups(documents["/apis"]).get("policy", ()):  # 1.21 on: older ones have nothing to say of it
+        with suppress(Rejected):
+            documents[BATCH] = api.find(BATCH) or {}
+    return features(documents)
 
 
 def features(documents: Mapping[str, Json]) -> Features:
