@@ -20,7 +20,10 @@ SOON = {"notBefore": "2026-11-21T08:08:00Z", "duration": "0d0h30m"}
 @pytest.fixture
 def world(tmp_path: Path) -> tuple[Path, Control]:
     """A request that waits until the eighth minute."""
-    repo = repository(tmp_path / "r.git", fleet(**request(KEY, **SOON)))
+    repo = repository(
+        tmp_path / "r.git",
+        fleet(**request(KEY, **SOON), **request("b/other", notBefore="2026-11-21T09:00:00Z")),
+    )
     control = Control(repo, tmp_path / "state")
     control.run(minutes(STAGES["Queued"]))
     return repo, control
@@ -78,9 +81,6 @@ def test_an_edit_that_crosses_the_hand_over_says_what_became_of_it(
     said: str,
 ) -> None:
     repo, control = world
-    if words[0] == "move":  # behind somebody else
-        commit(repo, request("b/other", notBefore="2026-11-22T08:00:00Z"), "main", "Another")
-        control.run(minutes(1))
     with monkeypatch.context() as patch:
         _while(patch, lambda: control.run(minutes(STAGES["Provisioning"])))
         done = _gpr(repo, *words)
