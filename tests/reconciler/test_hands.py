@@ -25,6 +25,20 @@ from tests.support.world import World, at, cluster
 SECOND = timedelta(seconds=1)
 
 
+class Watch(ManualClock):
+    """Goes with the world between cycles, and by itself within one."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world.now)
+        self._world = world
+
+    def now(self) -> datetime:
+        return max(super().now(), self._world.now)
+
+    def steady_s(self) -> float:
+        return self.now().timestamp()
+
+
 class Slow:
     """A world whose next cycle may take long."""
 
@@ -33,13 +47,21 @@ class Slow:
     ) -> None:
         files = {"clusters/east.yaml": cluster(**({"prepare": "1m", "drain": "0m", "notice": "0m"} | spec))}
         self.world, self.patch, self.may_lead = World(files), patch, may_lead
-        self.clock = ManualClock(self.world.now)
+        self.clock = Watch(self.world)
         self.world.controller = self.world.start(may_lead, clock=self.clock)
         self.log: list[tuple[str, str, datetime]] = []
 
     def run(self, minute: float) -> None:
         """Cycles that take no time."""
         self.world.run(at(minute))
+        self.world.controller.cycle(self.world.now)
+
+    def waits(self, until: datetime) -> None:
+        """Time passes between cycles: the thread of the rounds asks all along."""
+        while self.clock.now() < until:
+            self.clock.set(min(until, self.clock.now() + 5 * SECOND))
+            self.world.controller.hands.round(self.clock.now())
+        self.world.now = until
 
     def passes(self, until: datetime) -> None:
         """Time passes within a cycle: rounds are called each second."""
@@ -50,8 +72,7 @@ class Slow:
 
     def cycle(self, minute: float, long_step: str, until: float) -> Cycle:
         """One cycle that begins at that minute and whose step takes until another."""
-        self.world.now = at(minute)
-        self.clock.set(at(minute))
+        self.waits(at(minute))
         target, name = STEPS[long_step]
         inner = getattr(target, name)
 
