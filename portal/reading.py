@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
-from portal.errors import unavailable
+from portal.errors import ApiError, unavailable
 from portal.eventlog import NO_EVENTS, EventReader
 from portal.preparing import prepare
 from portal.serving import Ready
@@ -68,7 +68,7 @@ class Reader:
         self._view: View | None = None
         self._fetched: datetime | None = None
         self._fetched_s = monotonic()
-        self._trouble = ""
+        self._trouble = self._own = ""  # the latter: in words of the portal's own
         self._begun = self._answered = 0  # questions to the remote: those put, and the last that was answered
         self._asking = threading.Lock()
         self._warming = Warming()
@@ -106,7 +106,9 @@ class Reader:
 
     def _unread(self) -> str:
         """Why nothing is known yet. What the trouble is the log says alone: it may name addresses and folders."""
-        why = "the portal's log says why" if self._trouble else "its first reading has not ended yet"
+        why = self._own or (
+            "the portal's log says why" if self._trouble else "its first reading has not ended yet"
+        )
         return f"the repository was not read yet: {why}"
 
     def _silence(self) -> str:
@@ -209,11 +211,11 @@ class Reader:
         try:
             with self._looking:
                 self._look(ask)
-            self._trouble = ""
+            self._trouble = self._own = ""
         except EgsError as error:
             if self._trouble != str(error):
                 log.warning("repository not read reason=%s message=%s", error.reason, error)
-            self._trouble = str(error)
+            self._trouble, self._own = str(error), str(error) if isinstance(error, ApiError) else ""
         except Exception:
             log.exception("repository not read; please report it")
             self._trouble = "a fault of the portal; its log has more"

@@ -123,7 +123,9 @@ def test_what_is_too_old_opens_no_door(tmp_path: Path, poll: timedelta, good_s: 
         ):
             assert (answer.status_code, answer.json()["error"]["errorKey"]) == (503, "Unavailable")
             assert answer.headers["Retry-After"] == "5"
-            told = f"does not answer since {START:%Y-%m-%dT%H:%M:%SZ}, for {bad_s} s: "
+            told = (
+                f"does not answer since {START:%Y-%m-%dT%H:%M:%SZ}, for {bad_s} s; the portal's log says why"
+            )
             assert told in answer.json()["message"]
         assert client.get("/readyz").status_code == 503
         assert client.get("/healthz").status_code == 200
