@@ -17,6 +17,7 @@ PARTS = (
     "cycle",
     "flood",
     "portal",
+    "why",
     *(("kubernetes",) if os.environ.get("EGS_TEST_KUBE") else ()),
 )
 """The last one needs a control plane, and is left out where none is named. Those that replay a trace need its path."""
