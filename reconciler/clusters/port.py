@@ -192,8 +192,8 @@ class ClusterView:
     """Leases, by uid and start, that had all their nodes once: where another process does the work, and says so."""
     sizes: Mapping[str, int] = field(default_factory=dict)
     """How many nodes each elastic pool is to have, as the cluster was told last."""
-    clock: Heard | None = None
-    """What its server's clock said as it answered this look; None: it has none of its own."""
+    clock: Heard | None = field(default=None, compare=False)
+    """What its server's clock said as it answered this look; None: it has none of its own. No part of what is."""
     fence: Stamp | None = None
     """The newest stamp on whatever is no node (slices, pools' targets, a report), as far as it is known."""
 

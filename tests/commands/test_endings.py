@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reconciler.commands import publishing
-from tests.commands.rig import BO, Answer, Control, egs, fleet, main_file, minutes, repository, request
+from tests.commands.rig import ADA, BO, Answer, Control, egs, fleet, main_file, minutes, repository, request
 from tests.support.repos import commit, git
 
 KEY, FILE = "a/mine", "slices/a/gprs/mine.yaml"
@@ -83,7 +83,7 @@ def test_an_edit_that_crosses_the_hand_over_says_what_became_of_it(
     repo, control = world
     with monkeypatch.context() as patch:
         _while(patch, lambda: control.run(minutes(STAGES["Provisioning"])))
-        done = _gpr(repo, *words)
+        done = egs("gpr", *words, "--repo", repo, "--author", ADA if words[0] == "move" else BO)
     assert (done.code, said in done.err) == (code, True), done.err
     control.run(control.now)
     # What lies in the file and does not count is in nobody's way.

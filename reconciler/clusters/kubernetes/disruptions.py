@@ -57,7 +57,7 @@ def granting_cel(grace_s: int) -> str:
 SPARED = (
     "!has(object.spec.podFailurePolicy) && has(object.spec.template.spec.restartPolicy)"
     " && object.spec.template.spec.restartPolicy == 'Never'"
-    f" && {GPUS.replace('object.spec.', 'object.spec.template.spec.')}"
+    f" && ({GPUS.replace('object.spec.', 'object.spec.template.spec.')})"
 )
 """CEL: a Job that `sparing` changes. Reads nothing but `object`, so that webhooks can be matched by it too."""
 _TYPE = "Object.spec.podFailurePolicy"

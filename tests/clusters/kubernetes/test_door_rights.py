@@ -7,13 +7,13 @@ import pytest
 from reconciler.clusters.kubernetes.rbac import DOOR_RULES
 from schemas.errors import Fault
 from tests.clusters.kubernetes.shipped import account, called, each
-from tests.support.door import PATH, SPEC
+from tests.support.door import SPEC
 from tests.support.kube import eventually
 from tests.support.world import at
 
 
 def test_its_rights_are_enough(rig):
-    """File, mirror, cancel, as the account of the chart would."""
+    """File, mirror, end, as the account of the chart would."""
     rig.close()
     client = account(rig.plane, "door", DOOR_RULES)
     rig.plane.connect, connect = (lambda: client), rig.plane.connect
@@ -25,7 +25,7 @@ def test_its_rights_are_enough(rig):
     eventually(lambda: _tried(rig) and rig.train.status("train").get("phase") == "Filed", "it is filed")
     rig.train.delete("train")
     rig.pass_(gone=True)
-    assert PATH not in rig.files()
+    assert "earlyRelease: true" in rig.file()
 
 
 def _tried(rig):
