@@ -32,7 +32,7 @@ from schemas.reading import read_document
 
 FLOOD = 200
 TICK_S = 0.25
-PEOPLE_S = 4.0
+PEOPLE_S = 20.0
 REST = timedelta(minutes=8)
 """How long everything may take to come to rest after the last fault."""
 

@@ -20,7 +20,7 @@ CLOCK = SystemClock()
 SLICES = tuple(f"team-{letter}" for letter in "abcdefgh")
 CROWD = "crowd"
 """The slice whose members flood the repository."""
-CLUSTERS = {"east": 4, "west": 3}
+CLUSTERS = {"east": 6, "west": 5}
 HEAD = "apiVersion: egs.dev/v1alpha1\nkind: {}\nmetadata: {{name: {}}}\nspec:\n"
 WARM = timedelta(seconds=10)
 """A process that runs for so long has started."""
@@ -31,7 +31,7 @@ def fleet() -> dict[str, str]:
     files = {"project.yaml": HEAD.format("Project", "default") + "  admins: [{email: ada@example.com}]\n"}
     for name, nodes in CLUSTERS.items():
         pool = f"{{name: h100, gpuShape: H100-80GB, gpusPerNode: 8, memoryPerGpu: 80, nodes: {nodes}}}"
-        spec = f"  driver: embedded\n  mode: manage\n  prepare: 0m\n  drain: 0m\n  pools:\n  - {pool}\n"
+        spec = f"  driver: embedded\n  mode: manage\n  prepare: 0m\n  drain: 1m\n  pools:\n  - {pool}\n"
         files[f"clusters/{name}.yaml"] = HEAD.format("Cluster", name) + spec
     for name in (*SLICES, CROWD):
         spec = f"  members: [{{email: bo@example.com}}]\n  clusters: [east, west]\n  namespaces: [{name}]\n"

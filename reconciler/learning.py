@@ -10,7 +10,7 @@ from reconciler.facts import Facts
 from reconciler.insights import MOST_LEARNT, Ended, drawn_of, ended_of, first_of
 from reconciler.records import live
 from scheduler.calibrating import Habit, Outcome, habits
-from scheduler.expecting import Arrived, Learnt, Past
+from scheduler.expecting import LEAST, Arrived, Learnt, Past
 from scheduler.habits import Released
 from scheduler.rank import band
 from scheduler.snapshot import Snapshot
@@ -30,6 +30,12 @@ class Lesson:
     def requests(self) -> int:
         """How many requests that ran and ended it was learnt from."""
         return sum(not one.is_open for one in self.learnt.past.released)
+
+
+def is_enough(facts: Facts) -> bool:
+    """True if so many requests ran and ended that anything can be expected. Costs the rows of the last days once."""
+    ended = (one for record in facts.ended.values() for one in _ended(record))
+    return sum(one.start is not None for one in ended) >= LEAST
 
 
 def lesson(facts: Facts, world: Snapshot) -> Lesson:

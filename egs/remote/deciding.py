@@ -22,8 +22,8 @@ NotAfter = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add them to the app."""
-    app.command("approve", short_help="Approve a request that waits for an admin.")(approve)
-    app.command("reject", short_help="Reject a request.")(reject)
+    app.command("approve", short_help="Approve a request that waits (admins).")(approve)
+    app.command("reject", short_help="Reject a request (admins).")(reject)
 
 
 def approve(  # noqa: PLR0913 - each is an option of the command

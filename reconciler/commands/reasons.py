@@ -17,6 +17,7 @@ from reconciler.commands.source import opened
 from reconciler.commands.state import State, clock, read_state, split
 from reconciler.evidence import NOT_AUTHORISED
 from reconciler.forecasting import expected
+from reconciler.learning import is_enough
 from scheduler.elastic import existing, is_placeholder
 from scheduler.fit import approval_reasons
 from scheduler.snapshot import Plan, PoolKey
@@ -133,7 +134,7 @@ def _expected(state: State, planned: Plan, key: str, *, is_known: bool) -> Itera
     place = planned.placements.get(key)
     if place is None or place.start - state.snapshot.now < _SOON_S or state.committed is None:
         return
-    if is_known and state.facts.ended:
+    if is_known and is_enough(state.facts):
         said = state.facts.requests[key].forecast
         if said is None:  # drawing one takes as long as the queue
             return
@@ -232,9 +233,9 @@ def show_reasons(repo: str | None, now: str | None, key: str, form: Form) -> Non
         state = read_state(source, clock(now, source))
         sentences = reasons(state, key)
         with working("Trying what could be changed"):
-            found = changes(state, key).found
+            helps = changes(state, key)
     if form is Form.TABLE:
-        output.text("\n".join([*sentences, *(one.sentence() for one in found)]))
+        output.text("\n".join([*sentences, *(one.sentence() for one in helps.found)]))
         return
     status = state.facts.requests.get(key)
     content = {
@@ -243,7 +244,8 @@ def show_reasons(repo: str | None, now: str | None, key: str, form: Form) -> Non
         "phase": None if status is None else str(status.phase),
         "reasons": sentences,
         "forecast": forecast_json(None if status is None else status.forecast),
-        "alternatives": [one.json() for one in found],
+        "alternatives": [one.json() for one in helps.found],
+        "untried": helps.untried,
     }
     output.data(content, form)
 
