@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from reconciler.commands.entering import Context, Kubeconfig
 from reconciler.commands.output import Form
-from reconciler.trust.model import Level
 
 
 class Role(StrEnum):
@@ -51,7 +50,7 @@ def install(  # noqa: PLR0913 - each is an option of the command
         typer.Option(metavar="SECRET", help="Secret that opens the repository.", show_default=False),
     ] = None,
     verify: Annotated[
-        Level | None,
+        Literal["none", "signature", "forge", "both"] | None,
         typer.Option(
             help="What has to be shown of a change on main; none: everyone who can push counts as an admin.",
             show_default=False,
