@@ -105,7 +105,7 @@ def test_one_that_is_cancelled_is_told_once_more(site: Site) -> None:
     for settles in (True, False):
         if settles:
             site.settle()
-        assert told(one, site)["vision/waits"]["phase"] == ("PendingApproval" if settles else "Filed")
+        assert told(one, site)["vision/waits"]["phase"] == ("Queued" if settles else "Filed")
         assert set(told(whole, site)) == {"vision/waits"}
         site.commit({gpr_path("vision/waits"): None})
         if settles:

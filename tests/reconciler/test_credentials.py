@@ -110,7 +110,7 @@ def test_the_cli_opens_the_repository_over_ssh_by_the_files_it_is_told(
         "EGS_CACHE": tmp_path / "cache",
     }
     where = ("--repo", f"{sshd.url}{repo}")
-    wish = ("--nodes", 1, "--duration", "1h", "--author", "Bo <bo@example.com>")
+    wish = ("--nodes", 1, "--duration", "1h", "--author", "Ada <ada@example.com>")
     done = program("egs", "gpr", "create", "nlp/by-ssh", *wish, *where, **opened)
     assert done.returncode == 0, done.stderr
     assert "by-ssh" in repos.git(repo, "ls-tree", "-r", "--name-only", "main")
