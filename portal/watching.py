@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from portal.callers import Caller
-from portal.gprs import Found, as_cancelled, data_of, found_in
+from portal.gprs import FILED, Found, as_cancelled, data_of, found_in
 from portal.gprwire import GprData
 from portal.hiding import Veil
 from portal.live import Told
@@ -67,7 +67,7 @@ class Watch:
         """Its last word, if it waited when it was last seen; None: nobody knows what became of it."""
         self._told.pop(key, None)
         stood = self._stood.pop(key, None)
-        if stood is None or stood.phase not in WAITING or key in view.wanted.filed:
+        if stood is None or stood.phase not in {*WAITING, FILED} or key in view.wanted.filed:
             return None
         return replace(_as_told(key, as_cancelled(stood)), is_last=key in self.keys)
 
