@@ -162,6 +162,11 @@ class Mirror:
     def _open(self, address: Address) -> dict[str, str]:
         if not (self.path / "HEAD").exists():
             self._local("init", "--quiet", "--bare", "--template=")
+        config = self.path / "config"
+        if config.exists() and not config.read_bytes().endswith(b"\n"):
+            raise Fault(
+                "its configuration is cut", "CorruptObjects"
+            )  # half an address would be another remote's
         with _git_python() as python:
             try:
                 refs = _read(python.Repo(self.path, expand_vars=False), address)

@@ -140,7 +140,10 @@ def test_a_slice_that_may_use_no_pool_gets_its_requests_refused() -> None:
         pytest.param({"nodes": 1.0}, "BadValue", "write it without a point", id="a fraction"),
         pytest.param({"preemptible": 5}, "WrongType", "write true or false", id="no truth value"),
         pytest.param(
-            {"displayName": 5}, "WrongType", "write text of at most 200 characters", id="a number for text"
+            {"displayName": 5},
+            "WrongType",
+            "write text in one line, without control characters",
+            id="a number for text",
         ),
         pytest.param({"start": "x"}, "BadValue", "write one of asap, ready, promised", id="no such word"),
         pytest.param({"network": 5}, "WrongType", "write a mapping", id="no mapping"),

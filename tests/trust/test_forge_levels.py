@@ -88,7 +88,8 @@ def test_a_push_that_the_forge_knows_nothing_of_is_nobodys(tmp_path: Path) -> No
     with hosted(tmp_path) as (land, _):
         base, gate = land.at, land.gate("forge")
         land.push(FILES, "ada")
-        assert "not know yet" in land.admit(gate, None, base).alarm
+        waiting = land.admit(gate, None, base)
+        assert (waiting.commit, waiting.alarm) == (base, "")
         land.now += timedelta(minutes=3)
         assert rules(land.admit(gate, None, base)) == {NEW: NOBODY, OTHER: NOBODY}
 
