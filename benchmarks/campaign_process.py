@@ -7,12 +7,16 @@ clock is wrong for this process. It is read at every look at the clock, so that 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
 
 from reconciler import main
+from reconciler.clock import steady_s
 from reconciler.clusters.embedded import EmbeddedCluster
+from reconciler.clusters.port import ClusterView
+from reconciler.heard import Heard
 
 TRUE = datetime.now  # noqa: TID251 - a campaign is about clocks
 """The true time."""
@@ -38,7 +42,10 @@ def wrong_clock(file: Path) -> type[datetime]:
 
 
 def install(file: Path) -> None:
-    """The modules that read the clock, ours and the scheduler's, read the wrong one; clusters live by the true one."""
+    """The modules that read the clock, ours and the scheduler's, read the wrong one; clusters live by the true one.
+
+    Clusters say it too, as API servers do with each answer.
+    """
     wrong = wrong_clock(file)
     for name, module in list(sys.modules.items()):
         reads = name == "reconciler.clock" or name.startswith("apscheduler")
@@ -49,7 +56,14 @@ def install(file: Path) -> None:
     def call(self: EmbeddedCluster, _: datetime, *rest: Any) -> Any:
         return real(self, TRUE(UTC), *rest)
 
+    look = EmbeddedCluster.observe
+
+    def observe(self: EmbeddedCluster, now: datetime) -> ClusterView:
+        """As an API server answers: with the date."""
+        return replace(look(self, now), clock=Heard(TRUE(UTC), steady_s()))
+
     EmbeddedCluster._call = call  # type: ignore[method-assign, assignment]
+    EmbeddedCluster.observe = observe  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":
