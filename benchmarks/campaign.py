@@ -57,6 +57,7 @@ class Campaign:
         self.back_at: datetime | None = None
         self.crowd: list[str] = []
         self.count = 0
+        self.adoptions = 0
 
     def _controller(self, number: int) -> Controller:
         state = self.root / f"state-{number}"
@@ -208,6 +209,10 @@ class Campaign:
             on = self._leases()
         except Fault:
             return
+        adoptions = sum(each.ended["NotAdopted"] for each in self.controllers)
+        if adoptions > self.adoptions:
+            self.adoptions = adoptions
+            self.auditor.adopted()
         attended = any(each.is_well(now) for each in self.controllers)
         if self.repo.exists():
             was_reset = self.reset_until is not None and now < self.reset_until

@@ -82,6 +82,11 @@ class Auditor:
         self._judge_nodes(on, now)
         self._on = on
 
+    def adopted(self) -> None:
+        """An operator adopted a repository whose status no controller knew: what waited is filed anew (operations.md)."""
+        held = {key for key, status in self.requests.items() if status.get("assignment")}
+        self._uids = {key: uid for key, uid in self._uids.items() if key in held}
+
     def _say(self, law: str, sentence: str, now: datetime) -> None:
         if sentence not in self._told:
             self._told.add(sentence)
