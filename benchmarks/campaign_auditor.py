@@ -83,7 +83,7 @@ class Auditor:
         self._on = on
 
     def adopted(self) -> None:
-        """An operator adopted a repository whose status no controller knew: what waited is filed anew (operations.md)."""
+        """An operator adopted a repository whose status no controller knew: what waited is filed anew."""
         held = {key for key, status in self.requests.items() if status.get("assignment")}
         self._uids = {key: uid for key, uid in self._uids.items() if key in held}
 
