@@ -180,7 +180,7 @@ class _Body:
 def _too_large(most: int) -> ApiError:
     text = f"a body has at most {most} bytes"
     if most == MOST_OF_STRANGERS:
-        text += f" where nobody is known to ask, and {MOST_BODY} with an API key or a session"
+        text += f" where the caller is not known, and {MOST_BODY} with an API key or a session"
     return ApiError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "TooLarge", text)
 
 
