@@ -6,10 +6,6 @@ from typing import Annotated
 
 import typer
 
-Slice = Annotated[
-    str | None, typer.Option("--slice", metavar="S", help="Only this slice.", show_default=False)
-]
-Cluster = Annotated[str | None, typer.Option(metavar="C", help="Only this cluster.", show_default=False)]
 Request = Annotated[str, typer.Argument(metavar="SLICE/GPR", help="The request.", show_default=False)]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would happen and write nothing.")]
 Nodes = Annotated[int | None, typer.Option(min=1, metavar="N", help="Whole GPU nodes.", show_default=False)]

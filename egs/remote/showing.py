@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
@@ -11,55 +10,39 @@ from egs import kinds, listing
 from egs.listing import Asked, GetForm, Names, Watch
 from egs.remote import asking, output
 from egs.remote.errors import wrong_use
-from egs.remote.options import Cluster, Request, Slice
+from egs.remote.options import Request
 from egs.remote.output import Form, Output, Row
-
-_ALL = (
-    "List GPRs, slices, requests for slices, clusters, nodes, the queue, events, problems or workloads."
-    "\n\n\b\nExample:\n  egs get queue"
-)
-
-
-class Kind(StrEnum):
-    """Of events."""
-
-    NORMAL = "Normal"
-    WARNING = "Warning"
 
 
 def register(app: typer.Typer) -> None:
     """Add them to the app."""
-    get = typer.Typer(help=_ALL, short_help="List things of one kind.", no_args_is_help=True)
-    listing.add(get, "gprs", gprs, "Requests, in every phase.")
-    listing.add(get, "slices", slices, "Slices, with what they hold and used.")
-    listing.add(get, "clusters", clusters, "Clusters, their freshness and pools.")
-    listing.add(get, "nodes", nodes, "Nodes, with state, lease and schedule.")
-    listing.add(get, "requests", requests, "Slices that people asked for.")
-    listing.add(get, "queue", queue, "Who waits, in order, and how long.")
-    listing.add(get, "events", events, "What happened, newest first.")
-    listing.add(get, "problems", problems, "What is wrong with the documents.")
-    listing.add(get, "workloads", workloads, "What runs on requests' nodes.")
-    app.add_typer(get, name="get")
-    describe = typer.Typer(
-        help="Show everything about one thing.\n\n\b\nExample:\n  egs describe gpr vision/train",
-        short_help="Show everything about one thing.",
-        no_args_is_help=True,
+    listing.register(
+        app,
+        {
+            "gprs": gprs,
+            "slices": slices,
+            "clusters": clusters,
+            "nodes": nodes,
+            "requests": requests,
+            "queue": queue,
+            "events": events,
+            "problems": problems,
+            "workloads": workloads,
+        },
+        {
+            "gpr": describe_gpr,
+            "slice": describe_slice,
+            "request": describe_request,
+            "cluster": describe_cluster,
+            "node": describe_node,
+        },
     )
-    listing.add(describe, "gpr", describe_gpr, "A request: checks, slips, cost.")
-    listing.add(describe, "slice", describe_slice, "A slice: bounds, requests, usage.")
-    listing.add(describe, "request", describe_request, "A slice that somebody asked for.")
-    listing.add(describe, "cluster", describe_cluster, "A cluster: pools and schedule.")
-    listing.add(describe, "node", describe_node, "A node: state, GPUs, calendar.")
-    app.add_typer(describe, name="describe")
 
 
 def gprs(
     names: Names = None,
-    slice_: Slice = None,
-    phase: Annotated[
-        str | None,
-        typer.Option(metavar="PHASE", help="Only in this phase, for example Queued.", show_default=False),
-    ] = None,
+    slice_: listing.Slice = None,
+    phase: listing.PhaseName = None,
     watch: Watch = False,
     output: listing.Output = GetForm.TABLE,
 ) -> None:
@@ -96,8 +79,8 @@ def clusters(names: Names = None, watch: Watch = False, output: listing.Output =
 
 def nodes(
     names: Names = None,
-    cluster: Cluster = None,
-    pool: Annotated[str | None, typer.Option(metavar="P", help="Only this pool.", show_default=False)] = None,
+    cluster: listing.Cluster = None,
+    pool: listing.Pool = None,
     watch: Watch = False,
     output: listing.Output = GetForm.TABLE,
 ) -> None:
@@ -122,7 +105,10 @@ def requests(names: Names = None, watch: Watch = False, output: listing.Output =
 
 
 def queue(
-    names: Names = None, slice_: Slice = None, watch: Watch = False, output: listing.Output = GetForm.TABLE
+    names: Names = None,
+    slice_: listing.Slice = None,
+    watch: Watch = False,
+    output: listing.Output = GetForm.TABLE,
 ) -> None:
     """List who waits, in rank order: position in the pool, promised start, time until then.
 
@@ -140,34 +126,16 @@ def without_id(row: Row) -> dict[str, Any]:
 
 
 def events(  # noqa: PLR0913 - each is an option of the command
-    slice_: Slice = None,
-    gpr: Annotated[
-        str | None, typer.Option(metavar="[SLICE/]GPR", help="Only this request.", show_default=False)
-    ] = None,
-    node: Annotated[
-        str | None, typer.Option(metavar="[CLUSTER/]NODE", help="Only this node.", show_default=False)
-    ] = None,
-    reason: Annotated[
-        str | None,
-        typer.Option(metavar="REASON", help="Only these, for example GPRDelayed.", show_default=False),
-    ] = None,
-    cluster: Cluster = None,
-    kind: Annotated[
-        Kind | None,
-        typer.Option("--type", help="Only what is a warning, or what is none.", show_default=False),
-    ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="From this time on; 2h: two hours ago.", show_default=False),
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Before this time, or so long ago.", show_default=False)
-    ] = None,
-    grep: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="Only with this text, in capitals or not.", show_default=False),
-    ] = None,
-    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 50,
+    slice_: listing.Slice = None,
+    gpr: listing.OfRequest = None,
+    node: listing.OfNode = None,
+    reason: listing.Reason = None,
+    cluster: listing.Cluster = None,
+    kind: listing.OfType = None,
+    since: listing.Since = None,
+    until: listing.Until = None,
+    grep: listing.Grep = None,
+    limit: listing.Limit = 50,
     watch: Watch = False,
     output: listing.Output = GetForm.TABLE,
 ) -> None:
@@ -195,7 +163,10 @@ def problems(watch: Watch = False, output: listing.Output = GetForm.TABLE) -> No
 
 
 def workloads(
-    names: Names = None, slice_: Slice = None, watch: Watch = False, output: listing.Output = GetForm.TABLE
+    names: Names = None,
+    slice_: listing.Slice = None,
+    watch: Watch = False,
+    output: listing.Output = GetForm.TABLE,
 ) -> None:
     """List what runs on requests' nodes: model, GPUs, health, idleness, cost so far.
 

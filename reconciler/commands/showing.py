@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -12,56 +11,36 @@ from egs.listing import Asked, GetForm, Names, Watch
 from reconciler.commands.options import Now, Output, Repo, Request
 from reconciler.commands.output import Form
 
-Slice = Annotated[
-    str | None, typer.Option("--slice", metavar="S", help="Only this slice.", show_default=False)
-]
-
-
-class Kind(StrEnum):
-    """Of events."""
-
-    NORMAL = "Normal"
-    WARNING = "Warning"
-
 
 def register(app: typer.Typer) -> None:
     """Add them to the app."""
-    get = typer.Typer(
-        help="List GPRs, slices, requests for slices, clusters, nodes, the queue, events, problems or workloads."
-        "\n\n\b\nExample:\n  egs get queue",
-        short_help="List things of one kind.",
-        no_args_is_help=True,
+    listing.register(
+        app,
+        {
+            "gprs": gprs,
+            "slices": slices,
+            "clusters": clusters,
+            "nodes": nodes,
+            "requests": requests,
+            "queue": queue,
+            "events": events,
+            "problems": problems,
+            "workloads": workloads,
+        },
+        {
+            "gpr": describe_gpr,
+            "slice": describe_slice,
+            "request": describe_request,
+            "cluster": describe_cluster,
+            "node": describe_node,
+        },
     )
-    listing.add(get, "gprs", gprs, "Requests, in every phase.")
-    listing.add(get, "slices", slices, "Slices, with what they hold and used.")
-    listing.add(get, "clusters", clusters, "Clusters, their freshness and pools.")
-    listing.add(get, "nodes", nodes, "Nodes, with state, lease and schedule.")
-    listing.add(get, "requests", requests, "Slices that people asked for.")
-    listing.add(get, "queue", queue, "Who waits, in order, and how long.")
-    listing.add(get, "events", events, "What happened, newest first.")
-    listing.add(get, "problems", problems, "What is wrong with the documents.")
-    listing.add(get, "workloads", workloads, "What runs on requests' nodes.")
-    app.add_typer(get, name="get")
-    describe = typer.Typer(
-        help="Show everything about one thing.\n\n\b\nExample:\n  egs describe gpr vision/train",
-        short_help="Show everything about one thing.",
-        no_args_is_help=True,
-    )
-    listing.add(describe, "gpr", describe_gpr, "A request: checks, slips, cost.")
-    listing.add(describe, "slice", describe_slice, "A slice: bounds, requests, usage.")
-    listing.add(describe, "request", describe_request, "A slice that somebody asked for.")
-    listing.add(describe, "cluster", describe_cluster, "A cluster: pools and schedule.")
-    listing.add(describe, "node", describe_node, "A node: state, GPUs, calendar.")
-    app.add_typer(describe, name="describe")
 
 
 def gprs(  # noqa: PLR0913 - each is an option of the command
     names: Names = None,
-    slice_: Slice = None,
-    phase: Annotated[
-        str | None,
-        typer.Option(metavar="PHASE", help="Only in this phase, for example Queued.", show_default=False),
-    ] = None,
+    slice_: listing.Slice = None,
+    phase: listing.PhaseName = None,
     repo: Repo = None,
     now: Now = None,
     watch: Watch = False,
@@ -116,10 +95,8 @@ def clusters(
 
 def nodes(  # noqa: PLR0913 - each is an option of the command
     names: Names = None,
-    cluster: Annotated[
-        str | None, typer.Option(metavar="C", help="Only this cluster.", show_default=False)
-    ] = None,
-    pool: Annotated[str | None, typer.Option(metavar="P", help="Only this pool.", show_default=False)] = None,
+    cluster: listing.Cluster = None,
+    pool: listing.Pool = None,
     repo: Repo = None,
     now: Now = None,
     watch: Watch = False,
@@ -156,7 +133,7 @@ def requests(
 
 def queue(
     names: Names = None,
-    slice_: Slice = None,
+    slice_: listing.Slice = None,
     repo: Repo = None,
     now: Now = None,
     watch: Watch = False,
@@ -174,36 +151,16 @@ def queue(
 
 
 def events(  # noqa: PLR0913 - each is an option of the command
-    slice_: Slice = None,
-    gpr: Annotated[
-        str | None, typer.Option(metavar="[SLICE/]GPR", help="Only this request.", show_default=False)
-    ] = None,
-    node: Annotated[
-        str | None, typer.Option(metavar="[CLUSTER/]NODE", help="Only this node.", show_default=False)
-    ] = None,
-    reason: Annotated[
-        str | None,
-        typer.Option(metavar="REASON", help="Only these, for example GPRDelayed.", show_default=False),
-    ] = None,
-    cluster: Annotated[
-        str | None, typer.Option(metavar="C", help="Only this cluster.", show_default=False)
-    ] = None,
-    kind: Annotated[
-        Kind | None,
-        typer.Option("--type", help="Only what is a warning, or what is none.", show_default=False),
-    ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="From this time on; 2h: two hours ago.", show_default=False),
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Before this time, or so long ago.", show_default=False)
-    ] = None,
-    grep: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="Only with this text, in capitals or not.", show_default=False),
-    ] = None,
-    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")] = 50,
+    slice_: listing.Slice = None,
+    gpr: listing.OfRequest = None,
+    node: listing.OfNode = None,
+    reason: listing.Reason = None,
+    cluster: listing.Cluster = None,
+    kind: listing.OfType = None,
+    since: listing.Since = None,
+    until: listing.Until = None,
+    grep: listing.Grep = None,
+    limit: listing.Limit = 50,
     repo: Repo = None,
     watch: Watch = False,
     output: listing.Output = GetForm.TABLE,
@@ -236,7 +193,7 @@ def problems(repo: Repo = None, watch: Watch = False, output: listing.Output = G
 
 def workloads(
     names: Names = None,
-    slice_: Slice = None,
+    slice_: listing.Slice = None,
     repo: Repo = None,
     now: Now = None,
     watch: Watch = False,
