@@ -124,7 +124,7 @@ def _one(fleet: Fleet, trust: TrustOptions, forge: ForgeOptions) -> Settings:
     return replace(given, routes=fleet.routes).of(fleet.repo)
 
 
-def _settle(reconciler: Reconciler, clock: Clock) -> tuple[Cycle, int]:
+def settle(reconciler: Reconciler, clock: Clock) -> tuple[Cycle, int]:
     """The last of as many cycles as the instant needs, and the events of all.
 
     Raises Fault when the repository does not answer, or this machine's clock cannot be believed.
@@ -288,7 +288,7 @@ def _check_secrets(file: Path, listen: str) -> None:
 def once(fleet: Fleet, trust: TrustOptions, forge: ForgeOptions) -> None:
     """Look, plan, commit, act, until there is nothing left to do at this instant. Exit 1: somebody else leads."""
     clock = SystemClock()
-    cycle, told = _settle(controller(_one(fleet, trust, forge), clock=clock), clock)
+    cycle, told = settle(controller(_one(fleet, trust, forge), clock=clock), clock)
     if not cycle.leading:
         typer.echo("another controller leads; nothing was done", err=True)
         raise typer.Exit(1)
@@ -303,7 +303,7 @@ def adopt(
     """Take a repository as it is: a new one whose requests have no status, or one whose main was rewritten."""
     clock, settings = SystemClock(), replace(_one(fleet, trust, forge), believe_clock=believe_clock)
     reconciler = controller(settings, adopt=True, clock=clock)
-    cycle, _ = _settle(reconciler, clock)
+    cycle, _ = settle(reconciler, clock)
     for line in _taken(cycle.facts, reconciler.adoption):
         typer.echo(line)
 

@@ -48,7 +48,7 @@ def reasons(state: State, key: str, known: Plan | None = None) -> list[str]:
         return [*said, *refused]
     conditions = (c for c in status.conditions if held is None or c.type != NOT_AUTHORISED)
     found = [*_of_phase(state, key, status, known), *said, *(f"{c.message}." for c in conditions)]
-    return [*found, *_slips(status)]
+    return [*found, *slips_of(status)]
 
 
 def _of_phase(state: State, key: str, status: GPRStatus, known: Plan | None) -> Iterator[str]:
@@ -159,7 +159,7 @@ def _of_holding(state: State, status: GPRStatus) -> Iterator[str]:
         status.end_time or status.estimated_end_time,
     )
     if status.phase is Phase.PROVISIONING and start is not None:
-        yield from _coming(status, nodes, format_instant(start))
+        yield from coming_nodes(status, nodes, format_instant(start))
     elif status.phase is Phase.PROVISIONED and end is not None:
         left = spoken(max(timedelta(), end - state.now))
         yield f"It waits for nothing: it has {nodes} until {format_instant(end)} ({left} left)."
@@ -170,7 +170,7 @@ def _of_holding(state: State, status: GPRStatus) -> Iterator[str]:
         yield from _comes_back(status)
 
 
-def _coming(status: GPRStatus, nodes: str, start: str) -> Iterator[str]:
+def coming_nodes(status: GPRStatus, nodes: str, start: str) -> Iterator[str]:
     """Of nodes of an elastic pool that are asked for, and have no names before they are there."""
     held = status.assignment
     absent = [] if held is None else [name for name in held.nodes if is_placeholder(name)]
@@ -196,7 +196,7 @@ def _comes_back(status: GPRStatus) -> Iterator[str]:
         )
 
 
-def _slips(status: GPRStatus) -> Iterator[str]:
+def slips_of(status: GPRStatus) -> Iterator[str]:
     """The latest moves of its start, the last first; and what is so now where it moved earlier since."""
     start = status.start_time or status.estimated_start_time
     for i, slip in enumerate(status.slips[-_SLIPS:][::-1]):

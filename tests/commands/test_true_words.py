@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.commands.errors import WrongUse
-from reconciler.commands.reasons import _coming, _slips
+from reconciler.commands.reasons import coming_nodes, slips_of
 from reconciler.commands.requests import assignments
 from schemas.gpr import RequestSpec
 from schemas.status import Assignment, Cause, GPRStatus, Phase, Slip
@@ -106,15 +106,15 @@ def status(**more: object) -> GPRStatus:
 def test_an_old_slip_says_what_is_so_since_it_moved_earlier() -> None:
     hour = timedelta(hours=1)
     slip = Slip(was=START, now=START + 3 * hour, cause=Cause.HIGHER_RANK_ARRIVED, by="b/y", at=START)
-    first, second = _slips(status(slips=(slip,), estimated_start_time=START + hour))
+    first, second = slips_of(status(slips=(slip,), estimated_start_time=START + hour))
     assert "moved earlier since" in first
     assert "starts at 2026-11-21T09:00:00Z" in first
     assert "moved from" in second
-    assert len(list(_slips(status(slips=(slip,), estimated_start_time=START + 3 * hour)))) == 1
+    assert len(list(slips_of(status(slips=(slip,), estimated_start_time=START + 3 * hour)))) == 1
 
 
 def test_nodes_that_do_not_exist_yet_are_not_called_checked() -> None:
     held = Assignment(cluster="east", pool="h100", nodes=("h100-1", "+1"))
-    (said,) = _coming(status(assignment=held), "its nodes", "9:00")
+    (said,) = coming_nodes(status(assignment=held), "its nodes", "9:00")
     assert "It has h100-1, and 1 node of east/h100" in said
     assert "their checks run" not in said

@@ -9,7 +9,7 @@ import pytest
 from reconciler import clock, dating
 from reconciler.clock import SystemClock
 from reconciler.dating import heard_in
-from reconciler.main import _settle
+from reconciler.main import settle
 from schemas.errors import Fault
 from tests.reconciler.test_clocks import HOUR, Hands, running
 from tests.support.world import START, at
@@ -51,7 +51,7 @@ def test_once_says_what_the_clocks_say_and_does_nothing():
     world = running()
     before, hands = world.remote.tips["egs/status"], Hands(world, -HOUR)
     with pytest.raises(Fault, match="the status branch says at least") as error:
-        _settle(world.start(clock=hands), hands)
+        settle(world.start(clock=hands), hands)
     assert error.value.reason == "ClockDoubted"
     assert world.remote.tips["egs/status"] == before
     hands.off = timedelta()
