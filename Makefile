@@ -21,8 +21,8 @@ bench: .venv/bench ## measure; prints what docs/benchmarks.md quotes
 	$(BIN)/python -m benchmarks
 
 schemas: .venv/ready ## write schemas/json, deploy/crds, the chart's files and the tables in docs again after a model changed
-	$(BIN)/python -m schemas.generate
-	$(BIN)/python -m schemas.crds
+	$(BIN)/python -m schemas.export.generate
+	$(BIN)/python -m schemas.export.crds
 	$(BIN)/python -m reconciler.deploying.generate
 	$(BIN)/python docs/generate.py
 

@@ -23,8 +23,8 @@ from enum import Enum
 
 from agent.port import GpuReading
 from agent.xids import FATAL
-from schemas.cluster import Health
-from schemas.status import AgentReport
+from schemas.documents.cluster import Health
+from schemas.status.gpr_status import AgentReport
 
 FAULTS_KEPT = timedelta(days=1)
 READINGS_TO_MISS = 2

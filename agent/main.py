@@ -27,13 +27,13 @@ from agent.simulated import SimulatedReader, file_source
 from agent.watch import Manifest, Watch
 from reconciler.clock import Clock, SystemClock
 from reconciler.credentials import from_environment
-from reconciler.store.git import GitStore
-from reconciler.store.port import Store
+from reconciler.store.git.git_store import GitStore
+from reconciler.store.store_port import Store
 from reconciler.trust.machines import signing
-from reconciler.trust.options import OwnKey
 from reconciler.trust.sshsig import PrivateKey, read_private_key
+from reconciler.trust.trust_options import OwnKey
 from schemas.errors import EgsError, UserError
-from schemas.units import LONG_NAME_PATTERN, LONGEST_NAME, NAME_PATTERN
+from schemas.reading.units import LONG_NAME_PATTERN, LONGEST_NAME, NAME_PATTERN
 
 log = logging.getLogger(__name__)
 

@@ -19,14 +19,14 @@ from pydantic import ValidationError
 
 from agent.judge import GPU_COUNT_LOW, GpuVerdict, Verdict, kind_of
 from agent.xids import RECOVERY_ACTIONS
-from reconciler.store.port import Draft, Outcome, Person, Store
-from reconciler.trust.model import GIT, HEALTH
+from reconciler.model.evidence import GIT, HEALTH
+from reconciler.store.store_port import Draft, Outcome, Person, Store
 from reconciler.trust.sshsig import PrivateKey
 from schemas.errors import Fault
-from schemas.reading import parse_to_json
-from schemas.status import AgentReport, GpuReport, NodeMetadata
-from schemas.strictyaml import Refused
-from schemas.yamltext import dump
+from schemas.reading.reader import parse_to_json
+from schemas.reading.strict_yaml import Refused
+from schemas.reading.yaml_text import dump
+from schemas.status.gpr_status import AgentReport, GpuReport, NodeMetadata
 
 log = logging.getLogger(__name__)
 

@@ -15,13 +15,13 @@ from agent.judge import Memory, Verdict, after_reboot, judge, remembered
 from agent.port import GpuReading, Reader
 from agent.report import Identity, Reporter, report_of
 from agent.xids import FATAL, class_of
-from reconciler.store.port import Outcome, Store
-from schemas.cluster import Cluster, ClusterSpec, Health
+from reconciler.store.store_port import Outcome, Store
+from schemas.documents.cluster import Cluster, ClusterSpec, Health
+from schemas.documents.project import Project
+from schemas.documents.scheduling import IdleReclaim
 from schemas.errors import Fault
-from schemas.project import Project
-from schemas.reading import read_document
-from schemas.scheduling import IdleReclaim
-from schemas.view import PROJECT
+from schemas.reading.reader import read_document
+from schemas.rules.view import PROJECT
 
 log = logging.getLogger(__name__)
 

@@ -25,10 +25,10 @@ from pathlib import Path
 from benchmarks.campaign_auditor import OVER, Auditor, Leases
 from benchmarks.campaign_parts import CLOCK, CLUSTERS, CROWD, SLICES, Controller, commit, fleet, request
 from benchmarks.repositories import git
-from reconciler.clusters.embedded import EmbeddedCluster
-from schemas.cluster import Cluster
+from reconciler.clusters.simulated.embedded import EmbeddedCluster
+from schemas.documents.cluster import Cluster
 from schemas.errors import Fault
-from schemas.reading import read_document
+from schemas.reading.reader import read_document
 
 FLOOD = 200
 TICK_S = 0.25

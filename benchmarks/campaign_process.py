@@ -14,9 +14,9 @@ from typing import Any
 
 from reconciler import main
 from reconciler.clock import steady_s
-from reconciler.clusters.embedded import EmbeddedCluster
-from reconciler.clusters.port import ClusterView
-from reconciler.heard import Heard
+from reconciler.clusters.simulated.embedded import EmbeddedCluster
+from reconciler.model.cluster_port import ClusterView
+from reconciler.timekeeping.clock_reading import Heard
 
 TRUE = datetime.now  # noqa: TID251 - a campaign is about clocks
 """The true time."""

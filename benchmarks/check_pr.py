@@ -23,17 +23,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from benchmarks.repositories import ENVIRONMENT, git
-from reconciler.branch import StatusBranch
 from reconciler.compose import controller
-from reconciler.facts import Facts
+from reconciler.model.facts import Facts
 from reconciler.settings import Settings
-from reconciler.store.git import GitStore
-from reconciler.store.port import Draft, Person
-from schemas.gpr import GPR, RequestSpec, resolve
-from schemas.reading import read_document
-from schemas.status import Assignment, Check, Cost, GPRStatus, Phase
-from schemas.view import gpr_path
-from schemas.yamltext import dump
+from reconciler.status.branch import StatusBranch
+from reconciler.store.git.git_store import GitStore
+from reconciler.store.store_port import Draft, Person
+from schemas.documents.gpr import GPR, RequestSpec, resolve
+from schemas.reading.reader import read_document
+from schemas.reading.yaml_text import dump
+from schemas.rules.view import gpr_path
+from schemas.status.gpr_status import Assignment, Check, Cost, GPRStatus, Phase
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 PER_SLICE = 100
@@ -235,7 +235,7 @@ def _report(repo: Path, tree: Path, runs: int) -> None:
         print(f"egs check-pr, {what}: {_median(found):.2f} s ({moved} others move, {needs} need approval)")
     git(repo, "fetch", "--quiet", str(tree), "+pull:refs/keep/pull")
     old, new = (git(repo, "rev-parse", ref).decode().strip() for ref in ("main", "refs/keep/pull"))
-    hook = [sys.executable, "-m", "reconciler.prereceive"]
+    hook = [sys.executable, "-m", "reconciler.processes.push_hook_process"]
     found = [timed(hook, repo, f"{old} {new} refs/heads/main\n") for _ in range(runs)]
     assert found[-1][1].returncode == 0, found[-1][1].stderr
     print(f"pre-receive hook, ten requests: {_median(found):.2f} s")

@@ -29,22 +29,22 @@ from typing import Any
 
 from benchmarks.repositories import ENVIRONMENT, data, git
 from reconciler import loop
-from reconciler.branch import StatusBranch
 from reconciler.compose import controller
-from reconciler.desired import Desired
+from reconciler.documents.in_force import Desired
 from reconciler.loop import Reconciler
+from reconciler.planning.compiled_engine import make_ready
 from reconciler.settings import Settings
-from reconciler.status import request_file, request_path
-from reconciler.store.git import GitStore
-from reconciler.store.port import Person
-from reconciler.warming import make_ready
+from reconciler.status.branch import StatusBranch
+from reconciler.status.render import request_file, request_path
+from reconciler.store.git.git_store import GitStore
+from reconciler.store.store_port import Person
 from scheduler.kernel import cache
-from schemas.collector import heap_settled
-from schemas.gpr import GPR, RequestSpec, resolve
-from schemas.reading import read_document
-from schemas.status import Assignment, Check, Cost, GPRStatus, Phase
-from schemas.view import gpr_path
-from schemas.yamltext import dump
+from schemas.documents.gpr import GPR, RequestSpec, resolve
+from schemas.reading.collector import heap_settled
+from schemas.reading.reader import read_document
+from schemas.reading.yaml_text import dump
+from schemas.rules.view import gpr_path
+from schemas.status.gpr_status import Assignment, Check, Cost, GPRStatus, Phase
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 PER_SLICE = 100

@@ -6,8 +6,8 @@ ended. Of every N requests that have to wait one is told what the controller wou
 from nothing but what was known at that instant; the first fifth is for learning and not counted.
 
 Beside it, on the same requests: "true ends" knows how long everybody really runs, but not who arrives, and "all known"
-knows that as well: how far `scheduler.dispatching` is from the planner. Figures are by band and for all; hours.
-`--bands one` puts everybody into one band, `--seed` draws other bands.
+knows that as well: how far `scheduler.estimates.drawn_futures` is from the planner. Figures are by band and for all;
+hours. `--bands one` puts everybody into one band, `--seed` draws other bands.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.philly import BANDS, HOUR, Asked, Instance, instance
-from scheduler.calibrating import Outcome, habit_of, habits, told
-from scheduler.dispatching import Going, dispatched
-from scheduler.expecting import Arrived, Drawn, Learnt, Past, drawn
-from scheduler.habits import Released
+from scheduler.estimates.calibration import Outcome, habit_of, habits, told
+from scheduler.estimates.drawn_futures import Going, dispatched
+from scheduler.estimates.expected_starts import Arrived, Drawn, Learnt, Past, drawn
+from scheduler.estimates.habits import Released
+from scheduler.fairness.rank import band, in_rank_order
 from scheduler.instance import Row
-from scheduler.rank import band, in_rank_order
-from scheduler.simulating.simulation import Rules, Simulation
-from scheduler.simulating.trace import Trace, from_rows
-from scheduler.simulating.watching import Moment
+from scheduler.replay.observer import Moment
+from scheduler.replay.simulation import Rules, Simulation
+from scheduler.replay.trace import Trace, from_rows
 from scheduler.snapshot import Lease, Request
 
 SKIP = 3000

@@ -25,15 +25,15 @@ from threading import Event
 from benchmarks import cycle
 from benchmarks.repositories import data, git
 from reconciler.clock import SystemClock, monotonic_s
-from reconciler.clusters.embedded import EmbeddedCluster
-from reconciler.clusters.port import Answer, Stamp
+from reconciler.clusters.simulated.embedded import EmbeddedCluster
 from reconciler.compose import controller
 from reconciler.loop import Cycle, Reconciler
+from reconciler.model.cluster_port import Answer, Stamp
+from reconciler.planning.compiled_engine import make_ready
+from reconciler.processes.wake import Waking
 from reconciler.settings import Settings, Trust
-from reconciler.waking import Waking
-from reconciler.warming import make_ready
 from scheduler.kernel import cache
-from schemas.view import gpr_path
+from schemas.rules.view import gpr_path
 
 BEGIN_S, WAIT_S = 130, 200
 """The first of the leases begins when its nodes are prepared, which takes two minutes, and ends a minute later."""

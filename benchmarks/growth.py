@@ -3,7 +3,7 @@
     python -m benchmarks.growth [--pushes 2880] [--files 10000] [--changed 50] [--every 240]
 
 Two days of one push a minute, 50 of 10,000 status files changed in each (random ones, the same on every run), 20
-files to a folder, through `reconciler.store.writer` onto a bare repository that re-roots as by default. Time is
+files to a folder, through `reconciler.store.branch_writer` onto a bare repository that re-roots as by default. Time is
 simulated, the pushes are real. At intervals, and right before each re-root, the remote is measured as it is and
 after `git gc --prune=now`; between those points it is never collected. Goal: at most 40 MB at any time after gc.
 """
@@ -18,10 +18,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from benchmarks.repositories import git, gpr_path
-from reconciler.store.git import GitStore
-from reconciler.store.port import Person
-from reconciler.store.turns import WriterSettings, reroot_due
-from reconciler.store.writer import BranchWriter
+from reconciler.store.branch_writer import BranchWriter
+from reconciler.store.git.git_store import GitStore
+from reconciler.store.store_port import Person
+from reconciler.store.write_decision import WriterSettings, reroot_due
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 _MINUTE = timedelta(minutes=1)

@@ -20,13 +20,13 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from reconciler.clusters.kubernetes.api import Api
-from reconciler.clusters.kubernetes.connect import from_text
+from reconciler.clusters.kubernetes.api.api_client import Api
+from reconciler.clusters.kubernetes.api.api_features import discover
+from reconciler.clusters.kubernetes.api.connection import from_text
 from reconciler.clusters.kubernetes.driver import KubernetesCluster
-from reconciler.clusters.kubernetes.features import discover
 from reconciler.clusters.kubernetes.names import SLICE
-from reconciler.clusters.port import Busy, LeaseRef, SliceTerms, Stamp
-from schemas.cluster import ClusterSpec
+from reconciler.model.cluster_port import Busy, LeaseRef, SliceTerms, Stamp
+from schemas.documents.cluster import ClusterSpec
 from tests.support.kube import FAST, Plane, control_plane, gpu_node
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)

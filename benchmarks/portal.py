@@ -33,16 +33,16 @@ from typing import Any
 
 from benchmarks.asking import Asked, Line, by_the_clock, get, key_of, post
 from benchmarks.repositories import ENVIRONMENT, data, git
-from portal.quoting import WaitAsk, quoted
-from portal.reading import Reader
+from portal.views.quotes import WaitAsk, quoted
+from portal.views.reader import Reader
 from reconciler.clock import SystemClock
 from reconciler.compose import controller
 from reconciler.settings import Settings
-from reconciler.store.cache import DocumentCache
-from reconciler.store.git import GitStore
-from schemas.apikey import digest_of
-from schemas.reading import READER_VERSION
-from schemas.yamltext import dump
+from reconciler.store.document_cache import DocumentCache
+from reconciler.store.git.git_store import GitStore
+from schemas.documents.apikey import digest_of
+from schemas.reading.reader import READER_VERSION
+from schemas.reading.yaml_text import dump
 
 PEOPLE = 100
 PER_SLICE = 100

@@ -22,12 +22,12 @@ import numpy as np
 from benchmarks.baselines import Served, by_arrival, by_priority, easy, first_come, replay
 from benchmarks.philly import QUIET, Asked, Instance, instance
 from scheduler.instance import parse
-from scheduler.simulating.figures import figures
-from scheduler.simulating.ordering import Bare, ByPolicy, Ordering
-from scheduler.simulating.record import Run
-from scheduler.simulating.simulation import simulate
-from scheduler.simulating.trace import Trace, from_rows
-from schemas.scheduling import Scheduling
+from scheduler.replay.figures import figures
+from scheduler.replay.record import Run
+from scheduler.replay.replay_rank import Bare, ByPolicy, Ordering
+from scheduler.replay.simulation import simulate
+from scheduler.replay.trace import Trace, from_rows
+from schemas.documents.scheduling import Scheduling
 
 HOUR = 3600
 BANDS = (250, 150, 50)

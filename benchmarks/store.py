@@ -6,8 +6,8 @@ Both sides: fetch two branches, find what changed, read it, write one status fil
 a lease. Ours also validates the changed document: strict reading, its model, and the rules across files in a
 repository that is loaded already. Each has a copy of the same remote (a folder) and a mirror of its own; they
 take turns, and who goes first alternates. The plain side is five git processes with git's own defaults (no
-check of objects, no housekeeping). Ours goes through `reconciler.store.git` and includes both. Goal: a ratio of
-at most 1.5 at 100,000.
+check of objects, no housekeeping). Ours goes through `reconciler.store.git.git_store` and includes both. Goal: a
+ratio of at most 1.5 at 100,000.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.repositories import change, data, fleet, git, gpr_path, make, manifest
-from reconciler.store.git import GitStore
-from reconciler.store.port import Draft, Outcome, Person
-from schemas.collector import collector_paused
-from schemas.reading import read_document
-from schemas.repository import Repository
+from reconciler.store.git.git_store import GitStore
+from reconciler.store.store_port import Draft, Outcome, Person
+from schemas.reading.collector import collector_paused
+from schemas.reading.reader import read_document
+from schemas.rules.repository import Repository
 
 BRANCHES = ("main", "egs/status")
 STEPS = ("fetch", "diff", "read", "validate", "commit", "push")

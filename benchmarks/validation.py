@@ -24,10 +24,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from schemas.base import Document
-from schemas.collector import collector_paused
-from schemas.reading import from_json, parse_to_json, read_document
-from schemas.repository import Repository
+from schemas.documents.base import Document
+from schemas.reading.collector import collector_paused
+from schemas.reading.reader import from_json, parse_to_json, read_document
+from schemas.rules.repository import Repository
 
 SCHEMA = Path(__file__).parents[1] / "schemas" / "json" / "gpr.schema.json"
 PER_SLICE = 100
@@ -36,7 +36,7 @@ _HEAD = "apiVersion: egs.dev/v1alpha1\nkind: {}\nmetadata:\n  name: {}\nspec:\n"
 _CHECK = """
 import sys
 from pathlib import Path
-from schemas.check import check_files
+from schemas.rules.check import check_files
 root = Path(sys.argv[1])
 files = ((str(p.relative_to(root)), 0o100644, p.read_bytes()) for p in root.rglob("*.yaml"))
 raise SystemExit(not check_files(files).ok)

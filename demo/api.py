@@ -14,16 +14,16 @@ from threading import Thread
 import uvicorn
 
 from demo.system import System
-from portal.composing import portal
+from portal.compose import portal
 from portal.settings import PortalSettings
 from reconciler.clock import Clock
 from reconciler.settings import Settings
-from reconciler.store.port import Person
-from schemas.apikey import ApiKey, ApiKeySpec, digest_of
-from schemas.base import Metadata
+from reconciler.store.store_port import Person
+from schemas.documents.apikey import ApiKey, ApiKeySpec, digest_of
+from schemas.documents.base import Metadata
 from schemas.errors import UserError
-from schemas.view import key_path
-from schemas.yamltext import dump
+from schemas.reading.yaml_text import dump
+from schemas.rules.view import key_path
 
 ADMIN = Person("Ada", "ada@example.com")
 """Of the example; the key is hers."""

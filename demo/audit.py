@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from reconciler.conditions import lease_duration
-from reconciler.running import is_clean
-from schemas.status import TERMINAL, GPRStatus, Phase
+from reconciler.lifecycle.provisioned import is_clean
+from reconciler.model.status_edits import lease_duration
+from schemas.status.gpr_status import TERMINAL, GPRStatus, Phase
 
 ON_TIME = timedelta(minutes=1)
 

@@ -21,14 +21,14 @@ from demo.api import Served, served
 from demo.story import start_jobs
 from demo.system import System
 from reconciler.clock import Clock, ScaledClock, SystemClock
-from reconciler.events import Event
-from reconciler.facts import Facts
 from reconciler.loop import Cycle
+from reconciler.model.events import Event
+from reconciler.model.facts import Facts
+from reconciler.processes.wake import Waking
 from reconciler.settings import Settings
-from reconciler.waking import Waking
 from schemas.errors import EgsError
-from schemas.status import HOLDING, WAITING, GPRStatus
-from schemas.units import format_duration
+from schemas.reading.units import format_duration
+from schemas.status.gpr_status import HOLDING, WAITING, GPRStatus
 
 EVENTS_SHOWN = 12
 FRAME_S = 0.5

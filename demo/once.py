@@ -14,13 +14,13 @@ from rich.table import Table
 from demo.audit import Audit
 from demo.story import STORY, Step
 from demo.system import System
-from reconciler.clusters.port import Answer, ClusterDriver, LeaseRef, Stamp
-from reconciler.events import Told
 from reconciler.loop import Cycle, Reconciler
+from reconciler.model.cluster_port import Answer, ClusterDriver, LeaseRef, Stamp
+from reconciler.model.events import Told
 from reconciler.settings import Settings
-from schemas.cluster import ClusterSpec
-from schemas.status import TERMINAL
-from schemas.units import parse_instant
+from schemas.documents.cluster import ClusterSpec
+from schemas.reading.units import parse_instant
+from schemas.status.gpr_status import TERMINAL
 
 START = datetime(2026, 3, 2, 8, tzinfo=UTC)
 """A Monday morning; any instant would do."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from demo.system import System
-from reconciler.clusters.faults import GpuFails
-from reconciler.clusters.world import Job
-from reconciler.store.port import Person
-from schemas.yamltext import dump
+from reconciler.clusters.simulated.scripted_faults import GpuFails
+from reconciler.clusters.simulated.simulated_world import Job
+from reconciler.store.store_port import Person
+from schemas.reading.yaml_text import dump
 
 ADA = Person("Ada", "ada@example.com")
 BO = Person("Bo", "bo@example.com")

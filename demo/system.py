@@ -16,21 +16,21 @@ from pathlib import Path
 from agent.report import Identity, Reporter
 from agent.simulated import SimulatedReader
 from agent.watch import Manifest, Watch
-from reconciler.clusters.embedded import EmbeddedCluster
-from reconciler.clusters.port import ClusterDriver
-from reconciler.eventfiles import age
+from reconciler.clusters.simulated.embedded import EmbeddedCluster
 from reconciler.loop import Drivers, Reconciler
-from reconciler.readback import events_from, request_status
+from reconciler.model.cluster_port import ClusterDriver
 from reconciler.settings import Settings
-from reconciler.status import request_path
-from reconciler.store.cache import DocumentCache
-from reconciler.store.git import GitStore
-from reconciler.store.port import Draft, Outcome, Person
-from reconciler.store.process import as_person
-from schemas.cluster import ClusterSpec
+from reconciler.status.event_files import age
+from reconciler.status.parse import events_from, request_status
+from reconciler.status.render import request_path
+from reconciler.store.document_cache import DocumentCache
+from reconciler.store.git.git_process import as_person
+from reconciler.store.git.git_store import GitStore
+from reconciler.store.store_port import Draft, Outcome, Person
+from schemas.documents.cluster import ClusterSpec
 from schemas.errors import Fault, UserError
-from schemas.reading import READER_VERSION
-from schemas.status import GPRStatus
+from schemas.reading.reader import READER_VERSION
+from schemas.status.gpr_status import GPRStatus
 
 log = logging.getLogger(__name__)
 

@@ -17,29 +17,25 @@ from typing import Any
 
 from agent import settings as agent_settings
 from portal import settings as portal_settings
-from reconciler import door as reconciler_door
 from reconciler import settings as reconciler_settings
+from reconciler.gpr_objects import door as reconciler_door
 from reconciler.trust.policy import TABLE
 from scheduler.lifecycle import diagram
-from schemas import (
+from schemas.documents import (
     apikey,
     approval,
     binding,
     cluster,
     gpr,
-    inventory,
-    judged,
     notifications,
-    outbox,
     project,
     slice,
-    status,
-    usage,
     workspace,
 )
-from schemas.base import Model
-from schemas.jsonschemas import AsWritten
-from schemas.rules import RULES
+from schemas.documents.base import Model
+from schemas.export.json_schemas import AsWritten
+from schemas.rules.rule_list import RULES
+from schemas.status import gpr_status, inventory, judgements, outbox, usage
 
 MODELS: dict[str, type[Model]] = {
     "Project": project.ProjectSpec,
@@ -48,23 +44,23 @@ MODELS: dict[str, type[Model]] = {
     "GPR": gpr.GPRSpec,
     "GPRTemplate": gpr.Wish,
     "Approval": approval.ApprovalSpec,
-    "GPRStatus": status.GPRStatus,
-    "NodeRecord": status.NodeRecord,
+    "GPRStatus": gpr_status.GPRStatus,
+    "NodeRecord": gpr_status.NodeRecord,
     "Inventory": inventory.Inventory,
     "PoolNodes": inventory.PoolNodes,
     "Schedule": inventory.Schedule,
     "Usage": usage.UsageRecord,
-    "Controller": status.ControllerRecord,
-    "Trust": judged.TrustRecord,
-    "SpentApprovals": judged.SpentRecord,
+    "Controller": gpr_status.ControllerRecord,
+    "Trust": judgements.TrustRecord,
+    "SpentApprovals": judgements.SpentRecord,
     "WorkspaceRequest": workspace.WorkspaceRequestSpec,
     "ApiKey": apikey.ApiKeySpec,
     "GPRTemplateBinding": binding.GPRTemplateBindingSpec,
     "Profile": notifications.ProfileSpec,
     "Route": notifications.Route,
     "Outbox": outbox.OutboxRecord,
-    "WorkspaceRecord": status.WorkspaceRecord,
-    "AgentReport": status.AgentReport,
+    "WorkspaceRecord": gpr_status.WorkspaceRecord,
+    "AgentReport": gpr_status.AgentReport,
 }
 SETTINGS: dict[str, type[object]] = {
     "controller": reconciler_settings.Settings,

@@ -15,17 +15,25 @@ from typing import Annotated
 import typer
 import uvicorn
 
-from portal.composing import Portal, portal
-from portal.limits import Rate, Rates
+from portal.compose import Portal, portal
+from portal.http.rate_limits import Rate, Rates
 from portal.settings import PortalSettings, ProviderSettings
 from reconciler.clock import SystemClock
 from reconciler.clusters.kubernetes.names import SYSTEM_NAMESPACE
 from reconciler.credentials import from_environment
-from reconciler.hooks import secrets_of
-from reconciler.options import HookSecrets, Kubeconfigs, Namespace, Project, Repo, State, grouped
-from reconciler.serving import address
+from reconciler.processes.http_server import address
+from reconciler.processes.process_options import (
+    HookSecrets,
+    Kubeconfigs,
+    Namespace,
+    Project,
+    Repo,
+    State,
+    grouped,
+)
+from reconciler.processes.webhooks import secrets_of
 from reconciler.settings import Settings
-from reconciler.trust.options import ForgeOptions, TrustOptions, forge_of, known_forge
+from reconciler.trust.trust_options import ForgeOptions, TrustOptions, forge_of, known_forge
 from schemas.errors import EgsError, UserError
 
 app = typer.Typer(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from portal.limits import Rates
+from portal.http.rate_limits import Rates
 from reconciler.settings import Settings
 
 

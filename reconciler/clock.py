@@ -33,7 +33,8 @@ class SystemClock:
     def now(self) -> datetime:
         """The present instant."""
         read = wall()
-        # A clock that was set stands for hours otherwise; whether it is right is decided by `reconciler.clocks`.
+        # A clock that was set stands for hours otherwise; whether it is right is decided by
+        # `reconciler.timekeeping.clock_doubt`.
         self._last = read if read + WOBBLE < self._last else max(self._last, read)
         return self._last
 

@@ -10,30 +10,30 @@ from functools import partial
 from threading import Event
 from uuid import uuid4
 
+from reconciler.approvals.forge_reviews import OneByOne, Reviews
+from reconciler.approvals.who_approved import wording_of
 from reconciler.clock import SystemClock, Timepiece
-from reconciler.clusters.open import Ground, open_cluster
-from reconciler.clusters.port import ClusterDriver
-from reconciler.clusters.pull import PullCluster, ReportBranches
-from reconciler.forges.port import Forge
-from reconciler.heard import Heard
+from reconciler.clusters.open_cluster import Ground, open_cluster
+from reconciler.clusters.pulled_cluster import PullCluster, ReportBranches
+from reconciler.forges.forge_port import Forge
 from reconciler.loop import Reconciler
-from reconciler.notifying.courier import Courier
-from reconciler.notifying.mailroom import Mailroom
-from reconciler.notifying.secrets import Secrets
-from reconciler.pulls.watching import Watcher
-from reconciler.remembering import RECORDS_VERSION
-from reconciler.reviews import OneByOne, Reviews
+from reconciler.model.cluster_port import ClusterDriver
+from reconciler.pulls.watcher import Watcher
 from reconciler.settings import Settings
-from reconciler.store.believing import Belief
-from reconciler.store.cache import DocumentCache
-from reconciler.store.git import GitStore
+from reconciler.status.status_cache import RECORDS_VERSION
+from reconciler.store.believed_commit import Belief
+from reconciler.store.document_cache import DocumentCache
+from reconciler.store.git.git_store import GitStore
+from reconciler.telling.courier import Courier
+from reconciler.telling.mailroom import Mailroom
+from reconciler.telling.route_secrets import Secrets
+from reconciler.timekeeping.clock_reading import Heard
 from reconciler.trust.gate import sources_of
 from reconciler.trust.keyring import TrustFolder
 from reconciler.trust.machines import machines_of, own_key, signing
-from reconciler.wording import wording_of
-from schemas.cluster import ClusterSpec
+from schemas.documents.cluster import ClusterSpec
 from schemas.errors import EgsError
-from schemas.reading import READER_VERSION
+from schemas.reading.reader import READER_VERSION
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +84,9 @@ class OpenClusters:
 
 def ground_of(settings: Settings, wake: Callable[[], None]) -> Ground:
     """What these settings say of clusters; `wake` is called whenever something changed in one."""
-    from reconciler.clusters.kubernetes.connect import Keys  # commands that drive no cluster start without it
+    from reconciler.clusters.kubernetes.api.connection import (
+        Keys,  # commands that drive no cluster start without it
+    )
     from reconciler.clusters.kubernetes.driver import Home
 
     keys = Keys(settings.kubeconfigs, settings.namespace)
@@ -144,7 +146,7 @@ def _forge(
     """The forge of these settings, with a connection of its own; None: plain Git."""
     if settings.forge is None:
         return None
-    from reconciler.forges.open import open_forge  # who has no forge starts without it
+    from reconciler.forges.open_forge import open_forge  # who has no forge starts without it
 
     return open_forge(settings.forge, patience=patience, heard=heard)
 

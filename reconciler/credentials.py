@@ -1,7 +1,7 @@
 """Where the files lie that open a repository: a password or token for https, a key for ssh. Pure values.
 
 A folder is as Kubernetes mounts a Secret; single files can be named beside it. What is in them is read by
-`reconciler.store.opening`, whenever git talks to the remote, and never kept.
+`reconciler.store.git.open_remote`, whenever git talks to the remote, and never kept.
 """
 
 from __future__ import annotations

@@ -12,56 +12,56 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from reconciler import reports
-from reconciler.apply import Answers, CheckKey, Troubles, announce, apply, compare, observe
+from reconciler.acting.actions import Action, Do, actions, drifted
+from reconciler.acting.apply import Answers, CheckKey, Troubles, announce, apply, compare, observe
+from reconciler.acting.cluster_refusals import Refusals
+from reconciler.acting.drift import Drift, Looked
+from reconciler.acting.due_actions import Hands
+from reconciler.acting.standstill import Standstill
+from reconciler.acting.wake_times import next_wake
+from reconciler.approvals.who_approved import Wording, wording_of
 from reconciler.clock import Timepiece
-from reconciler.clusters.port import Busy, CheckResult, ClusterDriver, ClusterView
-from reconciler.clusters.pull import PATTERN as REPORTED
-from reconciler.decide import Decision, decide
-from reconciler.desired import Desired
-from reconciler.diff import Action, Do, actions, drifted
-from reconciler.drift import Drift, Looked
-from reconciler.events import Event, Told
-from reconciler.facts import Facts, LeaseKey, Outcomes, Seen, Wanted
-from reconciler.fetched import fetched
-from reconciler.filings import unrecorded
-from reconciler.finding import found_in, with_found
-from reconciler.finished import standing
-from reconciler.fold import fold
-from reconciler.handover import handed_over
-from reconciler.hands import Hands
-from reconciler.instants import next_wake
-from reconciler.lateness import Before
-from reconciler.leading import Leading
-from reconciler.notifying.mailroom import Mailroom
-from reconciler.noting import Noticeboard
-from reconciler.pace import Pace
-from reconciler.quiet import recorded
-from reconciler.recognising import recognised
-from reconciler.records import holders
-from reconciler.refusals import Refusals
-from reconciler.rendering import Rendered
+from reconciler.clusters.pulled_cluster import PATTERN as REPORTED
+from reconciler.deciding.decide import Decision, decide
+from reconciler.deciding.failed_attempts import Undecided
+from reconciler.deciding.fold import fold
+from reconciler.deciding.slips import Before
+from reconciler.deciding.unchanged_requests import Settled
+from reconciler.documents.finished_files import standing
+from reconciler.documents.in_force import Desired
+from reconciler.documents.slice_terms import terms_in
+from reconciler.documents.unread_files import recorded
+from reconciler.health import agent_reports
+from reconciler.leadership import Leading
+from reconciler.lifecycle.provisioning import handed_over
+from reconciler.model.cluster_port import Busy, CheckResult, ClusterDriver, ClusterView
+from reconciler.model.events import Event, Told
+from reconciler.model.facts import Facts, LeaseKey, Outcomes, Seen, Wanted
+from reconciler.model.request_files import unrecorded
+from reconciler.model.selected_nodes import found_in, with_found
+from reconciler.model.statuses import holders
+from reconciler.planning.snapshot import at, build_snapshot
 from reconciler.settings import Settings
-from reconciler.settling import Settled
-from reconciler.standstill import Standstill
-from reconciler.store.cache import DocumentCache
-from reconciler.store.port import Store
-from reconciler.store.writer import Postponed, outcome_of
-from reconciler.telling import summarised
-from reconciler.terms import terms_in
-from reconciler.timekeeping import Moment, Others, Timekeeper, words_of
-from reconciler.trust.adopting import Adoption
-from reconciler.trust.assessing import Sources
+from reconciler.status.recognised_leases import recognised
+from reconciler.status.rendered_files import Rendered
+from reconciler.store.branch_writer import Postponed, outcome_of
+from reconciler.store.document_cache import DocumentCache
+from reconciler.store.refresh import fetched
+from reconciler.store.store_port import Store
+from reconciler.telling.cluster_notes import Noticeboard
+from reconciler.telling.mailroom import Mailroom
+from reconciler.telling.news import summarised
+from reconciler.timekeeping.cycle_pace import Pace
+from reconciler.timekeeping.timekeeper import Moment, Others, Timekeeper, words_of
+from reconciler.trust.adopted_main import Adoption
 from reconciler.trust.gate import Gate, sources_of
 from reconciler.trust.machines import Machines
-from reconciler.undecided import Undecided
-from reconciler.wording import Wording, wording_of
-from reconciler.world import at, build_snapshot
+from reconciler.trust.step_evidence import Sources
 from scheduler.snapshot import Snapshot
-from schemas.cluster import ClusterSpec
-from schemas.collector import collector_paused
+from schemas.documents.cluster import ClusterSpec
 from schemas.errors import Fault, UserError
-from schemas.status import GPRStatus
+from schemas.reading.collector import collector_paused
+from schemas.status.gpr_status import GPRStatus
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ RETRY = timedelta(seconds=1)
 """How soon a start is tried again after somebody else's push came first: whoever that was may be dead.
 Also the shortest pause after a second look at one instant, so that actions that alternate never stop the time."""
 
-BRANCHES = (reports.PATTERN, REPORTED)
+BRANCHES = (agent_reports.PATTERN, REPORTED)
 """What nodes and clusters say."""
 Drivers = Callable[[Mapping[str, ClusterSpec]], Mapping[str, ClusterDriver]]
 """Opens (or keeps open) a driver for every cluster in force."""
@@ -135,7 +135,7 @@ class Reconciler:
         self._has_more = False  # main goes on, and is judged in the next cycle
         self._frozen = ""  # why main is not followed until a person acts
         self._wording = wording or wording_of(settings, store)
-        self._reports = reports.Reports(store, machines)
+        self._reports = agent_reports.Reports(store, machines)
         trusted = None if machines is None else machines.controllers()
         lead = partial(Leading, store, self._desired, settings, writer, adopt=adopt, may_lead=may_lead)
         self._leading = lead(believes=trusted, records=records, said=self._reports.read)

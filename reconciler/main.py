@@ -18,14 +18,14 @@ from reconciler.clock import Clock, SystemClock
 from reconciler.clusters.kubernetes.names import SYSTEM_NAMESPACE
 from reconciler.compose import controller
 from reconciler.credentials import from_environment
-from reconciler.electing import candidate, taking_part
-from reconciler.facts import Facts
-from reconciler.hooks import secrets_of
-from reconciler.inside import Inside, Where
 from reconciler.loop import Cycle, Reconciler
-from reconciler.metrics import Metrics
-from reconciler.notifying.trying import app as trials
-from reconciler.options import (
+from reconciler.model.facts import Facts
+from reconciler.processes.applier_process import Inside, Where
+from reconciler.processes.cluster_processes import app as residents
+from reconciler.processes.election import candidate, taking_part
+from reconciler.processes.http_server import Server, Service
+from reconciler.processes.metrics import Metrics
+from reconciler.processes.process_options import (
     DEFAULT_STATE,
     BelieveClock,
     Budget,
@@ -44,15 +44,15 @@ from reconciler.options import (
     State,
     grouped,
 )
-from reconciler.resident import app as residents
-from reconciler.serving import Server, Service
+from reconciler.processes.repositories import Tending, apart, named
+from reconciler.processes.webhooks import secrets_of
 from reconciler.settings import Settings
-from reconciler.store.address import is_remote
-from reconciler.tending import Tending, apart, named
-from reconciler.trust.adopting import Adoption, listed
-from reconciler.trust.options import ForgeOptions, TrustOptions, forge_of
+from reconciler.store.git.remote_address import is_remote
+from reconciler.telling.trial import app as trials
+from reconciler.trust.adopted_main import Adoption, listed
+from reconciler.trust.trust_options import ForgeOptions, TrustOptions, forge_of
 from schemas.errors import EgsError, Fault, UserError
-from schemas.problems import quoted
+from schemas.rules.problems import quoted
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from reconciler.credentials import Credentials
-from reconciler.trust.model import Level
+from reconciler.model.evidence import Level
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from scheduler.fairness import HOUR, Asked, Scale, ahead, share
+from scheduler.fairness.usage_share import HOUR, Asked, Scale, ahead, share
 from scheduler.plan import plan
 from scheduler.snapshot import Lease, Pool, PoolKey, Refusal, Request, Snapshot
+from schemas.documents.scheduling import Fairness
 from schemas.errors import UserError
-from schemas.scheduling import Fairness
 
 COLUMNS = ("id", "pool", "submit", "nodes", "duration", "priority")
 OPTIONAL_COLUMNS = ("slice", "running", "notBefore", "actual")

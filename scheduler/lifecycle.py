@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from schemas.errors import Fault
-from schemas.status import TERMINAL, Phase
+from schemas.status.gpr_status import TERMINAL, Phase
 
 
 class Event(StrEnum):

@@ -16,16 +16,16 @@ Pure: no clock, no files, no network. Held by tests/scheduler/test_plan_properti
 
 from __future__ import annotations
 
-from scheduler.binding import Held, name_nodes, rebind, wanted_shares
-from scheduler.board import Board, Spot, floor, held_back_until, spot
-from scheduler.calendar import Share
-from scheduler.displacing import who_gives_way
+from scheduler.calendars.board import Board, Spot, floor, held_back_until, spot
+from scheduler.calendars.calendar import Share
+from scheduler.calendars.node_binding import Held, name_nodes, rebind, wanted_shares
+from scheduler.calendars.overlaps import Overlaps
+from scheduler.choices.displacement import who_gives_way
+from scheduler.fairness.rank import in_rank_order
+from scheduler.fairness.wait_bounds import within_bounds
 from scheduler.kernel import engine_for
-from scheduler.overlaps import Overlaps
-from scheduler.rank import in_rank_order
 from scheduler.reasons import no_place
 from scheduler.snapshot import Displaced, Placement, Plan, PoolKey, Refusal, Request, Snapshot
-from scheduler.waits import within_bounds
 
 
 def plan(snapshot: Snapshot) -> Plan:

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.binding import Held, wanted_shares
-from scheduler.board import Board, floor
-from scheduler.calendar import PoolCalendar, Steps
+from scheduler.calendars.board import Board, floor
+from scheduler.calendars.calendar import PoolCalendar, Steps
+from scheduler.calendars.node_binding import Held, wanted_shares
+from scheduler.fairness.rank import Rank, rank_key
 from scheduler.kernel.placements import Placements
 from scheduler.kernel.rows import DURATION, NODES
 from scheduler.plan import plan
-from scheduler.rank import Rank, rank_key
 from scheduler.reasons import no_place
 from scheduler.snapshot import FOREVER, Plan, Pool, PoolKey, Request, Snapshot, Window, shown_slice
 
@@ -73,8 +73,8 @@ class Quoter:
     ) -> tuple[Quote, ...]:
         """Start in each of `request.pools` alone, the earliest first.
 
-        `needs_approval` by pool (see `scheduler.fit`) is passed on: such a start holds only if an admin approves at
-        once. Any rank may be asked for; requests of one rank after the other are answered soonest.
+        `needs_approval` by pool (see `scheduler.choices.fit`) is passed on: such a start holds only if an admin
+        approves at once. Any rank may be asked for; requests of one rank after the other are answered soonest.
         """
         needs, higher = needs_approval or {}, self._higher(rank_key(request))
         if higher != self._ahead[0]:

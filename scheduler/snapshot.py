@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from schemas.status import Cause
+from schemas.status.gpr_status import Cause
 
 FOREVER = 1 << 60
 """Later than any instant; still far from overflow in 64 bits when durations are added."""
@@ -78,7 +78,7 @@ class Promise:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request that waits. `pools` are those it may use, in its order of preference (see `scheduler.fit`)."""
+    """A request that waits. `pools` are those it may use, in its order of preference (see `scheduler.choices.fit`)."""
 
     key: str  # slice/name
     slice: str  # empty: no slice rule

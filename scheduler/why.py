@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from scheduler.board import spot
+from scheduler.calendars.board import spot
 from scheduler.reasons import in_nodes, pool_name
 from scheduler.snapshot import FOREVER, Lease, Placement, Plan, Pool, Request, Snapshot, Window
-from schemas.units import format_instant, instant
+from schemas.reading.units import format_instant, instant
 
 _NAMED = 5
 """Leases and requests named one by one; more of a kind are counted, for a sentence has to be read."""

@@ -6,20 +6,20 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from portal import apikeys
-from portal.allowing import seen_slice
-from portal.apikeys import KeyMade, KeyNamed, KeyRevoked, KeysShown, KeyWish
-from portal.documenting import CHANGES, refusals
-from portal.documents import standing
-from portal.errors import conflict, not_found
-from portal.serving import Asking, Envelope, Looking, Of, changed, ok
-from portal.view import View
-from portal.writing import Changes, Tree, Wish
-from reconciler.commands.editing import with_field
-from reconciler.commands.keys import new_text
-from schemas.apikey import ApiKey
-from schemas.units import format_instant
-from schemas.view import key_path
+from portal.http.context import Asking, Envelope, Looking, Of, changed, ok
+from portal.http.errors import conflict, not_found
+from portal.identity.rights import seen_slice
+from portal.openapi.refusals import CHANGES, refusals
+from portal.vendor import key_models
+from portal.vendor.key_models import KeyMade, KeyNamed, KeyRevoked, KeysShown, KeyWish
+from portal.views.view import View
+from portal.writes.write_request import Changes, Tree, Wish
+from portal.writes.yaml_files import standing
+from reconciler.changes.keys import new_text
+from reconciler.changes.yaml_edit import with_field
+from schemas.documents.apikey import ApiKey
+from schemas.reading.units import format_instant
+from schemas.rules.view import key_path
 
 router = APIRouter(prefix="/api-key", tags=["keys"])
 
@@ -35,16 +35,16 @@ async def create(body: KeyWish, view: Looking, caller: Asking, of: Of) -> Envelo
 
     There is no Idempotency-Key here, because a text that nobody kept cannot be given again; a name is taken once.
     """
-    spec = apikeys.spec_of(body, caller, view, of.now())
+    spec = key_models.spec_of(body, caller, view, of.now())
     text, path = new_text(), key_path(body.name)
 
     def make(view: View, tree: Tree) -> Changes:
-        apikeys.check_number(view, spec.email, of.now())
+        key_models.check_number(view, spec.email, of.now())
         if tree.read(path) is not None:
             raise conflict(
                 f"there was an API key {body.name} already; choose another name", "ApiKeyAlreadyExists"
             )
-        return {path: apikeys.document(body.name, spec, text)}
+        return {path: key_models.document(body.name, spec, text)}
 
     landed = await of.writer.submit(Wish(caller, f"Create API key {body.name} for {spec.email}", make))
     assert spec.not_after is not None
@@ -55,7 +55,7 @@ async def create(body: KeyWish, view: Looking, caller: Asking, of: Of) -> Envelo
 @router.delete("", summary="Revoke an API key", responses=refusals(404, *CHANGES))
 async def delete(body: KeyNamed, view: Looking, caller: Asking, of: Of) -> Envelope[KeyRevoked]:
     """It opens nothing any more as soon as the change is read; its manifest stays, and says so."""
-    name = apikeys.named(body, caller, view)
+    name = key_models.named(body, caller, view)
 
     def make(_: View, tree: Tree) -> Changes:
         found = standing(tree, key_path(name), ApiKey)
@@ -75,5 +75,5 @@ async def list_all(
     """Yours within what you see; an admin all. By name."""
     if workspace_name is not None:
         seen_slice(view, caller, workspace_name)
-    found = apikeys.keys_shown(view, caller, workspace_name, of.now())
+    found = key_models.keys_shown(view, caller, workspace_name, of.now())
     return ok(KeysShown(api_keys=tuple(found)))

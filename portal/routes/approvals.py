@@ -6,17 +6,17 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body
 
-from portal.allowing import check_admin
-from portal.approving import Decision, Pending, decided, pending
-from portal.changing import seen
-from portal.documenting import NAMED, refusals
-from portal.gprs import id_of
-from portal.gprwire import GprChanged
-from portal.paging import Portioned, portion
-from portal.replaying import Named, id_then
-from portal.serving import Asking, Envelope, Looking, Of, Page, changed, ok
-from portal.view import View
-from portal.writing import Changes, Tree, Wish
+from portal.http.context import Asking, Envelope, Looking, Of, Page, changed, ok
+from portal.http.paging import Portioned, portion
+from portal.identity.rights import check_admin
+from portal.openapi.refusals import NAMED, refusals
+from portal.vendor.approval_models import Decision, Pending, decided, pending
+from portal.vendor.gpr_answers import id_of
+from portal.vendor.gpr_models import GprChanged
+from portal.views.view import View
+from portal.writes.gpr_changes import seen
+from portal.writes.replayed_answers import Named, id_then
+from portal.writes.write_request import Changes, Tree, Wish
 
 router = APIRouter(prefix="/approvals", tags=["Approvals"])
 

@@ -12,15 +12,15 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import Field, model_validator
 
-from portal import oidc
-from portal.callers import Grant, rights_of
-from portal.documenting import refusals
-from portal.errors import ApiError
-from portal.logins import Logins, address_of, caller_in, session_by_key, session_by_login
-from portal.oidc import Returned
-from portal.provider import Provider
-from portal.serving import Asking, Envelope, Looking, Of, Parts, Wire, ok
-from portal.sessions import LIFE, Session, issue
+from portal.http.context import Asking, Envelope, Looking, Of, Parts, Wire, ok
+from portal.http.errors import ApiError
+from portal.identity import oidc
+from portal.identity.callers import Grant, rights_of
+from portal.identity.logins import Logins, address_of, caller_in, session_by_key, session_by_login
+from portal.identity.oidc import Returned
+from portal.identity.oidc_provider import Provider
+from portal.identity.sessions import LIFE, Session, issue
+from portal.openapi.refusals import refusals
 
 router = APIRouter(prefix="/auth", tags=["auth"])
 

@@ -6,19 +6,26 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from portal.allowing import check_admin, seen_slice
-from portal.bindings import Binding, BindingChanged, BindingNamed, BindingWish, binding_of, spec_of
-from portal.callers import Caller
-from portal.documenting import NAMED, IdempotencyKey, refusals
-from portal.documents import fields_of, new_document, standing, with_changes
-from portal.errors import bad_parameters, conflict, not_found
-from portal.paging import Portioned, portion
-from portal.replaying import Named
-from portal.serving import Asking, Envelope, Looking, Of, Page, changed, ok
-from portal.view import View
-from portal.writing import Changes, Landed, Tree, Wish
-from schemas.binding import GPRTemplateBinding
-from schemas.view import binding_path
+from portal.http.context import Asking, Envelope, Looking, Of, Page, changed, ok
+from portal.http.errors import bad_parameters, conflict, not_found
+from portal.http.paging import Portioned, portion
+from portal.identity.callers import Caller
+from portal.identity.rights import check_admin, seen_slice
+from portal.openapi.refusals import NAMED, IdempotencyKey, refusals
+from portal.vendor.binding_models import (
+    Binding,
+    BindingChanged,
+    BindingNamed,
+    BindingWish,
+    binding_of,
+    spec_of,
+)
+from portal.views.view import View
+from portal.writes.replayed_answers import Named
+from portal.writes.write_request import Changes, Landed, Tree, Wish
+from portal.writes.yaml_files import fields_of, new_document, standing, with_changes
+from schemas.documents.binding import GPRTemplateBinding
+from schemas.rules.view import binding_path
 
 router = APIRouter(prefix="/gpr-template-binding", tags=["templates"])
 

@@ -7,14 +7,14 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import StreamingResponse
 
-from portal.allowing import seen_slice
-from portal.documenting import refusals
-from portal.eventsearch import Asked, EventData, found
-from portal.eventstream import EventStream
-from portal.live import STREAM, Told, streaming
-from portal.paging import Portioned
-from portal.serving import Asking, Envelope, Looking, Of, Page, ok
-from portal.view import View
+from portal.http.context import Asking, Envelope, Looking, Of, Page, ok
+from portal.http.paging import Portioned
+from portal.http.sse import STREAM, Told, streaming
+from portal.identity.rights import seen_slice
+from portal.openapi.refusals import refusals
+from portal.views.event_search import Asked, EventData, found
+from portal.views.event_stream import EventStream
+from portal.views.view import View
 
 router = APIRouter(prefix="/events", tags=["Events"])
 

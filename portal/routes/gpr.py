@@ -10,26 +10,27 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Query
 
-from portal import changing, tagging
-from portal.allowing import check_member, seen_slice
-from portal.callers import Caller
-from portal.counting import check_counts
-from portal.documenting import NAMED, IdempotencyKey, refusals
-from portal.errors import bad_parameters
-from portal.filing import asked, file_name, nonce_of
-from portal.gprs import FILED, Found, data_of, id_of
-from portal.gprwire import GprAsk, GprChanged, GprData, GprEdit, GprFiled, GprNamed
-from portal.hiding import Veil
-from portal.naming import checked_name, listed
-from portal.paging import Portioned, portion
-from portal.replaying import Named, id_then
-from portal.serving import Asking, Envelope, Looking, Of, Page, Parts, changed, ok
-from portal.tagging import of_each, tag_without
-from portal.view import View
-from portal.whys import Why, why
-from portal.writing import Changes, Landed, Tree, Wish
-from schemas.identity import uid_of
-from schemas.status import Phase
+from portal.http import etags
+from portal.http.context import Asking, Envelope, Looking, Of, Page, Parts, changed, ok
+from portal.http.errors import bad_parameters
+from portal.http.etags import of_each, tag_without
+from portal.http.names import checked_name, listed
+from portal.http.paging import Portioned, portion
+from portal.identity.callers import Caller
+from portal.identity.redaction import Veil
+from portal.identity.rights import check_member, seen_slice
+from portal.openapi.refusals import NAMED, IdempotencyKey, refusals
+from portal.vendor.gpr_answers import FILED, Found, data_of, id_of
+from portal.vendor.gpr_filing import asked, file_name, nonce_of
+from portal.vendor.gpr_models import GprAsk, GprChanged, GprData, GprEdit, GprFiled, GprNamed
+from portal.views.view import View
+from portal.views.why import Why, why
+from portal.writes import gpr_changes
+from portal.writes.counted_changes import check_counts
+from portal.writes.replayed_answers import Named, id_then
+from portal.writes.write_request import Changes, Landed, Tree, Wish
+from schemas.documents.identity import uid_of
+from schemas.status.gpr_status import Phase
 
 router = APIRouter(prefix="/gpr", tags=["Requests"])
 
@@ -67,7 +68,7 @@ async def file_gpr(
     key = f"{ask.slice_name}/{checked_name('name', file_name(ask, nonce))}"
 
     def make(view: View, tree: Tree) -> Changes:
-        return changing.filed(view, tree, key, nonce, wanted)
+        return gpr_changes.filed(view, tree, key, nonce, wanted)
 
     landed = await parts.writer.submit(Wish(caller, f"Create {key}", make, idempotency))
     filed = GprFiled(gpr_id=uid_of(key, nonce), name=key, change=changed(landed))
@@ -98,16 +99,16 @@ async def edit_gpr(
         return _again(view, parts, again.landed, edit.gpr_id, asked(edit).notes)
     found = _to_change(view, caller, edit.gpr_id)
     wanted = asked(edit)
-    changing.check_edit(found, wanted.fields)
+    gpr_changes.check_edit(found, wanted.fields)
 
     def make(view: View, tree: Tree) -> Changes:
-        return changing.edited(view, tree, found.key, wanted.fields)
+        return gpr_changes.edited(view, tree, found.key, wanted.fields)
 
     subject = _subject(found.key, edit)
     # Idle GPUs cost: giving them back waits for nobody's review.
     hurries = bool(edit.early_release or edit.stopped)
     landed = await parts.writer.submit(Wish(caller, subject, make, again.key, must_push=hurries))
-    if landed.way == "pushed" and changing.has_terms(wanted.fields):
+    if landed.way == "pushed" and gpr_changes.has_terms(wanted.fields):
         # The controller may have handed nodes over on what main said before; then the lease keeps its terms.
         told = await parts.reads.asked()
         await asyncio.to_thread(check_counts, told, parts.store, found.key, landed.commit)
@@ -140,7 +141,7 @@ async def cancel_gpr(
     found = _to_change(view, caller, id_)
 
     def make(view: View, tree: Tree) -> Changes:
-        return changing.cancelled(view, tree, found.key)
+        return gpr_changes.cancelled(view, tree, found.key)
 
     landed = await parts.writer.submit(Wish(caller, f"Cancel {found.key}", make, again.key, must_push=True))
     return ok(GprChanged(gpr_id=id_of(view, found) or found.key, change=changed(landed)))
@@ -167,7 +168,7 @@ async def restore_gpr(
     found = _to_change(view, caller, named.gpr_id)
 
     def make(view: View, tree: Tree) -> Changes:
-        return changing.restored(view, tree, found.key)
+        return gpr_changes.restored(view, tree, found.key)
 
     landed = await parts.writer.submit(Wish(caller, f"Restore {found.key}", make, again.key))
     return ok(GprChanged(gpr_id=id_of(view, found) or found.key, change=changed(landed)))
@@ -176,9 +177,9 @@ async def restore_gpr(
 @router.get("", responses=refusals(404), summary="How a request stands.")
 async def get_gpr(gpr_id: GprId, view: Looking, caller: Asking, parts: Of) -> Envelope[GprData]:
     """What it asks for, its phase and why, its promise and how it moved, its nodes and its cost."""
-    found = changing.seen(view, caller, gpr_id)
+    found = gpr_changes.seen(view, caller, gpr_id)
     data = data_of(view, found, parts.now(), Veil(caller, view))
-    tag_without(tagging.REQUEST, data)
+    tag_without(etags.REQUEST, data)
     return ok(data)
 
 
@@ -201,9 +202,9 @@ async def list_gprs(
     keys = [key for key in _keys_in(view, slice_name) if _is_wanted(view, caller, key, phase)]
     chosen, more = portion(keys, portioned, lambda key: key)
     veil, now = Veil(caller, view), parts.now()
-    items = [data_of(view, changing.seen(view, caller, key), now, veil) for key in chosen]
+    items = [data_of(view, gpr_changes.seen(view, caller, key), now, veil) for key in chosen]
     page = Page[GprData](items=items, next=more)
-    tag_without(of_each(tagging.REQUEST), page)
+    tag_without(of_each(etags.REQUEST), page)
     return ok(page)
 
 
@@ -213,7 +214,7 @@ async def why_gpr(gpr_id: GprId, view: Looking, caller: Asking, parts: Of) -> En
 
     Changes are tried for half a second at most; `untried` says how many were left.
     """
-    found = changing.seen(view, caller, gpr_id)
+    found = gpr_changes.seen(view, caller, gpr_id)
     return ok(await parts.costly.answer(why, view, found, Veil(caller, view)))
 
 
@@ -239,7 +240,7 @@ def _is_wanted(view: View, caller: Caller, key: str, phase: str) -> bool:
 
 
 def _to_change(view: View, caller: Caller, id_: str) -> Found:
-    found = changing.seen(view, caller, id_)
+    found = gpr_changes.seen(view, caller, id_)
     check_member(caller, found.slice, "change requests there")
     return found
 

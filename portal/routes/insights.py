@@ -7,10 +7,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from portal.documenting import refusals
-from portal.serving import Asking, Envelope, Looking, Wire, ok
-from reconciler.commands.rollups import insights_json
-from reconciler.insights import EMPTY
+from portal.http.context import Asking, Envelope, Looking, Wire, ok
+from portal.openapi.refusals import refusals
+from reconciler.accounts.insights import EMPTY
+from reconciler.queries.insight_rows import insights_json
 
 router = APIRouter(tags=["Insights"])
 Figures = dict[str, Any]

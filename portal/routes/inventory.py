@@ -6,10 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from portal.allowing import seen_slice
-from portal.documenting import refusals
-from portal.inventories import Nodes, WorkspaceInventory, inventory, workspace_inventory
-from portal.serving import Asking, Envelope, Looking, ok
+from portal.http.context import Asking, Envelope, Looking, ok
+from portal.identity.rights import seen_slice
+from portal.openapi.refusals import refusals
+from portal.views.inventories import Nodes, WorkspaceInventory, inventory, workspace_inventory
 
 router = APIRouter(prefix="/inventory", tags=["Inventory"])
 

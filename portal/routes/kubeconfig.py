@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from portal.documenting import refusals
-from portal.kubeconfigs import KubeConfig, given, way_of
-from portal.serving import Asking, Envelope, Looking, Of, ok
-from portal.workspaces import ClusterNamed
+from portal.http.context import Asking, Envelope, Looking, Of, ok
+from portal.openapi.refusals import refusals
+from portal.vendor.kubeconfig_tokens import KubeConfig, given, way_of
+from portal.vendor.workspace_models import ClusterNamed
 
 router = APIRouter(tags=["workspaces"])
 

@@ -6,16 +6,16 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
-from portal.allowing import check_admin, seen_slice
-from portal.documenting import NAMED, refusals
-from portal.documents import with_changes
-from portal.paging import Portioned, portion
-from portal.policies import Policy, PolicyChanged, PolicyWish, limits_of, policy_of
-from portal.replaying import Named
-from portal.serving import Asking, Envelope, Looking, Of, Page, changed, ok
-from portal.view import View
-from portal.workspacefiles import file_of
-from portal.writing import Changes, Landed, Tree, Wish
+from portal.http.context import Asking, Envelope, Looking, Of, Page, changed, ok
+from portal.http.paging import Portioned, portion
+from portal.identity.rights import check_admin, seen_slice
+from portal.openapi.refusals import NAMED, refusals
+from portal.vendor.policy_models import Policy, PolicyChanged, PolicyWish, limits_of, policy_of
+from portal.vendor.workspace_files import file_of
+from portal.views.view import View
+from portal.writes.replayed_answers import Named
+from portal.writes.write_request import Changes, Landed, Tree, Wish
+from portal.writes.yaml_files import with_changes
 
 router = APIRouter(prefix="/workspace-policies", tags=["workspaces"])
 

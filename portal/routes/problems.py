@@ -9,20 +9,20 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from portal.allowing import check_admin
-from portal.documenting import refusals
-from portal.paging import Portioned, portion
-from portal.serving import Asking, Envelope, Looking, Of, Page, ok
-from portal.view import View
-from reconciler.commands.holds import held_rows
-from reconciler.commands.policies import broken_rows, without_rejected
-from reconciler.store.port import Store
-from schemas.apikey import ApiKey
-from schemas.offers import expired
-from schemas.problems import Problem
-from schemas.reading import read_document
-from schemas.strictyaml import locate
-from schemas.view import key_path
+from portal.http.context import Asking, Envelope, Looking, Of, Page, ok
+from portal.http.paging import Portioned, portion
+from portal.identity.rights import check_admin
+from portal.openapi.refusals import refusals
+from portal.views.view import View
+from reconciler.queries.holds import held_rows
+from reconciler.queries.policy_problems import broken_rows, without_rejected
+from reconciler.store.store_port import Store
+from schemas.documents.apikey import ApiKey
+from schemas.reading.reader import read_document
+from schemas.reading.strict_yaml import locate
+from schemas.rules.offer_rules import expired
+from schemas.rules.problems import Problem
+from schemas.rules.view import key_path
 
 router = APIRouter(tags=["problems"])
 Row = dict[str, Any]

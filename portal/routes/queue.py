@@ -8,14 +8,14 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 from pydantic import ConfigDict, Field
 
-from portal.allowing import seen_slice
-from portal.callers import Caller
-from portal.documenting import refusals
-from portal.paging import Portioned, portion
-from portal.queues import plan_json, queue, queue_row
-from portal.serving import Asking, Envelope, Looking, Of, Page, Wire, ok
-from portal.tagging import PLAN, QUEUE_ROW, of_each, tag_without
-from portal.view import View
+from portal.http.context import Asking, Envelope, Looking, Of, Page, Wire, ok
+from portal.http.etags import PLAN, QUEUE_ROW, of_each, tag_without
+from portal.http.paging import Portioned, portion
+from portal.identity.callers import Caller
+from portal.identity.rights import seen_slice
+from portal.openapi.refusals import refusals
+from portal.views.queues import plan_json, queue, queue_row
+from portal.views.view import View
 
 router = APIRouter(tags=["Queue"])
 

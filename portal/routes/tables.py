@@ -13,12 +13,12 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from portal import commandrows
-from portal.documenting import refusals
-from portal.errors import not_found
-from portal.paging import Portioned, portion
-from portal.serving import Asking, Envelope, Looking, Of, Page, ok
-from schemas.status import Phase
+from portal.http.context import Asking, Envelope, Looking, Of, Page, ok
+from portal.http.errors import not_found
+from portal.http.paging import Portioned, portion
+from portal.openapi.refusals import refusals
+from portal.views import table_rows
+from schemas.status.gpr_status import Phase
 
 router = APIRouter(prefix="/tables", tags=["tables"])
 Row = dict[str, Any]
@@ -79,67 +79,67 @@ def gprs(
     """Requests in every phase."""
     if slice_name:
         _slice_seen(view, caller, slice_name)
-    return _page(commandrows.gprs(view, caller, slice_name, phase, of.now()), wanted, _full)
+    return _page(table_rows.gprs(view, caller, slice_name, phase, of.now()), wanted, _full)
 
 
 @router.get("/slices", summary="egs get slices", responses=_list_of("slice"))
 def slices(view: Looking, caller: Asking, of: Of, wanted: Portioned) -> Rows:
     """Slices, with what they wait for, hold and used."""
-    return _page(commandrows.slices(view, caller, of.now()), wanted, _name)
+    return _page(table_rows.slices(view, caller, of.now()), wanted, _name)
 
 
 @router.get("/requests", summary="egs get requests", responses=_list_of("request"))
 def requests(view: Looking, caller: Asking, of: Of, wanted: Portioned) -> Rows:
     """Slices that people asked for; others than admins see what they asked for or would be a member of, with a key
     that is good for it, and those of workspaces that they see."""
-    return _page(commandrows.requests(view, caller, of.store), wanted, _name)
+    return _page(table_rows.requests(view, caller, of.store), wanted, _name)
 
 
 @router.get("/clusters", summary="egs get clusters", responses=_list_of("cluster"))
 def clusters(view: Looking, caller: Asking, wanted: Portioned) -> Rows:
     """Clusters and their pools."""
-    return _page(commandrows.clusters(view, caller), wanted, _name)
+    return _page(table_rows.clusters(view, caller), wanted, _name)
 
 
 @router.get("/nodes", summary="egs get nodes", responses=_list_of("node"))
 def nodes(view: Looking, caller: Asking, wanted: Portioned, cluster: Cluster = "", pool: Pool = "") -> Rows:
     """Nodes, with state, lease and schedule."""
-    if cluster and cluster not in commandrows.clusters_seen(view, caller):
+    if cluster and cluster not in table_rows.clusters_seen(view, caller):
         raise not_found("cluster", cluster)
-    return _page(commandrows.nodes(view, caller, cluster, pool), wanted, _node)
+    return _page(table_rows.nodes(view, caller, cluster, pool), wanted, _node)
 
 
 @router.get("/gpr", summary="egs describe gpr", responses=_shown(_EXAMPLES["gpr"]))
 def gpr(view: Looking, caller: Asking, of: Of, name: Name) -> Envelope[Row]:
     """Everything about one request, named slice/name."""
-    return ok(commandrows.described_gpr(view, caller, name, of.now()))
+    return ok(table_rows.described_gpr(view, caller, name, of.now()))
 
 
 @router.get("/slice", summary="egs describe slice", responses=_shown(_EXAMPLES["slice"]))
 def slice_(view: Looking, caller: Asking, name: Name) -> Envelope[Row]:
     """Everything about one slice."""
     _slice_seen(view, caller, name)
-    return ok(commandrows.described_slice(view, caller, name))
+    return ok(table_rows.described_slice(view, caller, name))
 
 
 @router.get("/request", summary="egs describe request", responses=_shown(_EXAMPLES["request"]))
 def request(view: Looking, caller: Asking, of: Of, name: Name) -> Envelope[Row]:
     """Everything about one slice that somebody asked for."""
-    return ok(commandrows.described_request(view, caller, of.store, name))
+    return ok(table_rows.described_request(view, caller, of.store, name))
 
 
 @router.get("/cluster", summary="egs describe cluster", responses=_shown(_EXAMPLES["cluster"]))
 def cluster_(view: Looking, caller: Asking, name: Name) -> Envelope[Row]:
     """Everything about one cluster."""
-    if name not in commandrows.clusters_seen(view, caller):
+    if name not in table_rows.clusters_seen(view, caller):
         raise not_found("cluster", name)
-    return ok(commandrows.described_cluster(view, caller, name))
+    return ok(table_rows.described_cluster(view, caller, name))
 
 
 @router.get("/node", summary="egs describe node", responses=_shown(_EXAMPLES["node"]))
 def node(view: Looking, caller: Asking, name: Name) -> Envelope[Row]:
     """Everything about one node, named cluster/node."""
-    return ok(commandrows.described_node(view, caller, name))
+    return ok(table_rows.described_node(view, caller, name))
 
 
 def _slice_seen(view: Looking, caller: Asking, name: str) -> None:

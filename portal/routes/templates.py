@@ -7,16 +7,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from portal.allowing import check_admin
-from portal.callers import Caller
-from portal.documenting import NAMED, IdempotencyKey, refusals
-from portal.documents import fields_of, new_document, standing, with_changes
-from portal.errors import ApiError, bad_parameters, conflict, not_found
-from portal.naming import checked_name
-from portal.paging import Portioned, portion
-from portal.replaying import Named
-from portal.serving import Asking, Envelope, Looking, Of, Page, changed, ok
-from portal.templates import (
+from portal.http.context import Asking, Envelope, Looking, Of, Page, changed, ok
+from portal.http.errors import ApiError, bad_parameters, conflict, not_found
+from portal.http.names import checked_name
+from portal.http.paging import Portioned, portion
+from portal.identity.callers import Caller
+from portal.identity.rights import check_admin
+from portal.openapi.refusals import NAMED, IdempotencyKey, refusals
+from portal.vendor.template_models import (
     Template,
     TemplateChanged,
     TemplateNamed,
@@ -25,11 +23,13 @@ from portal.templates import (
     template_of,
     wish_of,
 )
-from portal.view import View
-from portal.writing import Changes, Landed, Tree, Wish
-from schemas.gpr import GPRTemplate
-from schemas.gpr import Wish as Fields
-from schemas.view import template_path
+from portal.views.view import View
+from portal.writes.replayed_answers import Named
+from portal.writes.write_request import Changes, Landed, Tree, Wish
+from portal.writes.yaml_files import fields_of, new_document, standing, with_changes
+from schemas.documents.gpr import GPRTemplate
+from schemas.documents.gpr import Wish as Fields
+from schemas.rules.view import template_path
 
 router = APIRouter(prefix="/gpr-template", tags=["templates"])
 

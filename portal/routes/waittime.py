@@ -6,10 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body
 
-from portal.allowing import seen_slice
-from portal.documenting import refusals
-from portal.quoting import WaitAsk, WaitTime, quoted
-from portal.serving import Asking, Envelope, Looking, Of, Page, ok
+from portal.http.context import Asking, Envelope, Looking, Of, Page, ok
+from portal.identity.rights import seen_slice
+from portal.openapi.refusals import refusals
+from portal.views.quotes import WaitAsk, WaitTime, quoted
 
 router = APIRouter(prefix="/gpr", tags=["Requests"])
 

@@ -7,14 +7,14 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
 
-from portal.allowing import seen_slice
-from portal.changing import seen
-from portal.documenting import refusals
-from portal.errors import not_found
-from portal.live import STREAM, Told, streaming
-from portal.serving import Asking, Looking, Of
-from portal.view import View
-from portal.watching import Watch
+from portal.http.context import Asking, Looking, Of
+from portal.http.errors import not_found
+from portal.http.sse import STREAM, Told, streaming
+from portal.identity.rights import seen_slice
+from portal.openapi.refusals import refusals
+from portal.views.gpr_stream import Watch
+from portal.views.view import View
+from portal.writes.gpr_changes import seen
 
 router = APIRouter(tags=["Requests"])
 

@@ -6,12 +6,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from portal.allowing import seen_slice
-from portal.documenting import refusals
-from portal.paging import Portioned, portion
-from portal.serving import Asking, Envelope, Looking, Of, Page, ok
-from portal.tagging import WORKLOAD, of_each, tag_without
-from portal.workloads import Usage, Workload, usage, workloads
+from portal.http.context import Asking, Envelope, Looking, Of, Page, ok
+from portal.http.etags import WORKLOAD, of_each, tag_without
+from portal.http.paging import Portioned, portion
+from portal.identity.rights import seen_slice
+from portal.openapi.refusals import refusals
+from portal.views.workload_rows import Usage, Workload, usage, workloads
 
 router = APIRouter(tags=["Workloads"])
 

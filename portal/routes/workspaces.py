@@ -6,15 +6,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from portal import workspacefiles, workspaces
-from portal.allowing import check_admin, check_owner, seen_slice
-from portal.callers import Caller
-from portal.documenting import NAMED, IdempotencyKey, refusals
-from portal.errors import bad_parameters, forbidden
-from portal.replaying import Named
-from portal.serving import Asking, Envelope, Looking, Of, changed, ok
-from portal.view import View
-from portal.workspaces import (
+from portal.http.context import Asking, Envelope, Looking, Of, changed, ok
+from portal.http.errors import bad_parameters, forbidden
+from portal.identity.callers import Caller
+from portal.identity.rights import check_admin, check_owner, seen_slice
+from portal.openapi.refusals import NAMED, IdempotencyKey, refusals
+from portal.vendor import workspace_files, workspace_models
+from portal.vendor.workspace_models import (
     ClusterNamed,
     Workspace,
     WorkspaceChanged,
@@ -23,7 +21,9 @@ from portal.workspaces import (
     Workspaces,
     WorkspaceWish,
 )
-from portal.writing import Changes, Landed, Tree, Wish
+from portal.views.view import View
+from portal.writes.replayed_answers import Named
+from portal.writes.write_request import Changes, Landed, Tree, Wish
 
 router = APIRouter(prefix="/slice-workspace", tags=["workspaces"])
 
@@ -47,13 +47,13 @@ async def create(
 ) -> Envelope[WorkspaceChanged]:
     """An admin's is there at once; anybody else's waits for an admin, and the answer says where it is asked for."""
     name = body.workspace_name
-    workspacefiles.check_wish(body, view.wanted)
-    _check_may_ask(caller, name, workspacefiles.owner_of(body, caller)["email"])
+    workspace_files.check_wish(body, view.wanted)
+    _check_may_ask(caller, name, workspace_files.owner_of(body, caller)["email"])
 
     def make(view: View, tree: Tree) -> Changes:
-        workspacefiles.check_free(tree, view, name)
-        workspacefiles.check_wish(body, view.wanted)
-        return workspacefiles.made(body, caller)
+        workspace_files.check_free(tree, view, name)
+        workspace_files.check_wish(body, view.wanted)
+        return workspace_files.made(body, caller)
 
     verb = "Create" if caller.is_admin else "Ask for"
     wish = Wish(caller, f"{verb} slice {name}", make, key, asks=not caller.is_admin)
@@ -86,7 +86,7 @@ async def update(
     check_owner(caller, name, "change it")
 
     def make(view: View, tree: Tree) -> Changes:
-        return workspacefiles.changed(body, view, tree)
+        return workspace_files.changed(body, view, tree)
 
     return _done(name, await of.writer.submit(Wish(caller, f"Edit slice {name}", make, named.key)))
 
@@ -105,7 +105,7 @@ async def detach(
     check_admin(caller, "take clusters out of workspaces")
 
     def make(view: View, tree: Tree) -> Changes:
-        return workspacefiles.detached(view, tree, name, body.cluster_name)
+        return workspace_files.detached(view, tree, name, body.cluster_name)
 
     wish = Wish(caller, f"Detach cluster {body.cluster_name} from slice {name}"[:200], make, named.key)
     return _done(name, await of.writer.submit(wish))
@@ -130,7 +130,7 @@ async def delete(
     check_admin(caller, "take workspaces away")
 
     def make(view: View, tree: Tree) -> Changes:
-        return workspacefiles.removed(view, tree, name)
+        return workspace_files.removed(view, tree, name)
 
     return _done(name, await of.writer.submit(Wish(caller, f"Delete slice {name}", make, named.key)))
 
@@ -139,13 +139,13 @@ async def delete(
 async def get(workspace_name: Name, view: Looking, caller: Asking) -> Envelope[Workspace]:
     """With its people, bounds, use and cost."""
     seen_slice(view, caller, workspace_name)
-    return ok(workspaces.workspace_of(view, workspace_name))
+    return ok(workspace_models.workspace_of(view, workspace_name))
 
 
 @router.get("/list", summary="All workspaces that you see", responses=refusals())
 async def list_all(view: Looking, caller: Asking) -> Envelope[Workspaces]:
     """By name."""
-    return ok(Workspaces(workspaces=workspaces.workspaces(view, caller)))
+    return ok(Workspaces(workspaces=workspace_models.workspaces(view, caller)))
 
 
 def _done(name: str, landed: Landed, message: str = "Success") -> Envelope[WorkspaceChanged]:

@@ -10,9 +10,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
-from portal.documenting import CHANGES, refusals
-from portal.errors import not_found
-from portal.serving import Asking, Changed, Envelope, Of, changed, ok
+from portal.http.context import Asking, Changed, Envelope, Of, changed, ok
+from portal.http.errors import not_found
+from portal.openapi.refusals import CHANGES, refusals
 
 router = APIRouter(tags=["writes"])
 

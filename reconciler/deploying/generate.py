@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.clusters.kubernetes.rbac import ADMISSION_RULES, DOOR_RULES, RULES, Rule
-from reconciler.deploying import rights
-from reconciler.deploying.values import Values
-from schemas.crds import gpr_crd
-from schemas.generated import command, differing, refresh
-from schemas.yamltext import dump
+from reconciler.deploying import part_rights
+from reconciler.deploying.install_values import Values
+from schemas.export.crds import gpr_crd
+from schemas.export.generated_files import command, differing, refresh
+from schemas.reading.yaml_text import dump
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "chart"
 
@@ -46,8 +46,8 @@ def _schema() -> dict[str, Any]:
 def _split(rows: tuple[Rule, ...]) -> dict[str, Any]:
     """Everywhere, and in the installation's own namespace."""
     return {
-        "cluster": rights.written(row for row in rows if not row.system),
-        "system": rights.written(row for row in rows if row.system),
+        "cluster": part_rights.written(row for row in rows if not row.system),
+        "system": part_rights.written(row for row in rows if row.system),
     }
 
 

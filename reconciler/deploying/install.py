@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
-from reconciler.clusters.kubernetes.api import Api, Rejected
+from reconciler.clusters.kubernetes.api.api_client import Api, Rejected
 from reconciler.clusters.kubernetes.names import MANAGED_BY, MANAGER
-from reconciler.deploying.kinds import KINDS, Kind, called, path_of
-from reconciler.deploying.naming import APP, COMPONENT, INSTANCE, NAME, Place
-from reconciler.deploying.objects import namespace, objects
-from reconciler.deploying.values import Values
+from reconciler.deploying.install_values import Values
+from reconciler.deploying.installed_objects import namespace, objects
+from reconciler.deploying.object_kinds import KINDS, Kind, called, path_of
+from reconciler.deploying.part_names import APP, COMPONENT, INSTANCE, NAME, Place
 from schemas.errors import UserError
 
 Json = dict[str, Any]

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from reconciler.clock import Clock, monotonic_s
-from reconciler.clusters.kubernetes.api import Api, Rejected
-from reconciler.clusters.kubernetes.authors import GUARD
-from reconciler.clusters.kubernetes.features import ADMISSION
-from reconciler.clusters.kubernetes.inventory import Node, read_node
-from reconciler.clusters.kubernetes.marks import marks_of, read_stamp, untouched
+from reconciler.clusters.kubernetes.admission.object_authors import GUARD
+from reconciler.clusters.kubernetes.admission.object_shapes import KINDS as ADMISSIONS
+from reconciler.clusters.kubernetes.api.api_client import Api, Rejected
+from reconciler.clusters.kubernetes.api.api_features import ADMISSION
 from reconciler.clusters.kubernetes.names import (
     CHECK,
     GROUND,
@@ -31,15 +30,16 @@ from reconciler.clusters.kubernetes.names import (
     OWNER,
     SLICE,
 )
-from reconciler.clusters.kubernetes.shaping import KINDS as ADMISSIONS
-from reconciler.clusters.kubernetes.slices import Slices
-from reconciler.clusters.kubernetes.tenancy import CLUSTER_ROLE, MEMBER_ROLE
-from reconciler.clusters.port import Busy, Refused, Stamp
+from reconciler.clusters.kubernetes.nodes.node_inventory import Node, read_node
+from reconciler.clusters.kubernetes.nodes.node_marks import marks_of, read_stamp, untouched
+from reconciler.clusters.kubernetes.tenancy.slice_objects import CLUSTER_ROLE, MEMBER_ROLE
+from reconciler.clusters.kubernetes.tenancy.slice_writer import Slices
 from reconciler.deploying.install import installed
-from reconciler.deploying.kinds import KINDS, called, path_of
-from reconciler.deploying.naming import APP, COMPONENT, INSTANCE, NAME, Place
-from schemas.crds import GROUP, PLURAL
+from reconciler.deploying.object_kinds import KINDS, called, path_of
+from reconciler.deploying.part_names import APP, COMPONENT, INSTANCE, NAME, Place
+from reconciler.model.cluster_port import Busy, Refused, Stamp
 from schemas.errors import Fault, UserError
+from schemas.export.crds import GROUP, PLURAL
 
 Json = dict[str, Any]
 

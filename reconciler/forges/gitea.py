@@ -13,12 +13,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from reconciler.forges.alike import blob_of, comments_of, committers_in, path_of, paths_in
-from reconciler.forges.http import Api, quoted
-from reconciler.forges.port import Account, CommitState, Committer, Pull, Review
-from reconciler.forges.posting import Posted, Said, commented, described
-from reconciler.forges.protecting import gitea_lacks
-from reconciler.forges.reading import Json, Row
+from reconciler.forges.branch_protection import gitea_lacks
+from reconciler.forges.comments import Posted, Said, commented, described
+from reconciler.forges.forge_http import Api, quoted
+from reconciler.forges.forge_port import Account, CommitState, Committer, Pull, Review
+from reconciler.forges.github_and_gitea import blob_of, comments_of, committers_in, path_of, paths_in
+from reconciler.forges.json_fields import Json, Row
 from schemas.errors import Fault
 
 _BETWEEN = re.compile(r"/compare/([0-9a-f]{40,64}\.\.\.[0-9a-f]{40,64})$")

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from reconciler.forges.alike import blob_of, comments_of, committers_in, path_of, paths_in
-from reconciler.forges.http import Api, quoted
-from reconciler.forges.port import Account, CommitState, Committer, Pull, Review
-from reconciler.forges.posting import Posted, Said, commented, described
-from reconciler.forges.reading import Row
+from reconciler.forges.comments import Posted, Said, commented, described
+from reconciler.forges.forge_http import Api, quoted
+from reconciler.forges.forge_port import Account, CommitState, Committer, Pull, Review
+from reconciler.forges.github_and_gitea import blob_of, comments_of, committers_in, path_of, paths_in
+from reconciler.forges.json_fields import Row
 from schemas.errors import Fault
 
 GHOST = Account(0, "ghost", is_person=False)
@@ -182,7 +182,7 @@ class GitHub:
 
     def protection(self, branch: str) -> Sequence[str]:
         """See `port.Forge.protection`. Rules of rulesets; the older branch protection where a token may read it."""
-        from reconciler.forges.protecting import github_lacks
+        from reconciler.forges.branch_protection import github_lacks
 
         rules = self._api.rows(f"{self._repository}/rules/branches/{quoted(branch)}")
         try:

@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Literal
 
-from reconciler.forges.http import Api, quoted
-from reconciler.forges.port import Account, CommitState, Committer, Pull, Review
-from reconciler.forges.posting import Comments, Posted, Said, Where, commented, described
-from reconciler.forges.protecting import gitlab_lacks
-from reconciler.forges.reading import Row
+from reconciler.forges.branch_protection import gitlab_lacks
+from reconciler.forges.comments import Comments, Posted, Said, Where, commented, described
+from reconciler.forges.forge_http import Api, quoted
+from reconciler.forges.forge_port import Account, CommitState, Committer, Pull, Review
+from reconciler.forges.json_fields import Row
 from schemas.errors import Fault, UserError
 
 MOST_PUSHES = 3

@@ -1,6 +1,7 @@
 """What a pull request would do: is it valid, who may do it, who must approve, who starts when, who waits longer.
 
-Pure: both sides come in as seen at one instant, the answer is a value; `reconciler.pulls.report` says it in words.
+Pure: both sides come in as seen at one instant, the answer is a value; `reconciler.pulls.check_comment` says it in
+words.
 
 Held by tests/pulls/test_check.py.
 """
@@ -12,31 +13,31 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
-from reconciler.approval import hard_violations
-from reconciler.conditions import lease_duration
-from reconciler.effects import effects
-from reconciler.evicting import sent_away
-from reconciler.finished import brought
-from reconciler.leaving import STOPPED, stopped_text
-from reconciler.offering import offering
-from reconciler.placing import standing
-from reconciler.pulls.looking import Sight, Sights
-from reconciler.pulls.merging import Merged
-from reconciler.pulls.reading import introduced
-from reconciler.pulls.stamps import Stamps, stamps_of
-from reconciler.trust.model import Denial
-from scheduler.choosing import served
-from scheduler.compare import Comparison, Effect
-from scheduler.fit import candidate_pools
+from reconciler.approvals.is_approved import hard_violations
+from reconciler.deciding.preemption import sent_away
+from reconciler.deciding.what_if import effects
+from reconciler.documents.finished_files import brought
+from reconciler.lifecycle.early_end import STOPPED, stopped_text
+from reconciler.model.evidence import Denial
+from reconciler.model.status_edits import lease_duration
+from reconciler.planning.pool_choice import offering
+from reconciler.planning.queue_place import standing
+from reconciler.pulls.before_and_after import Sight, Sights
+from reconciler.pulls.check_basis import Stamps, stamps_of
+from reconciler.pulls.merged_tree import Merged
+from reconciler.pulls.pull_documents import introduced
+from scheduler.causes.compare import Comparison, Effect
+from scheduler.choices.fit import candidate_pools
+from scheduler.choices.pool_choice import served
 from scheduler.quote import quote
 from scheduler.snapshot import PoolKey, Request
-from schemas.gpr import RequestSpec
-from schemas.problems import Problem
-from schemas.reading import rule_of
-from schemas.status import HOLDING, GPRStatus, Phase
-from schemas.units import instant, seconds
-from schemas.view import gpr_path
-from schemas.workspace import WorkspaceRequest
+from schemas.documents.gpr import RequestSpec
+from schemas.documents.workspace import WorkspaceRequest
+from schemas.reading.reader import rule_of
+from schemas.reading.units import instant, seconds
+from schemas.rules.problems import Problem
+from schemas.rules.view import gpr_path
+from schemas.status.gpr_status import HOLDING, GPRStatus, Phase
 
 Verdict = Literal["refused", "waits", "clear"]
 """It cannot be merged as it is; somebody has to approve; nothing stands in its way."""

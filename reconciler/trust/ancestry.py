@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 
-from reconciler.store.port import Commit, Entry, Store
+from reconciler.store.store_port import Commit, Entry, Store
 
 MOST_SIDE_COMMITS = 1000
 """Commits on the other sides of one merge that are looked at; a merge with more is vouched for by its signer alone."""

@@ -15,14 +15,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from reconciler.model.evidence import GIT, Actor, Voucher
 from reconciler.trust.keyring import Keyring
-from reconciler.trust.model import GIT, Actor, Voucher
 from reconciler.trust.sshsig import canonical_key
-from schemas.base import Document, Person
-from schemas.project import Project
-from schemas.slice import Slice
-from schemas.view import PROJECT, slice_path
-from schemas.workspace import WorkspaceRequest
+from schemas.documents.base import Document, Person
+from schemas.documents.project import Project
+from schemas.documents.slice import Slice
+from schemas.documents.workspace import WorkspaceRequest
+from schemas.rules.view import PROJECT, slice_path
 
 SERVICE = "service:"
 """Principals of services begin so: what they sign counts for the person whom they name, about requests."""

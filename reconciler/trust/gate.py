@@ -17,22 +17,22 @@ import logging
 from datetime import datetime, timedelta
 from functools import partial
 
-from reconciler.forges.port import Forge, RateLimited
+from reconciler.forges.forge_port import Forge, RateLimited
+from reconciler.model.evidence import Admitted
 from reconciler.settings import Settings
-from reconciler.store.cache import DocumentCache
-from reconciler.store.port import Entry, Store
-from reconciler.trust.adopting import Adoption, adopted
-from reconciler.trust.assessing import PORTION, Assessor, Sources
-from reconciler.trust.authorised import Authorised, Documents, InForce
+from reconciler.store.document_cache import DocumentCache
+from reconciler.store.store_port import Entry, Store
+from reconciler.trust.adopted_main import Adoption, adopted
+from reconciler.trust.authorised_tree import Authorised, Documents, InForce
 from reconciler.trust.keyring import TrustFolder
-from reconciler.trust.model import Admitted
-from reconciler.trust.steps import ADOPT, Frozen, steps_to
-from reconciler.trust.verifying import SystemVerifier
-from reconciler.trust.vouching import Step
-from schemas.base import Metadata
+from reconciler.trust.main_steps import ADOPT, Frozen, steps_to
+from reconciler.trust.signature_check import SystemVerifier
+from reconciler.trust.step_evidence import PORTION, Assessor, Sources
+from reconciler.trust.vouchers import Step
+from schemas.documents.base import Metadata
 from schemas.errors import Fault
-from schemas.judged import HeldChange, TrustRecord
-from schemas.status import Provenance
+from schemas.status.gpr_status import Provenance
+from schemas.status.judgements import HeldChange, TrustRecord
 
 log = logging.getLogger(__name__)
 

@@ -1,8 +1,8 @@
 """The keys that an operator keeps outside of the repository: who they say signs, and which keys never count again.
 
 A folder as a ConfigMap or Secret is mounted: `allowed_signers` in OpenSSH's format, `revoked_keys` with one public key
-a line, `gpg/` with exported OpenPGP keys (read by `reconciler.trust.verifying`). Reading is strict: a line that cannot
-be read might be the one that takes somebody's rights away, so nothing counts until it is mended.
+a line, `gpg/` with exported OpenPGP keys (read by `reconciler.trust.signature_check`). Reading is strict: a line
+that cannot be read might be the one that takes somebody's rights away, so nothing counts until it is mended.
 
 Held by tests/trust/test_keyring.py.
 """
@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from reconciler.trust.model import CONTROLLER, GIT
+from reconciler.model.evidence import CONTROLLER, GIT
 from reconciler.trust.sshsig import canonical_key
 from schemas.errors import Fault, UserError
 

@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from reconciler.model.evidence import CONTROLLER, GIT, HEALTH, Level
 from reconciler.settings import Trust
-from reconciler.store.believing import Believes
-from reconciler.store.port import Commit, Sign
+from reconciler.store.believed_commit import Believes
+from reconciler.store.store_port import Commit, Sign
 from reconciler.trust import sshsig
 from reconciler.trust.keyring import TrustFolder
-from reconciler.trust.model import CONTROLLER, GIT, HEALTH, Level
-from schemas.cluster import ClusterSpec
+from schemas.documents.cluster import ClusterSpec
 from schemas.errors import Fault, UserError
 
 log = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
-from reconciler.trust import programs
+from reconciler.trust import signature_programs
 from reconciler.trust.keyring import GPG, gpg_files
 from schemas.errors import Fault, UserError
 
@@ -99,7 +99,7 @@ class OpenPgp:
     """
 
     def __init__(self, folder: Path) -> None:
-        program = programs.found("gpg")
+        program = signature_programs.found("gpg")
         if program is None:
             raise UserError(
                 f"{folder / GPG} has keys, but gpg is not installed; install GnuPG", "BadTrustFolder"
@@ -139,7 +139,7 @@ class OpenPgp:
         if not self._home.is_dir():
             raise Fault(f"{self._home} is gone; restart the process", "VerifierFailed")
         command = [self._program, "--homedir", str(self._home), *_OPTIONS, *args]
-        return programs.answer(command, self._home, given)
+        return signature_programs.answer(command, self._home, given)
 
 
 def _good(output: bytes) -> str | None:

@@ -13,16 +13,16 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from reconciler.trust.model import Actor, Denial
-from schemas.apikey import ApiKey
-from schemas.approval import Approval
-from schemas.base import Document
-from schemas.gpr import GPR
-from schemas.notifications import Profile
-from schemas.problems import quoted
-from schemas.reading import rule_of
-from schemas.slice import Slice
-from schemas.workspace import WorkspaceRequest
+from reconciler.model.evidence import Actor, Denial
+from schemas.documents.apikey import ApiKey
+from schemas.documents.approval import Approval
+from schemas.documents.base import Document
+from schemas.documents.gpr import GPR
+from schemas.documents.notifications import Profile
+from schemas.documents.slice import Slice
+from schemas.documents.workspace import WorkspaceRequest
+from schemas.reading.reader import rule_of
+from schemas.rules.problems import quoted
 
 What = Literal["create", "change", "delete"]
 

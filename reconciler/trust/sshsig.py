@@ -2,7 +2,7 @@
 
 What is read here was made by strangers: sizes are bounded, every length is checked, nothing may be left over, and
 nothing here raises on hostile text. Other kinds of keys are read and written here, and checked by `ssh-keygen`; see
-`reconciler.trust.verifying`.
+`reconciler.trust.signature_check`.
 
 Held by tests/trust/test_sshsig.py, against the real `ssh-keygen`.
 """

@@ -57,7 +57,7 @@ def warm() -> Callable[[Snapshot], Plan]:
     """
     with _lock:
         if not _loaded:
-            from scheduler.kernel.warming import warmed
+            from scheduler.kernel.warm_up import warmed
 
             _loaded.append(warmed())
             cache.keep()

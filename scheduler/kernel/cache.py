@@ -17,7 +17,7 @@ from pathlib import Path
 
 VARIABLE = "EGS_KERNEL_CACHE"
 """Names another folder than the user's cache; an image that is built with the engine in it sets it."""
-SOURCES = ("compiling", "holders", "pools", "searching", "shown", "slices", "steps", "timeline", "yielding")
+SOURCES = ("compilation", "displaced", "holders", "pools", "search", "shown", "slices", "steps", "timeline")
 """The modules that are compiled."""
 COMPLETE = "complete"
 """The file that says that all entries are compiled."""

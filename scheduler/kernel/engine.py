@@ -7,16 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.binding import Held, rebind
-from scheduler.calendar import PoolCalendar
+from scheduler.calendars.calendar import PoolCalendar
+from scheduler.calendars.node_binding import Held, rebind
+from scheduler.kernel.displaced import Scratch
 from scheduler.kernel.fleet import Fleet, fleet_of
 from scheduler.kernel.holders import holders
 from scheduler.kernel.placements import Displacements, Placed, Placements
 from scheduler.kernel.rows import NO_PROMISE, PROMISED_POOL, Rows, rows_of
-from scheduler.kernel.searching import World
+from scheduler.kernel.search import World
 from scheduler.kernel.state import world_of, write_shares
 from scheduler.kernel.steps import Outcome, Standing, compress, draw_lines, move_all, place, stand
-from scheduler.kernel.yielding import Scratch
 from scheduler.reasons import no_place
 from scheduler.snapshot import Plan, Snapshot, Window
 

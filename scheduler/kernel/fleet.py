@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduler.calendars.stretches import free_gaps, leases_by_pool
 from scheduler.snapshot import FOREVER, Lease, Pool, PoolKey, Snapshot, Window
-from scheduler.stretches import free_gaps, leases_by_pool
 
 Ints = NDArray[np.int64]
 
@@ -27,7 +27,7 @@ class FreeTime:
     kind: Sequence[int]  # of each node, in the pool's order
 
     def stretches(self) -> dict[str, tuple[Window, ...]]:
-        """By name, as `scheduler.stretches.free_stretches` has it."""
+        """By name, as `scheduler.calendars.stretches.free_stretches` has it."""
         return {name: self.kinds[kind] for name, kind in zip(self.pool.nodes, self.kind, strict=True)}
 
 

@@ -13,7 +13,7 @@ from typing import Protocol, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.binding import Held, name_nodes
+from scheduler.calendars.node_binding import Held, name_nodes
 from scheduler.kernel.fleet import Fleet
 from scheduler.kernel.rows import Rows
 from scheduler.snapshot import Displaced, Placement, Window

@@ -1,4 +1,4 @@
-"""Free nodes of pools, compiled: `scheduler.calendar.PoolCalendar` over lines, answer for answer.
+"""Free nodes of pools, compiled: `scheduler.calendars.calendar.PoolCalendar` over lines, answer for answer.
 
 A pool whose free time all ends together is one line. Any other has a line for each end at which some of its time
 ends, the last for nodes that stay, and before them one for all together: what is not free in sum is not free for a
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.kernel.compiling import compiled
+from scheduler.kernel.compilation import compiled
 from scheduler.kernel.timeline import NEVER, Lines, add, after_instant, first_below, first_gap, lowest
 
 

@@ -15,7 +15,7 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.rank import rank_order
+from scheduler.fairness.rank import rank_order
 from scheduler.snapshot import PoolKey, Request, Snapshot
 
 Ints = NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""What searches have shown, compiled: `scheduler.bounds.Bounds` as one table for each side and pool.
+"""What searches have shown, compiled: `scheduler.calendars.bounds.Bounds` as one table for each side and pool.
 
 Bounds only say where a search may begin, so that other marks than the plain engine's change no answer. Instants are
 kept as seconds since now, at most `FARTHEST`: a bound that is further away is as good as that.
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.kernel.compiling import compiled
+from scheduler.kernel.compilation import compiled
 from scheduler.kernel.timeline import Lines, gaps_around
 
 FARTHEST = (1 << 31) - 1

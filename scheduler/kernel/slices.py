@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.kernel.compiling import compiled
+from scheduler.kernel.compilation import compiled
 from scheduler.kernel.timeline import NEVER
 
 NOBODY = -1

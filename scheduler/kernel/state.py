@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.binding import Held, wanted_shares
+from scheduler.calendars.node_binding import Held, wanted_shares
 from scheduler.kernel.fleet import Fleet
 from scheduler.kernel.pools import Pools, Shares
 from scheduler.kernel.rows import (
@@ -25,7 +25,7 @@ from scheduler.kernel.rows import (
     SLICE,
     Rows,
 )
-from scheduler.kernel.searching import Asked, Spots, World
+from scheduler.kernel.search import Asked, Spots, World
 from scheduler.kernel.shown import Shown
 from scheduler.kernel.slices import NOBODY, Slices
 from scheduler.kernel.steps import Standing

@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.kernel.compiling import compiled, entry
+from scheduler.kernel.compilation import compiled, entry
+from scheduler.kernel.displaced import Scratch, hold_of, lift_those_in_the_way
 from scheduler.kernel.holders import BUILT, Holders, insert, remove
-from scheduler.kernel.searching import (
+from scheduler.kernel.search import (
     World,
     advance,
     copy_above,
@@ -26,7 +27,6 @@ from scheduler.kernel.searching import (
 )
 from scheduler.kernel.shown import forget, known
 from scheduler.kernel.timeline import Lines, draw, lowest
-from scheduler.kernel.yielding import Scratch, hold_of, lift_those_in_the_way
 
 
 class Standing(NamedTuple):

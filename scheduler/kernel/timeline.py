@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.kernel.compiling import compiled
+from scheduler.kernel.compilation import compiled
 
 SIZE = 32
 NEVER = 1 << 61

@@ -13,7 +13,7 @@ from agent.judge import ORDER, READINGS_TO_MISS, Memory, after_reboot, judge, re
 from agent.port import GpuReading, XidEvent
 from agent.report import Identity, report_of, sentence
 from agent.xids import FATAL, RECOVERY_ACTIONS, XIDS, XidClass, class_of
-from schemas.cluster import Health
+from schemas.documents.cluster import Health
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 TICK = timedelta(seconds=10)

@@ -9,7 +9,7 @@ import pytest
 
 from agent.judge import Memory, judge
 from agent.nvml import installed
-from schemas.cluster import Health
+from schemas.documents.cluster import Health
 from schemas.errors import EgsError
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)

@@ -9,10 +9,10 @@ import pytest
 
 from agent.judge import Gpu, GpuVerdict, Verdict
 from agent.report import PATH, SIGNATURE, Identity, Reporter, as_text, from_text, report_of, tells_news
-from reconciler.store.memory import Fate, MemoryRemote, MemoryStore
-from reconciler.store.port import Draft, Outcome, Person
+from reconciler.model.evidence import HEALTH
+from reconciler.store.memory_store import Fate, MemoryRemote, MemoryStore
+from reconciler.store.store_port import Draft, Outcome, Person
 from reconciler.trust.machines import signer, signing
-from reconciler.trust.model import HEALTH
 from schemas.errors import Fault
 from tests.support.machinekeys import key
 

@@ -9,13 +9,13 @@ import pytest
 from agent.report import PATH, Identity, Reporter, from_text
 from agent.simulated import SimulatedReader, file_source
 from agent.watch import Manifest, Watch
-from reconciler.clusters.embedded import EmbeddedCluster
-from reconciler.clusters.faults import GpuFails, NodeDies
-from reconciler.clusters.port import LeaseRef, SliceTerms, Stamp
-from reconciler.clusters.world import Job
-from reconciler.store.memory import MemoryRemote, MemoryStore
-from reconciler.store.port import Draft, Outcome, Person
-from schemas.cluster import ClusterSpec
+from reconciler.clusters.simulated.embedded import EmbeddedCluster
+from reconciler.clusters.simulated.scripted_faults import GpuFails, NodeDies
+from reconciler.clusters.simulated.simulated_world import Job
+from reconciler.model.cluster_port import LeaseRef, SliceTerms, Stamp
+from reconciler.store.memory_store import MemoryRemote, MemoryStore
+from reconciler.store.store_port import Draft, Outcome, Person
+from schemas.documents.cluster import ClusterSpec
 from schemas.errors import Fault, UserError
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)

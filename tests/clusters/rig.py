@@ -10,15 +10,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from reconciler.clusters.embedded import EmbeddedCluster
-from reconciler.clusters.faults import ApiFails, DrainHangs, NodeCordoned, NodeDies
-from reconciler.clusters.kubernetes.api import Api, Json
+from reconciler.clusters.kubernetes.api.api_client import Api, Json
+from reconciler.clusters.kubernetes.api.informer import key_of
 from reconciler.clusters.kubernetes.driver import KubernetesCluster
-from reconciler.clusters.kubernetes.informer import key_of
 from reconciler.clusters.kubernetes.names import NAMESPACE_SLICE, SLICE
-from reconciler.clusters.port import ClusterDriver, Stamp
-from reconciler.clusters.world import Job
-from schemas.cluster import Admission, ClusterSpec, Exit, ProductShape
+from reconciler.clusters.simulated.embedded import EmbeddedCluster
+from reconciler.clusters.simulated.scripted_faults import ApiFails, DrainHangs, NodeCordoned, NodeDies
+from reconciler.clusters.simulated.simulated_world import Job
+from reconciler.model.cluster_port import ClusterDriver, Stamp
+from schemas.documents.cluster import Admission, ClusterSpec, Exit, ProductShape
 from tests.support.kube import Plane, cpu_node, gpu_node
 from tests.support.kubelet import Kubelets
 

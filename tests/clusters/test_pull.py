@@ -10,7 +10,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from reconciler.clusters.port import (
+from reconciler.clusters.applier_report import Rendering, Report, digest_of
+from reconciler.clusters.pulled_cluster import LOOK, SETTLING, PullCluster, ReportBranches
+from reconciler.model.cluster_port import (
     Busy,
     CheckResult,
     ClusterView,
@@ -22,10 +24,8 @@ from reconciler.clusters.port import (
     SliceTerms,
     Stamp,
 )
-from reconciler.clusters.pull import LOOK, SETTLING, PullCluster, ReportBranches
-from reconciler.clusters.reported import Rendering, Report, digest_of
-from reconciler.store.memory import MemoryRemote, MemoryStore
-from reconciler.store.port import Draft, Person
+from reconciler.store.memory_store import MemoryRemote, MemoryStore
+from reconciler.store.store_port import Draft, Person
 from schemas.errors import Fault
 from tests.clusters.rig import SPEC
 

@@ -7,7 +7,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from reconciler.clusters.port import (
+from reconciler.clusters.applier_report import (
+    FILE_BYTES,
+    HEAD,
+    MOST_FILES,
+    Rendering,
+    Report,
+    is_ours,
+    report_from,
+    rows_of,
+)
+from reconciler.model.cluster_port import (
     Busy,
     CheckResult,
     ClusterView,
@@ -19,16 +29,6 @@ from reconciler.clusters.port import (
     Stamp,
     UnmanagedNode,
     WorkloadView,
-)
-from reconciler.clusters.reported import (
-    FILE_BYTES,
-    HEAD,
-    MOST_FILES,
-    Rendering,
-    Report,
-    is_ours,
-    report_from,
-    rows_of,
 )
 from schemas.errors import Fault
 

@@ -7,11 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.clusters.embedded import EmbeddedCluster
-from reconciler.clusters.faults import CheckFails, ForeignPod, NamespaceDeleted, NodeDies
-from reconciler.clusters.port import Busy, CheckResult, Difference, LeaseRef, Note, Refused, SliceTerms, Stamp
-from reconciler.clusters.world import NOTES_KEPT
-from schemas.cluster import ClusterSpec
+from reconciler.clusters.simulated.embedded import EmbeddedCluster
+from reconciler.clusters.simulated.scripted_faults import CheckFails, ForeignPod, NamespaceDeleted, NodeDies
+from reconciler.clusters.simulated.simulated_world import NOTES_KEPT
+from reconciler.model.cluster_port import (
+    Busy,
+    CheckResult,
+    Difference,
+    LeaseRef,
+    Note,
+    Refused,
+    SliceTerms,
+    Stamp,
+)
+from schemas.documents.cluster import ClusterSpec
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -6,12 +6,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from reconciler.clusters.embedded import EmbeddedCluster
-from reconciler.clusters.faults import CheckFails, DrainHangs, GpuFails, NodeCordoned, NodeDies
-from reconciler.clusters.open import Ground, open_cluster
-from reconciler.clusters.port import Busy, Done, LeaseRef, SliceTerms, Stamp
-from reconciler.clusters.world import Job, Pace
-from schemas.cluster import Access, ClusterSpec
+from reconciler.clusters.open_cluster import Ground, open_cluster
+from reconciler.clusters.simulated.embedded import EmbeddedCluster
+from reconciler.clusters.simulated.scripted_faults import (
+    CheckFails,
+    DrainHangs,
+    GpuFails,
+    NodeCordoned,
+    NodeDies,
+)
+from reconciler.clusters.simulated.simulated_world import Job, Pace
+from reconciler.model.cluster_port import Busy, Done, LeaseRef, SliceTerms, Stamp
+from schemas.documents.cluster import Access, ClusterSpec
 from schemas.errors import Fault, UserError
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)

@@ -11,11 +11,11 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.clusters.embedded import EmbeddedCluster
-from reconciler.clusters.faults import DrainHangs, NodeCordoned, NodeDies
-from reconciler.clusters.port import ClusterView, LeaseRef, SliceTerms, Stamp
-from reconciler.clusters.world import Job
-from schemas.cluster import ClusterSpec
+from reconciler.clusters.simulated.embedded import EmbeddedCluster
+from reconciler.clusters.simulated.scripted_faults import DrainHangs, NodeCordoned, NodeDies
+from reconciler.clusters.simulated.simulated_world import Job
+from reconciler.model.cluster_port import ClusterView, LeaseRef, SliceTerms, Stamp
+from schemas.documents.cluster import ClusterSpec
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from reconciler.clusters.embedded import EmbeddedCluster
-from reconciler.clusters.port import LeaseRef, SliceTerms, Stamp
-from reconciler.clusters.world import Job
-from schemas.cluster import ClusterSpec
+from reconciler.clusters.simulated.embedded import EmbeddedCluster
+from reconciler.clusters.simulated.simulated_world import Job
+from reconciler.model.cluster_port import LeaseRef, SliceTerms, Stamp
+from schemas.documents.cluster import ClusterSpec
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 POOL = {"name": "n", "gpuShape": "H100", "gpusPerNode": 8, "memoryPerGpu": 80, "nodes": 40}

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from egs.cli import run
-from reconciler.commands import register
+from reconciler.cli import register
 from reconciler.compose import controller
 from reconciler.loop import Cycle
 from reconciler.settings import Settings

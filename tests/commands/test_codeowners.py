@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.forges.protecting import gitea_lacks, github_lacks
-from reconciler.forges.reading import Row
+from reconciler.forges.branch_protection import gitea_lacks, github_lacks
+from reconciler.forges.json_fields import Row
 from tests.commands.rig import egs, fleet, folder, repository
 from tests.support import forge as fake
 from tests.support.repos import git, tip

@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from reconciler.applying import Applier
-from reconciler.clusters.embedded import EmbeddedCluster
-from reconciler.clusters.kubernetes.api import Json
-from reconciler.clusters.kubernetes.informer import key_of
+from reconciler.clusters.kubernetes.api.api_client import Json
+from reconciler.clusters.kubernetes.api.informer import key_of
 from reconciler.clusters.kubernetes.names import SLICE
-from reconciler.clusters.world import Job
+from reconciler.clusters.simulated.embedded import EmbeddedCluster
+from reconciler.clusters.simulated.simulated_world import Job
 from reconciler.compose import controller
+from reconciler.processes.applier import Applier
 from reconciler.settings import Settings
-from reconciler.store.cache import DocumentCache
-from reconciler.store.git import GitStore
-from schemas.cluster import Cluster
-from schemas.reading import READER_VERSION
-from schemas.units import format_instant
+from reconciler.store.document_cache import DocumentCache
+from reconciler.store.git.git_store import GitStore
+from schemas.documents.cluster import Cluster
+from schemas.reading.reader import READER_VERSION
+from schemas.reading.units import format_instant
 from tests.commands.rig import NOW, Answer, Control, egs, fleet, folder, minutes, repository, request
 from tests.support.kube import Plane, cpu_node, eventually, gpu_node
 from tests.support.repos import commit, git

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.commands.editing import with_field
-from reconciler.commands.listing import with_item, without_item
-from schemas.strictyaml import Refused, load
-from schemas.yamltext import dump
+from reconciler.changes.yaml_edit import with_field
+from reconciler.changes.yaml_list import with_item, without_item
+from schemas.reading.strict_yaml import Refused, load
+from schemas.reading.yaml_text import dump
 
 TEXT = """\
 # Ünïcödé before everything, so that characters and bytes differ

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.commands import publishing
+from reconciler.changes import publish
 from tests.commands.rig import ADA, BO, Answer, Control, egs, fleet, main_file, minutes, repository, request
 from tests.support.repos import commit, git
 
@@ -31,14 +31,14 @@ def world(tmp_path: Path) -> tuple[Path, Control]:
 
 def _while(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], None]) -> None:
     """Between a command's look at the status and its push."""
-    read = publishing.read_state
+    read = publish.read_state
 
     def read_then(*args: Any) -> Any:
         found = read(*args)
         happens()
         return found
 
-    monkeypatch.setattr(publishing, "read_state", read_then)
+    monkeypatch.setattr(publish, "read_state", read_then)
 
 
 def _gpr(repo: Path, *words: object) -> Answer:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.commands.rollups import wait_at_most
-from schemas.insights import Tally
+from reconciler.queries.insight_rows import wait_at_most
+from schemas.status.insights import Tally
 from tests.commands.rig import Control, egs, fleet, folder, minutes, repository, request
 from tests.support.repos import commit
 from tests.support.world import slice_

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.commands.keys import new_text
-from schemas.apikey import ApiKey, digest_of
-from schemas.reading import read_document
+from reconciler.changes.keys import new_text
+from schemas.documents.apikey import ApiKey, digest_of
+from schemas.reading.reader import read_document
 from tests.commands.rig import (
     ADA,
     BO,

@@ -85,7 +85,7 @@ def test_a_folder_that_is_no_repository_says_how_to_begin_one(tmp_path: Path) ->
 def test_the_clock_never_runs_behind_the_status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The demo's time runs ahead of ours; who has started waits for nothing, whatever the clock says."""
     monkeypatch.setattr(
-        "reconciler.commands.state.SystemClock", lambda: type("Past", (), {"now": lambda _: minutes(-90)})()
+        "reconciler.queries.state.SystemClock", lambda: type("Past", (), {"now": lambda _: minutes(-90)})()
     )
     repo = repository(tmp_path / "r.git", fleet(**request("a/run"), **request("a/then")))
     Control(repo, tmp_path / "state").run(minutes(10))

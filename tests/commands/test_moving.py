@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.commands.moving import MOST, fewest, renumbered
-from scheduler.rank import Standing, rank_key
+from reconciler.changes.move import MOST, fewest, renumbered
+from scheduler.fairness.rank import Standing, rank_key
 from tests.commands.rig import ADA, BO, Control, egs, fleet, folder, main_file, minutes, repository, request
 from tests.support.repos import tip
 from tests.support.world import project, slice_

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.trust.signature_check import SystemVerifier
 from reconciler.trust.sshsig import canonical_key
-from reconciler.trust.verifying import SystemVerifier
 from tests.commands.rig import (
     BO,
     NOW,
@@ -221,7 +221,7 @@ def test_commits_are_signed_with_the_ssh_key_that_git_signs_with(
 
 
 def _signer(repo: Path, branch: str) -> str | None:
-    from reconciler.store.objects import parse_commit
+    from reconciler.store.git.git_objects import parse_commit
 
     raw = subprocess.run(
         ["git", "cat-file", "commit", branch], cwd=repo, capture_output=True, check=True

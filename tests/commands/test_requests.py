@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import pytest
 
-from reconciler.commands import bare as bare_module
 from reconciler.credentials import Credentials
-from reconciler.store.git import GitStore
-from reconciler.store.port import Outcome
+from reconciler.sources import bare_repository as bare_module
+from reconciler.store.git.git_store import GitStore
+from reconciler.store.store_port import Outcome
 from tests.commands.rig import (
     BO,
     NOW,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.commands.grounds import brought_again
-from reconciler.store.port import Person
-from schemas.status import Phase
+from reconciler.changes.reinstate import brought_again
+from reconciler.store.store_port import Person
+from schemas.status.gpr_status import Phase
 from tests.commands.rig import egs, main_file, minutes
 from tests.commands.test_signed_changes import Verified
 from tests.support.repos import commit, git, tip

@@ -11,7 +11,7 @@ import pytest
 from reconciler.compose import controller
 from reconciler.loop import Cycle
 from reconciler.settings import Settings, Trust
-from schemas.status import Phase
+from schemas.status.gpr_status import Phase
 from tests.commands.rig import Answer, egs, fleet, minutes, repository
 from tests.support.repos import git
 from tests.support.world import START, project, slice_

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.trust.signature_check import SystemVerifier
 from reconciler.trust.sshsig import canonical_key
-from reconciler.trust.verifying import SystemVerifier
-from schemas.approval import NAMESPACE, Approval, statement
+from schemas.documents.approval import NAMESPACE, Approval, statement
 from tests.commands.rig import ADA, NOW, egs, fleet, main_file, repository, request, shell, worktree
 from tests.support.court import Bench, Case, Court, person
 from tests.support.machinekeys import private_text

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.commands.source import opened
-from reconciler.facts import Facts, Filed, Wanted
-from reconciler.preview import preview
-from schemas.gpr import RequestSpec
-from schemas.project import ProjectSpec
-from schemas.slice import SliceSpec
-from schemas.status import Phase
+from reconciler.deciding.preview import preview
+from reconciler.model.facts import Facts, Filed, Wanted
+from reconciler.sources.source import opened
+from schemas.documents.gpr import RequestSpec
+from schemas.documents.project import ProjectSpec
+from schemas.documents.slice import SliceSpec
+from schemas.status.gpr_status import Phase
 from tests.commands.rig import NOW, Control, egs, fleet, folder, minutes, repository, request
 from tests.support.repos import commit, git, serve, tip
 from tests.support.world import START

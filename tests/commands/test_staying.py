@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reconciler.clusters.embedded import EmbeddedCluster
-from reconciler.clusters.faults import DrainHangs
-from reconciler.clusters.world import Job
-from schemas.cluster import Cluster
+from reconciler.clusters.simulated.embedded import EmbeddedCluster
+from reconciler.clusters.simulated.scripted_faults import DrainHangs
+from reconciler.clusters.simulated.simulated_world import Job
+from schemas.documents.cluster import Cluster
 from tests.commands.rig import Control, egs, fleet, minutes, repository, request
 from tests.support.world import parsed
 

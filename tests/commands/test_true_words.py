@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.commands.errors import WrongUse
-from reconciler.commands.reasons import coming_nodes, slips_of
-from reconciler.commands.requests import assignments
-from schemas.gpr import RequestSpec
-from schemas.status import Assignment, Cause, GPRStatus, Phase, Slip
+from reconciler.changes.requests import assignments
+from reconciler.queries.why import coming_nodes, slips_of
+from reconciler.sources.command_errors import WrongUse
+from schemas.documents.gpr import RequestSpec
+from schemas.status.gpr_status import Assignment, Cause, GPRStatus, Phase, Slip
 from tests.commands.rig import ADA, Control, egs, fleet, main_file, minutes, repository, request
 from tests.support.world import START, cluster
 

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.commands.following import follow
-from reconciler.commands.happenings import Filter
-from reconciler.commands.watching import looks
+from reconciler.cli.watch_command import looks
+from reconciler.queries.event_search import Filter
+from reconciler.queries.status_changes import follow
 from schemas.errors import Fault
 from tests.commands.rig import Control, egs, fleet, folder, minutes, repository, request, worktree
 from tests.support.repos import commit, git

@@ -10,11 +10,11 @@ from typing import Protocol
 
 import pytest
 
-from reconciler.clusters.port import Done, SliceTerms
 from reconciler.credentials import Credentials
-from reconciler.store.git import GitStore
-from reconciler.store.memory import MemoryRemote, MemoryStore
-from reconciler.store.port import Sign, Store
+from reconciler.model.cluster_port import Done, SliceTerms
+from reconciler.store.git.git_store import GitStore
+from reconciler.store.memory_store import MemoryRemote, MemoryStore
+from reconciler.store.store_port import Sign, Store
 from tests.clusters.rig import FIRST, NOW, RIGS, Rig, open_rig
 from tests.support import repos, servers
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.clusters.port import Busy
+from reconciler.model.cluster_port import Busy
 from tests.clusters.rig import FIRST, NOW
 from tests.contract.test_cluster_contract import MINUTE, SPEECH, VISION, A, check
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from reconciler.clusters.port import (
+from reconciler.model.cluster_port import (
     Busy,
     ClusterView,
     Done,

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.clock import ManualClock
-from reconciler.forges.open import open_forge
-from reconciler.forges.port import Forge, RateLimited
-from reconciler.forges.remembering import PATIENCE
+from reconciler.forges.forge_cache import PATIENCE
+from reconciler.forges.forge_port import Forge, RateLimited
+from reconciler.forges.open_forge import open_forge
 from reconciler.settings import ForgeAddress
 from schemas.errors import Fault
 from tests.support import forge as fake

@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from reconciler.forges.evidence import approving, forge_vouchers
-from reconciler.forges.open import open_forge
-from reconciler.forges.port import Forge
+from reconciler.forges.forge_port import Forge
+from reconciler.forges.open_forge import open_forge
+from reconciler.forges.review_evidence import approving, forge_vouchers
 from reconciler.settings import ForgeAddress
 from tests.support import forge as fake
 from tests.support import repos

@@ -9,10 +9,10 @@ from typing import Any, Protocol
 
 import pytest
 
-from reconciler.clusters.embedded import EmbeddedCluster
 from reconciler.clusters.kubernetes.driver import KubernetesCluster
-from reconciler.clusters.port import ClusterDriver, Done, LeaseRef, Refused, SliceTerms, Stamp
-from schemas.cluster import Admission, ClusterSpec
+from reconciler.clusters.simulated.embedded import EmbeddedCluster
+from reconciler.model.cluster_port import ClusterDriver, Done, LeaseRef, Refused, SliceTerms, Stamp
+from schemas.documents.cluster import Admission, ClusterSpec
 from tests.clusters.rig import FIRST, NOW
 from tests.support.kube import Plane
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.store.objects import blob_oid
-from reconciler.store.port import BEFORE, Draft, Entry, Outcome, Person, chain
+from reconciler.store.git.git_objects import blob_oid
+from reconciler.store.store_port import BEFORE, Draft, Entry, Outcome, Person, chain
 from schemas.errors import UserError
 from tests.contract.conftest import World
 from tests.contract.test_store_contract import BO, NOW, add, draft, seal, start

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from reconciler.store.objects import blob_oid
-from reconciler.store.port import Draft, Entry, Outcome, Person, Store
+from reconciler.store.git.git_objects import blob_oid
+from reconciler.store.store_port import Draft, Entry, Outcome, Person, Store
 from schemas.errors import Fault, UserError
 from tests.contract.conftest import World
 

@@ -12,9 +12,9 @@ from demo.audit import Audit
 from demo.once import Run, play
 from demo.system import System, example_files
 from reconciler.settings import Settings
-from schemas.check import check_files
-from schemas.gpr import RequestSpec
-from schemas.status import Assignment, GPRStatus, Phase
+from schemas.documents.gpr import RequestSpec
+from schemas.rules.check import check_files
+from schemas.status.gpr_status import Assignment, GPRStatus, Phase
 from tests.support.world import START, at
 
 HOUR = timedelta(hours=1)

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import yaml
 
+from reconciler.acting.actions import Do
 from reconciler.clock import ManualClock
-from reconciler.diff import Do
-from reconciler.events import Told
-from reconciler.metrics import Metrics
-from reconciler.notifying.courier import Answer
-from reconciler.store.port import Outcome
-from schemas.status import Cause, NodeState
+from reconciler.model.events import Told
+from reconciler.processes.metrics import Metrics
+from reconciler.store.store_port import Outcome
+from reconciler.telling.courier import Answer
+from schemas.status.gpr_status import Cause, NodeState
 from tests.support.world import START
 
 ROOT = Path(__file__).parents[2]

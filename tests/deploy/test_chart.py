@@ -9,9 +9,9 @@ import yaml
 
 from reconciler.clusters.kubernetes.names import MANAGED_BY
 from reconciler.deploying.install import budgets_of
-from reconciler.deploying.naming import Place
-from reconciler.deploying.objects import objects
-from reconciler.deploying.values import read
+from reconciler.deploying.install_values import read
+from reconciler.deploying.installed_objects import objects
+from reconciler.deploying.part_names import Place
 from tests.deploy.cases import CASES, MISSPELT, REFUSED, REPO
 from tests.deploy.helm import CHART, NAMESPACE, Helm
 from tests.deploy.snapshot import everything

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.deploying.pods import USER
+from reconciler.deploying.part_pods import USER
 from tests.deploy.helm import ROOT
 
 FILE = ROOT / "deploy" / "Containerfile"

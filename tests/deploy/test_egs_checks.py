@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.clusters.kubernetes.measured import parsed
+from reconciler.clusters.kubernetes.checks.measurements import parsed
 
 SCRIPT = Path(__file__).parents[2] / "deploy" / "checks" / "egs_checks.py"
 NCCL = """\

@@ -201,4 +201,4 @@ def test_the_hook_of_a_git_server_is_a_shell_script() -> None:
     done = subprocess.run(["sh", "-n", str(file)], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     scripts = (ROOT / "pyproject.toml").read_text()
-    assert 'egs-pre-receive = "reconciler.prereceive:main"' in scripts
+    assert 'egs-pre-receive = "reconciler.processes.push_hook_process:main"' in scripts

@@ -8,22 +8,22 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from reconciler.cli.answers.installation import Own, take_out
 from reconciler.clock import SystemClock
-from reconciler.clusters.kubernetes import certificates
-from reconciler.clusters.kubernetes.api import Api
-from reconciler.clusters.kubernetes.authors import author_webhooks
+from reconciler.clusters.kubernetes.admission import webhook_certificates
+from reconciler.clusters.kubernetes.admission.object_authors import author_webhooks
+from reconciler.clusters.kubernetes.api.api_client import Api
+from reconciler.clusters.kubernetes.api.api_features import ADMISSION
 from reconciler.clusters.kubernetes.driver import Home, KubernetesCluster
-from reconciler.clusters.kubernetes.features import ADMISSION
 from reconciler.clusters.kubernetes.names import MIG_BEFORE, MIG_CONFIG
-from reconciler.clusters.port import Done, LeaseRef, SliceTerms, Stamp
-from reconciler.commands.errors import WrongUse
-from reconciler.commands.installation import Own, take_out
 from reconciler.deploying import uninstall as uninstalling
 from reconciler.deploying.install import budgets_of, install
-from reconciler.deploying.naming import Place
+from reconciler.deploying.install_values import read
+from reconciler.deploying.part_names import Place
 from reconciler.deploying.uninstall import look, uninstall
-from reconciler.deploying.values import read
-from schemas.cluster import Admission, ClusterSpec
+from reconciler.model.cluster_port import Done, LeaseRef, SliceTerms, Stamp
+from reconciler.sources.command_errors import WrongUse
+from schemas.documents.cluster import Admission, ClusterSpec
 from schemas.errors import UserError
 from tests.deploy.cases import CASES, Json
 from tests.deploy.helm import CHART, NAMESPACE, Helm
@@ -74,7 +74,9 @@ class World:
         cluster = KubernetesCluster("east", spec(*nodes), self.kube.connect(), Home(project))
         terms = SliceTerms(slice_, (f"{slice_}-new", f"{slice_}-old"), ("bo@example.com",), 16)
         try:
-            certificates.shared(self.kube.api, self.place.namespace, ["egs-admission"], SystemClock().now())
+            webhook_certificates.shared(
+                self.kube.api, self.place.namespace, ["egs-admission"], SystemClock().now()
+            )
             eventually(lambda: cluster.ensure_fleet(STAMP, NOW) == Done(), "the fleet to be ready")
             eventually(lambda: cluster.ensure_slice(terms, STAMP, NOW) == Done(), "the slice to be made")
         finally:

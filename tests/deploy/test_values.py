@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reconciler.commands.installation import image_of
+from reconciler.cli.answers.installation import image_of
 from reconciler.deploying import generate
-from reconciler.deploying.values import Values, read
+from reconciler.deploying.install_values import Values, read
 from schemas.errors import UserError
 from tests.deploy.cases import BELIEVING, CASES, MISSPELT, REFUSED, Json
 from tests.deploy.helm import CHART, ROOT

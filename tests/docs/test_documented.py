@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.events import Event, Told
-from schemas.status import Cause
+from reconciler.model.events import Event, Told
+from schemas.status.gpr_status import Cause
 from tests.support.world import START
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from schemas.reading import read_document
+from schemas.reading.reader import read_document
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```yaml\n(.*?)^```", re.DOTALL | re.MULTILINE)

@@ -10,20 +10,20 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from reconciler.branch import StatusBranch
-from reconciler.clusters.kubernetes.api import Json
+from reconciler.clusters.kubernetes.api.api_client import Json
+from reconciler.clusters.kubernetes.api.api_features import discover
 from reconciler.clusters.kubernetes.driver import KubernetesCluster
-from reconciler.clusters.kubernetes.features import discover
-from reconciler.clusters.port import ClusterDriver
-from reconciler.events import Event
-from reconciler.facts import Facts
 from reconciler.loop import Reconciler
+from reconciler.model.cluster_port import ClusterDriver
+from reconciler.model.events import Event
+from reconciler.model.facts import Facts
 from reconciler.settings import Settings
-from reconciler.store.cache import DocumentCache
-from reconciler.store.git import GitStore
-from schemas.cluster import ClusterSpec
-from schemas.reading import READER_VERSION
-from schemas.status import GPRStatus
+from reconciler.status.branch import StatusBranch
+from reconciler.store.document_cache import DocumentCache
+from reconciler.store.git.git_store import GitStore
+from schemas.documents.cluster import ClusterSpec
+from schemas.reading.reader import READER_VERSION
+from schemas.status.gpr_status import GPRStatus
 from tests.clusters.rig import caught_up, placed, stateful
 from tests.support import repos
 from tests.support.kube import Plane, cpu_node, eventually, gpu_node

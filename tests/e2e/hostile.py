@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from schemas.yamltext import dump
+from schemas.reading.yaml_text import dump
 
 FILE, PROGRAM, LINK, MODULE = "100644", "100755", "120000", "160000"
 SPEC = {"slice": "a", "nodes": 1, "duration": "1h"}

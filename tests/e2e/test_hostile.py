@@ -15,9 +15,9 @@ import pytest
 import yaml
 
 from reconciler.compose import controller
-from reconciler.events import Told
+from reconciler.model.events import Told
 from reconciler.settings import Settings
-from schemas.status import Phase
+from schemas.status.gpr_status import Phase
 from tests.commands.rig import egs
 from tests.e2e.hostile import ATTACKS, LINK, MODULE, Attack, gpr
 from tests.support import repos

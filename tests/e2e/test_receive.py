@@ -18,12 +18,12 @@ from pathlib import Path
 import pytest
 
 from agent.report import as_text
-from reconciler.status import trust_files
-from reconciler.trust.model import HEALTH
-from schemas.base import Metadata
-from schemas.judged import TrustRecord
-from schemas.status import AgentReport, NodeMetadata
-from schemas.yamltext import dump
+from reconciler.model.evidence import HEALTH
+from reconciler.status.render import trust_files
+from schemas.documents.base import Metadata
+from schemas.reading.yaml_text import dump
+from schemas.status.gpr_status import AgentReport, NodeMetadata
+from schemas.status.judgements import TrustRecord
 from tests.support.machinekeys import key, line, private_text
 from tests.support.repos import ENVIRONMENT, bare, git, serve
 from tests.support.servers import SSHD, sshd
@@ -101,7 +101,9 @@ def hook(repo: Path, trust: Path | None, level: str) -> None:
     tools = repo / "tools"
     tools.mkdir(exist_ok=True)
     program = tools / "egs-pre-receive"
-    program.write_text(f"#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m reconciler.prereceive\n")
+    program.write_text(
+        f"#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m reconciler.processes.push_hook_process\n"
+    )
     program.chmod(0o755)
     file = repo / "hooks" / "pre-receive"
     file.parent.mkdir(exist_ok=True)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.clusters.kubernetes.api import Rejected
-from reconciler.clusters.kubernetes.features import discover
+from reconciler.clusters.kubernetes.api.api_client import Rejected
+from reconciler.clusters.kubernetes.api.api_features import discover
 from reconciler.clusters.kubernetes.names import SLICE
-from schemas.status import Phase
+from schemas.status.gpr_status import Phase
 from tests.e2e.fleet import fleet
 from tests.support.kube import control_plane
 from tests.support.world import cluster, project, slice_

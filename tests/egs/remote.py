@@ -12,7 +12,7 @@ import pytest
 
 from egs import cli
 from egs.modes import Here
-from reconciler.commands import register
+from reconciler.cli import register
 from tests.support.portal import KEYS, Site
 
 INSTALLED = [register]

@@ -15,11 +15,11 @@ import typer
 from egs import cli
 from egs.remote import accounts
 from egs.remote import register as on_server
-from reconciler.commands import register
+from reconciler.cli import register
 from schemas.errors import Fault, UserError
 
 HERE = Path(__file__).parents[2]
-ENTRY = "import sys; from egs.cli import run; from reconciler.commands import register; "
+ENTRY = "import sys; from egs.cli import run; from reconciler.cli import register; "
 
 
 def _commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -166,7 +166,7 @@ def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_broken_package_costs_its_own_commands_only(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    good = metadata.EntryPoint("good", "reconciler.commands:register", cli.GROUP)
+    good = metadata.EntryPoint("good", "reconciler.cli:register", cli.GROUP)
     bad = metadata.EntryPoint("bad", "no_such_package:register", cli.GROUP)
     monkeypatch.setattr(cli.metadata, "entry_points", lambda group: [good, bad] if group == cli.GROUP else [])
     assert cli.installed() == [register]

@@ -15,7 +15,7 @@ from egs import cli
 from egs.modes import Here, Target
 from egs.remote import accounts
 from egs.remote import register as on_server
-from reconciler.commands import register
+from reconciler.cli import register
 
 HERE = Path(__file__).parents[2]
 REPOSITORY_ALONE = {

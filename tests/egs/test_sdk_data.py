@@ -18,7 +18,7 @@ from egs.data.fleet import (
 )
 from egs.data.gpr import GpuRequestData, GpuRequestStatus, WaitTime, read_gpr
 from egs.data.records import Answered, Change, Items, Named, camel, each, of
-from portal.inventories import SlicingProfile
+from portal.views.inventories import SlicingProfile
 
 DOCUMENTED = """
     request_id workspace_name cluster_name number_of_gpus number_of_gpu_nodes instance_type memory_per_gpu priority

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from schemas.apikey import digest_of
-from schemas.yamltext import dump
+from schemas.documents.apikey import digest_of
+from schemas.reading.yaml_text import dump
 from tests.support.portal import HEAD, Site
 from tests.support.tls import named
 from tests.support.world import cluster

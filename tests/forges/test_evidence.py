@@ -9,9 +9,9 @@ from typing import cast
 
 import pytest
 
-from reconciler.forges.evidence import approving, forge_vouchers
-from reconciler.forges.open import open_forge
-from reconciler.forges.port import Account, Forge
+from reconciler.forges.forge_port import Account, Forge
+from reconciler.forges.open_forge import open_forge
+from reconciler.forges.review_evidence import approving, forge_vouchers
 from tests.support import forge as fake
 from tests.support import repos
 

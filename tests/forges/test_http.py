@@ -14,10 +14,10 @@ import httpx
 import pytest
 
 from reconciler.clock import ManualClock, SystemClock, steady_s
-from reconciler.forges import http
-from reconciler.forges.http import Api
-from reconciler.forges.port import RateLimited
-from reconciler.heard import Heard
+from reconciler.forges import forge_http
+from reconciler.forges.forge_http import Api
+from reconciler.forges.forge_port import RateLimited
+from reconciler.timekeeping.clock_reading import Heard
 from schemas.errors import Fault, UserError
 from tests.support.forge import START
 
@@ -162,7 +162,7 @@ def test_a_write_is_never_redirected() -> None:
 
 
 def test_an_answer_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "MOST_ANSWER", 100_000)
+    monkeypatch.setattr(forge_http, "MOST_ANSWER", 100_000)
     with server(answer(body=b'"' + b"x" * 300_000 + b'"')) as base, pytest.raises(Fault, match="more than"):
         api(base).get("/a")
 
@@ -273,7 +273,7 @@ def test_what_did_not_change_is_not_sent_again(items: int) -> None:
 def test_of_kept_answers_those_that_were_not_asked_for_longest_go_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(http, "KEPT_BYTES", 10)
+    monkeypatch.setattr(forge_http, "KEPT_BYTES", 10)
     met: list[str] = []
     with server(conditional(b"[1,2]", met)) as base:
         one = api(base)
@@ -302,13 +302,13 @@ def test_pages_without_end_are_cut_off() -> None:
 
     with server(respond) as base:
         api(base).rows("/a")
-    assert len(met) == http.MOST_PAGES
+    assert len(met) == forge_http.MOST_PAGES
 
 
 def test_a_forge_that_does_not_answer_costs_one_wait_and_not_one_a_call(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(http, "TIMEOUT", httpx.Timeout(0.05))
+    monkeypatch.setattr(forge_http, "TIMEOUT", httpx.Timeout(0.05))
     met: list[str] = []
     go_on = threading.Event()
 
@@ -326,14 +326,14 @@ def test_a_forge_that_does_not_answer_costs_one_wait_and_not_one_a_call(
             assert caught.value.reason == "ForgeUnreachable"
         assert met == ["/a"]
         go_on.set()
-        clock.set(START + http.FIRST_SILENCE)
-        monkeypatch.setattr(http, "TIMEOUT", httpx.Timeout(PATIENCE_S))
+        clock.set(START + forge_http.FIRST_SILENCE)
+        monkeypatch.setattr(forge_http, "TIMEOUT", httpx.Timeout(PATIENCE_S))
         assert Api(base, None, clock).get("/a") == {}
 
 
 def test_calls_take_no_more_of_a_window_than_their_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     took = iter(range(0, 1000, 3))  # each look at the clock is three seconds later
-    monkeypatch.setattr(http, "monotonic_s", lambda: float(next(took)))
+    monkeypatch.setattr(forge_http, "monotonic_s", lambda: float(next(took)))
     met: list[str] = []
 
     def respond(handler: BaseHTTPRequestHandler) -> None:
@@ -346,7 +346,7 @@ def test_calls_take_no_more_of_a_window_than_their_patience(monkeypatch: pytest.
         one.get("/a")
         with pytest.raises(RateLimited) as caught:
             one.get("/b")
-        assert caught.value.until == START + http.WINDOW
+        assert caught.value.until == START + forge_http.WINDOW
         clock.set(caught.value.until)
         one.get("/b")
     assert met == ["/a", "/b"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.forges.protecting import gitea_lacks, github_lacks, gitlab_lacks
-from reconciler.forges.reading import Json, Row
+from reconciler.forges.branch_protection import gitea_lacks, github_lacks, gitlab_lacks
+from reconciler.forges.json_fields import Json, Row
 
 RULES: list[dict[str, Json]] = [
     {"type": "deletion"},

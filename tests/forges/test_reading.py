@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.forges import gitea, github, gitlab
-from reconciler.forges.reading import Json, Row, plain
+from reconciler.forges.json_fields import Json, Row, plain
 from schemas.errors import Fault
 
 OID = "a" * 40

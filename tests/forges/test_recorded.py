@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.forges.open import open_forge
-from reconciler.forges.port import Account, Committer, Forge
+from reconciler.forges.forge_port import Account, Committer, Forge
+from reconciler.forges.open_forge import open_forge
 from reconciler.settings import ForgeAddress
 from schemas.errors import Fault
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.forges.open import open_forge
-from reconciler.forges.port import Forge
+from reconciler.forges.forge_port import Forge
+from reconciler.forges.open_forge import open_forge
 from schemas.errors import Fault
 from tests.support import forge as fake
 from tests.support import repos

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from schemas.yamltext import dump
+from schemas.reading.yaml_text import dump
 from tests.schemas.build import APPROVAL, SPECS, document, kind_of, name_of
 from tests.schemas.test_offers import BOUND
 from tests.schemas.test_offers import SPEC as KEY

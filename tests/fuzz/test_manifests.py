@@ -13,11 +13,11 @@ import tracemalloc
 
 from hypothesis import HealthCheck, given, settings
 
-from schemas.base import Document
-from schemas.check import CheckResult, as_annotations, as_json, check_files
-from schemas.problems import MOST_CHARACTERS
-from schemas.reading import REGULAR, from_json, parse_to_json, read_document
-from schemas.rules import BY_ID
+from schemas.documents.base import Document
+from schemas.reading.reader import REGULAR, from_json, parse_to_json, read_document
+from schemas.rules.check import CheckResult, as_annotations, as_json, check_files
+from schemas.rules.problems import MOST_CHARACTERS
+from schemas.rules.rule_list import BY_ID
 from tests.fuzz.mutations import manifests
 from tests.schemas.build import files
 

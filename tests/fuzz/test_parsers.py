@@ -11,13 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reconciler.hooks import refusal
-from reconciler.readback import record_from
-from reconciler.store.objects import parse_commit, parse_tree, split_signature, with_signature
+from reconciler.processes.webhooks import refusal
+from reconciler.status.parse import record_from
+from reconciler.store.git.git_objects import parse_commit, parse_tree, split_signature, with_signature
 from reconciler.store.trailers import parse_trailers
 from reconciler.trust import openpgp, sshsig
 from schemas.errors import UserError
-from schemas.problems import MOST_CHARACTERS, quoted
+from schemas.rules.problems import MOST_CHARACTERS, quoted
 
 EXAMPLES = 20_000 if os.environ.get("EGS_TEST_NIGHTLY") else 300
 MOST_S = 1.0
@@ -99,7 +99,7 @@ def test_a_tree_is_read_or_refused_in_one_way(data: bytes) -> None:
 @given(BYTES, st.sampled_from(["slices/a/gprs/x.yaml", "nodes/east/n.yaml", "controller.yaml", "trust.yaml"]))
 @settings(max_examples=EXAMPLES)
 def test_a_file_of_the_status_is_read_or_refused_in_two_ways(data: bytes, path: str) -> None:
-    """What somebody broke there is told by `reconciler.status.UNREADABLE` and stops nothing."""
+    """What somebody broke there is told by `reconciler.status.render.UNREADABLE` and stops nothing."""
     with suppress(UserError, ValueError):
         record_from(path, data)
 

@@ -6,16 +6,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from portal.allowing import check_admin, check_member, check_owner, seen_slice
-from portal.callers import Grant, caller_of
-from portal.errors import ApiError
-from portal.view import View
-from reconciler.facts import Facts, Wanted
+from portal.http.errors import ApiError
+from portal.identity.callers import Grant, caller_of
+from portal.identity.rights import check_admin, check_member, check_owner, seen_slice
+from portal.views.view import View
+from reconciler.model.evidence import Actor
+from reconciler.model.facts import Facts, Wanted
 from reconciler.trust.authority import Authority
-from reconciler.trust.model import Actor
-from schemas.base import Person
-from schemas.project import ProjectSpec
-from schemas.slice import SliceSpec
+from schemas.documents.base import Person
+from schemas.documents.project import ProjectSpec
+from schemas.documents.slice import SliceSpec
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 BO = Person(email="bo@example.com")

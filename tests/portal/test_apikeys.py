@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.apikeys import KeyWish, end_of, spec_of
-from portal.callers import Grant, caller_of
-from portal.errors import ApiError
-from portal.sessions import Session, issue
-from reconciler.trust.model import Actor
-from schemas.apikey import digest_of
-from schemas.yamltext import dump
+from portal.http.errors import ApiError
+from portal.identity.callers import Grant, caller_of
+from portal.identity.sessions import Session, issue
+from portal.vendor.key_models import KeyWish, end_of, spec_of
+from reconciler.model.evidence import Actor
+from schemas.documents.apikey import digest_of
+from schemas.reading.yaml_text import dump
 from tests.support.nightly import law
 from tests.support.portal import HEAD, KEYS, Site
 from tests.support.world import START, project
@@ -246,7 +246,7 @@ def test_a_day_ends_in_utc_and_none_means_tomorrow():
 
 
 def test_no_text_of_a_key_is_in_a_repr():
-    from portal.apikeys import KeyNamed
+    from portal.vendor.key_models import KeyNamed
 
     assert "egs_secret" not in repr(KeyNamed(api_key="egs_secret"))
 

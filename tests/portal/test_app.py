@@ -16,8 +16,8 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
-from portal.describing import API
-from portal.headers import MOST_BODY, has_tag
+from portal.http.headers import MOST_BODY, has_tag
+from portal.openapi.document import API
 from tests.support import repos
 from tests.support.portal import Site
 from tests.support.world import START, gpr, gpr_path

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from schemas.approval import Approval
-from schemas.reading import read_document
+from schemas.documents.approval import Approval
+from schemas.reading.reader import read_document
 from tests.support import repos
 from tests.support.portal import Site
 from tests.support.world import gpr, gpr_path, project, slice_

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from portal.limits import Rate, Rates
-from portal.sessions import LIFE, Session, issue
+from portal.http.rate_limits import Rate, Rates
+from portal.identity.sessions import LIFE, Session, issue
 from tests.support.portal import GENEROUS, KEYS, Site, api_key
 from tests.support.world import START, project, slice_
 

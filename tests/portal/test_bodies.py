@@ -13,9 +13,9 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 
 from portal import routes
-from portal.gprwire import GprAsk, GprEdit
-from portal.mistakes import mistake
-from portal.quoting import WaitAsk
+from portal.http.validation_errors import mistake
+from portal.vendor.gpr_models import GprAsk, GprEdit
+from portal.views.quotes import WaitAsk
 
 
 def bodies() -> Iterator[type[BaseModel]]:

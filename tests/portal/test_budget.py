@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from portal.callers import Caller
-from portal.errors import ApiError
-from portal.view import View
-from portal.writing import Landed, Tree, Wish
-from reconciler.store.port import Outcome
+from portal.http.errors import ApiError
+from portal.identity.callers import Caller
+from portal.views.view import View
+from portal.writes.write_request import Landed, Tree, Wish
+from reconciler.store.store_port import Outcome
 from tests.support import repos
 from tests.support.kube import eventually
 from tests.support.portal import Replica, Site, api_key

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.callers import (
+from portal.http.errors import ApiError
+from portal.identity.callers import (
     ALL_OF_ONES_OWN,
     Caller,
     Grant,
@@ -19,13 +20,12 @@ from portal.callers import (
     rights_of,
     with_groups,
 )
-from portal.errors import ApiError
-from portal.permitting import goes
-from portal.writing import Wish
-from reconciler.trust.model import Actor
-from schemas.base import Metadata
-from schemas.judged import TrustRecord
-from schemas.project import GroupGrant
+from portal.writes.permission import goes
+from portal.writes.write_request import Wish
+from reconciler.model.evidence import Actor
+from schemas.documents.base import Metadata
+from schemas.documents.project import GroupGrant
+from schemas.status.judgements import TrustRecord
 from tests.support.nightly import law
 from tests.support.world import gpr, gpr_path
 

@@ -7,8 +7,8 @@ from threading import Event
 
 import pytest
 
-from portal.costly import MOST_WAITING, Costly
-from portal.errors import ApiError
+from portal.http.costly_questions import MOST_WAITING, Costly
+from portal.http.errors import ApiError
 
 
 def test_one_at_a_time_and_not_too_many():

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from portal import writer
+from portal.writes import writer
 from tests.support import repos
 from tests.support.kube import eventually
 from tests.support.portal import KEYS, Site

@@ -9,9 +9,9 @@ from typing import Any, cast
 import jsonschema
 import pytest
 
-from portal.app import create_app
-from portal.describing import API
-from portal.errorkeys import KEYS, STATUS
+from portal.http.app import create_app
+from portal.http.error_keys import KEYS, STATUS
+from portal.openapi.document import API
 from tests.portal.test_error_keys import ELSEWHERE, ROOT, keys_in
 
 DOCUMENT: dict[str, Any] = create_app(cast(Any, None)).openapi()

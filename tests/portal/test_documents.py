@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.documents import new_document, standing, with_changes
-from portal.errors import ApiError
-from schemas.gpr import GPRTemplate, Wish
-from schemas.reading import read_document
-from schemas.slice import SliceLimits
+from portal.http.errors import ApiError
+from portal.writes.yaml_files import new_document, standing, with_changes
+from schemas.documents.gpr import GPRTemplate, Wish
+from schemas.documents.slice import SliceLimits
+from schemas.reading.reader import read_document
 from tests.support.nightly import law
 
 PATH = "templates/small.yaml"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from schemas.units import format_instant
+from schemas.reading.units import format_instant
 from tests.support import repos
 from tests.support.portal import Site
 

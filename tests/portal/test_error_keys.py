@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 REFUSALS = {"ApiError", "conflict", "not_found", "unauthenticated"}
-"""Functions that take a key; others have one of their own in portal/errors.py."""
+"""Functions that take a key; others have one of their own in portal/http/errors.py."""
 ELSEWHERE = {
     "NoSuchPath", "MethodNotAllowed", "Unauthenticated", "NotProvisioned", "SignatureMissing", "SignatureWrong",
 }  # fmt: skip

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from portal import eventsearch
-from portal.eventlog import EventReader
-from portal.eventsearch import search_of
-from reconciler.commands.happenings import Filter, Spot, walk
-from schemas.units import parse_instant
+from portal.views import event_search
+from portal.views.event_log import EventReader
+from portal.views.event_search import search_of
+from reconciler.queries.event_search import Filter, Spot, walk
+from schemas.reading.units import parse_instant
 from tests.commands.rig import egs
 from tests.egs.remote import Shell
 from tests.support.portal import KEYS, Site
@@ -105,7 +105,7 @@ def test_empty_pages_are_gone_through(
 ) -> None:
     """H10: a question looks at so many events and says where to go on; the SDK and the command do."""
     ends = found(site, "reason=GPRCompleted&limit=500")["items"]
-    monkeypatch.setattr(eventsearch, "SEARCHED", 3)
+    monkeypatch.setattr(event_search, "SEARCHED", 3)
     page = found(site, "q=nowhere")
     assert (page["items"], page["next"] is None) == ([], False)
     with site.server() as url:

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from portal import eventsearch, eventstream
-from portal.callers import Caller
-from portal.eventlog import SEARCHED, EventLog
-from portal.eventsearch import Asked, found
-from portal.eventstream import EventStream
-from portal.paging import Portion
-from portal.view import View
-from schemas.units import format_instant, parse_instant
+from portal.http.paging import Portion
+from portal.identity.callers import Caller
+from portal.views import event_search, event_stream
+from portal.views.event_log import SEARCHED, EventLog
+from portal.views.event_search import Asked, found
+from portal.views.event_stream import EventStream
+from portal.views.view import View
+from schemas.reading.units import format_instant, parse_instant
 from tests.support.portal import Site
 
 NOON = parse_instant("2026-11-21T12:00:00Z")
@@ -156,5 +156,5 @@ def test_nobody_finds_an_event_by_what_is_hidden_from_them(site: Site, asked: As
 
 def test_the_bounds_are_those_of_one_place() -> None:
     """H10: docs/api.md names them."""
-    assert eventsearch.SEARCHED == eventstream.SEARCHED == SEARCHED == 20_000
-    assert eventstream.LATEST == 200
+    assert event_search.SEARCHED == event_stream.SEARCHED == SEARCHED == 20_000
+    assert event_stream.LATEST == 200

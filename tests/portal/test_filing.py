@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.errors import ApiError
-from portal.filing import asked, file_name, gpr_file, nonce_of
-from portal.gprwire import GprAsk, GprEdit
-from schemas.gpr import GPR, resolve
-from schemas.identity import NONCE
-from schemas.reading import read_document
-from schemas.units import format_instant, instant
+from portal.http.errors import ApiError
+from portal.vendor.gpr_filing import asked, file_name, gpr_file, nonce_of
+from portal.vendor.gpr_models import GprAsk, GprEdit
+from schemas.documents.gpr import GPR, resolve
+from schemas.documents.identity import NONCE
+from schemas.reading.reader import read_document
+from schemas.reading.units import format_instant, instant
 from tests.support.nightly import law
 
 LEAST: dict[str, Any] = {"sliceName": "vision", "numberOfGPUNodes": 1, "exitDuration": "1h"}

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from portal.gprs import PROVISIONING
-from schemas.status import Phase
+from portal.vendor.gpr_answers import PROVISIONING
+from schemas.status.gpr_status import Phase
 from tests.support.portal import Site
 from tests.support.world import slice_
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from portal import headers
-from portal.headers import MOST_BODY, Around
+from portal.http import headers
+from portal.http.headers import MOST_BODY, Around
 from tests.support.portal import KEYS, Site
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from portal.hiding import Veil
+from portal.identity.redaction import Veil
 from tests.support.portal import Site
 
 

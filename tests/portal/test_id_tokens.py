@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from joserfc import jwt
 from joserfc.jwk import ECKey, OctKey, RSAKey
 
-from portal.errors import ApiError
-from portal.oidc import groups_in, verified
-from portal.provider import Provider, key_set
+from portal.http.errors import ApiError
+from portal.identity.oidc import groups_in, verified
+from portal.identity.oidc_provider import Provider, key_set
 from portal.settings import ProviderSettings
 from tests.support.nightly import law
 from tests.support.portal import Site

@@ -6,10 +6,10 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-from portal.idempotency import SERVICE, History, believer, digest_of, made_in, since, trailer_of
+from portal.writes.idempotency import SERVICE, History, believer, digest_of, made_in, since, trailer_of
 from reconciler.settings import Trust
-from reconciler.store.memory import MemoryRemote, MemoryStore
-from reconciler.store.port import Draft, Person
+from reconciler.store.memory_store import MemoryRemote, MemoryStore
+from reconciler.store.store_port import Draft, Person
 from reconciler.trust.machines import signing
 from tests.support.machinekeys import key, line, private_text
 from tests.support.world import START

@@ -10,13 +10,13 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from portal.errors import ApiError
-from portal.kubeconfigs import Way, given
-from reconciler.clusters.kubernetes import kubeconfig
-from reconciler.clusters.kubernetes.connect import from_text
-from reconciler.clusters.kubernetes.kubeconfig import Whose
-from reconciler.clusters.kubernetes.tenancy import secret_name
-from schemas.units import parse_instant
+from portal.http.errors import ApiError
+from portal.vendor.kubeconfig_tokens import Way, given
+from reconciler.clusters.kubernetes.api.connection import from_text
+from reconciler.clusters.kubernetes.tenancy import member_tokens
+from reconciler.clusters.kubernetes.tenancy.member_tokens import Whose
+from reconciler.clusters.kubernetes.tenancy.slice_objects import secret_name
+from schemas.reading.units import parse_instant
 from tests.clusters.kubernetes.tenants import BO, CY, ensured, opened, refused, terms
 from tests.support.kube import eventually
 from tests.support.portal import Site
@@ -167,15 +167,15 @@ def test_asking_again_does_not_end_what_another_pipeline_works_with(reached, kub
     assert works(first)
     assert works(second)
     # `egs kubeconfig` ends them all, as it does for the member's others.
-    kubeconfig.renewed(kube.api, Whose("vision", "vision", BO))
+    member_tokens.renewed(kube.api, Whose("vision", "vision", BO))
     eventually(lambda: not works(first), "its end")
 
 
 def test_a_secret_that_belongs_to_no_account_of_today_is_made_anew(reached, kube):
     """Its owner is gone, and it goes with it: a token bound to it would not last."""
     whose = Whose("vision", "vision", BO)
-    before = kubeconfig.standing(kube.api, whose)
-    assert kubeconfig.standing(kube.api, whose) == before
+    before = member_tokens.standing(kube.api, whose)
+    assert member_tokens.standing(kube.api, whose) == before
     path = f"/api/v1/namespaces/vision/secrets/{secret_name(BO)}"
     stray = kube.api.get(path)
     kube.api.delete(path)
@@ -183,7 +183,7 @@ def test_a_secret_that_belongs_to_no_account_of_today_is_made_anew(reached, kube
     kube.api.create(
         path.rpartition("/")[0], {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": meta}
     )
-    after = kubeconfig.standing(kube.api, whose)
+    after = member_tokens.standing(kube.api, whose)
     assert after.uid != before.uid
     assert kube.api.get(path)["metadata"]["ownerReferences"]
 

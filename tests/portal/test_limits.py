@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.errors import ApiError
-from portal.limits import Bucket, Limiter, Rate, neighbourhood, taken
+from portal.http.errors import ApiError
+from portal.http.rate_limits import Bucket, Limiter, Rate, neighbourhood, taken
 from tests.support.nightly import law
 from tests.support.world import START
 

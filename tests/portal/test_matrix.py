@@ -13,8 +13,8 @@ from typing import Any, Literal
 import httpx
 import pytest
 
-from portal.sessions import LIFE, Session, issue
-from schemas.yamltext import dump
+from portal.identity.sessions import LIFE, Session, issue
+from schemas.reading.yaml_text import dump
 from tests.support.portal import HEAD, KEYS, Site, api_key, template
 from tests.support.world import gpr, gpr_path, project, slice_
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from portal.mistakes import mistake
+from portal.http.validation_errors import mistake
 
 
 class Inner(BaseModel):

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.errors import ApiError
-from portal.naming import checked_address, checked_name, listed, nearest
+from portal.http.errors import ApiError
+from portal.http.names import checked_address, checked_name, listed, nearest
 from tests.support.nightly import law
 
 

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
-from portal.oidc import LOGIN, LOGIN_LIFE
+from portal.identity.oidc import LOGIN, LOGIN_LIFE
 from portal.settings import ProviderSettings
 from tests.support.openid import CLI, CLIENT, SECRET, OpenId, openid, query_of
 from tests.support.portal import Site

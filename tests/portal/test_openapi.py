@@ -25,7 +25,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from portal.app import create_app
+from portal.http.app import create_app
 from tests.support.portal import KEYS, Site
 from tests.support.world import gpr
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from portal.callers import Caller, Grant, caller_of
-from portal.errors import ApiError
-from portal.permitting import goes
-from portal.writing import Wish
-from reconciler.trust.model import Actor
-from schemas.project import Project, ProjectSpec
+from portal.http.errors import ApiError
+from portal.identity.callers import Caller, Grant, caller_of
+from portal.writes.permission import goes
+from portal.writes.write_request import Wish
+from reconciler.model.evidence import Actor
+from schemas.documents.project import Project, ProjectSpec
 from tests.support.world import gpr, gpr_path, parsed, project, slice_
 
 BO = Actor("bo@example.com", member_of=frozenset({"a"}))

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.errors import ApiError
-from portal.policies import CEILINGS, PolicyWish, limits_of, longest, policy_of, range_of, shown
-from schemas.base import Person
-from schemas.project import ProjectSpec
-from schemas.scheduling import Preemption, Scheduling
-from schemas.slice import SliceLimits
+from portal.http.errors import ApiError
+from portal.vendor.policy_models import CEILINGS, PolicyWish, limits_of, longest, policy_of, range_of, shown
+from schemas.documents.base import Person
+from schemas.documents.project import ProjectSpec
+from schemas.documents.scheduling import Preemption, Scheduling
+from schemas.documents.slice import SliceLimits
 from tests.support.nightly import law
 from tests.support.portal import Site
 

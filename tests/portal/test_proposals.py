@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.writing import Wish
+from portal.writes.write_request import Wish
 from tests.support import repos
 from tests.support.forge import Forge, served
 from tests.support.portal import Site

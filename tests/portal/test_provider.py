@@ -14,10 +14,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from portal import provider as talking
-from portal.errors import ApiError
-from portal.limits import Rate, Rates
-from portal.provider import PAUSE_S, Provider
+from portal.http.errors import ApiError
+from portal.http.rate_limits import Rate, Rates
+from portal.identity import oidc_provider as talking
+from portal.identity.oidc_provider import PAUSE_S, Provider
 from portal.settings import ProviderSettings
 from tests.support.portal import GENEROUS, Site
 from tests.support.world import START

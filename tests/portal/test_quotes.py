@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from schemas.units import format_instant
+from schemas.reading.units import format_instant
 from tests.commands.rig import egs
 from tests.support.portal import Site
 from tests.support.world import cluster

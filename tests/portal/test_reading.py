@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from portal.errors import ApiError
-from portal.live import Told, heard
-from portal.view import View
+from portal.http.errors import ApiError
+from portal.http.sse import Told, heard
+from portal.views.view import View
 from reconciler.settings import Trust
 from tests.support import repos
 from tests.support.machinekeys import line, private_text
@@ -137,7 +137,7 @@ def test_what_is_too_old_opens_no_door(tmp_path: Path, poll: timedelta, good_s: 
 
 def test_a_stream_of_what_is_too_old_ends(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor does a stream that is open go on for a key that may be revoked by now."""
-    monkeypatch.setattr("portal.live.KEEP_ALIVE_S", 0.01)
+    monkeypatch.setattr("portal.http.sse.KEEP_ALIVE_S", 0.01)
 
     async def story() -> list[bytes]:
         stream = heard(site.portal.reader, lambda view: [], "")

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from joserfc import jwt
 from joserfc.jwk import OctKey
 
-from portal.errors import ApiError
-from portal.sessions import LIFE, Session, Signer, ends, issue, session_of, signer_of
+from portal.http.errors import ApiError
+from portal.identity.sessions import LIFE, Session, Signer, ends, issue, session_of, signer_of
 from schemas.errors import UserError
 from tests.support.nightly import law
 from tests.support.world import START

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.parsing import cached_text, read_document
-from portal.standing import Standing
-from reconciler.store.cache import DocumentCache
-from reconciler.store.git import GitStore
-from reconciler.store.objects import blob_oid
-from schemas import reading
-from schemas.reading import READER_VERSION
+from portal.writes.main_tree import Standing
+from portal.writes.parsed_files import cached_text, read_document
+from reconciler.store.document_cache import DocumentCache
+from reconciler.store.git.git_objects import blob_oid
+from reconciler.store.git.git_store import GitStore
+from schemas.reading import reader
+from schemas.reading.reader import READER_VERSION
 from tests.support import repos
 from tests.support.nightly import law
 from tests.support.world import cluster, gpr, gpr_path, project, slice_
@@ -117,11 +117,11 @@ def test_parsed_once_is_parsed_alike() -> None:
     """The same reading as everywhere, and what a cache has of it."""
     for text in (GOOD, BAD, "nonsense: ["):
         path = gpr_path("a/one")
-        assert read_document(path, text.encode()) == reading.read_document(path, text.encode())
+        assert read_document(path, text.encode()) == reader.read_document(path, text.encode())
     kept = cached_text(gpr_path("a/one"), GOOD.encode())
     assert kept is not None
     assert kept[0] == blob_oid(GOOD.encode())
-    assert reading.from_json(gpr_path("a/one"), kept[1]) == read_document(gpr_path("a/one"), GOOD.encode())
+    assert reader.from_json(gpr_path("a/one"), kept[1]) == read_document(gpr_path("a/one"), GOOD.encode())
 
 
 def test_in_a_slice_with_too_many_requests_the_new_one_is_refused_and_not_the_edit_of_another(

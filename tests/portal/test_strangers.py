@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from portal import app, mistakes
-from portal.headers import COUNTED, MOST_OF_STRANGERS
-from portal.limits import Rate, Rates
+from portal.http import app, validation_errors
+from portal.http.headers import COUNTED, MOST_OF_STRANGERS
+from portal.http.rate_limits import Rate, Rates
 from tests.support.portal import GENEROUS, KEYS, Site
 
 AUTH = "/api/v1/auth"
@@ -55,7 +55,9 @@ def test_whoever_is_known_may_say_more(site: Site) -> None:
 
 def test_no_more_mistakes_are_rendered_than_are_shown(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     rendered: list[object] = []
-    monkeypatch.setattr(app, "mistake", lambda error: rendered.append(error) or mistakes.mistake(error))
+    monkeypatch.setattr(
+        app, "mistake", lambda error: rendered.append(error) or validation_errors.mistake(error)
+    )
     answer = site.client(None).post(AUTH, json=json.loads(_fields(2_000)))
     assert answer.json()["message"].endswith("; and 1990 more")
     assert len(rendered) == app.MOST_MISTAKES

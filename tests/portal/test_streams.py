@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from portal import live, watching
-from portal.errors import ApiError
-from portal.live import MOST_OF_A_PERSON, MOST_OF_ONE, MOST_STREAMS, Streams, Told, heard
-from portal.view import View
-from portal.watching import Watch
+from portal.http import sse
+from portal.http.errors import ApiError
+from portal.http.sse import MOST_OF_A_PERSON, MOST_OF_ONE, MOST_STREAMS, Streams, Told, heard
+from portal.views import gpr_stream
+from portal.views.gpr_stream import Watch
+from portal.views.view import View
 from tests.support.portal import Site
 
 
@@ -66,7 +67,7 @@ def test_nobody_takes_the_streams_of_all(site: Site) -> None:
 @pytest.mark.parametrize("path", ["events/stream", "watch?sliceName=vision", "gpr/watch?gprId=vision/train"])
 def test_one_too_many_is_told_so(site: Site, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """K1: as any refusal, with when to ask again."""
-    monkeypatch.setattr(live, "MOST_OF_ONE", 0)
+    monkeypatch.setattr(sse, "MOST_OF_ONE", 0)
     answer = site.client("bo-viewer").get(f"/api/v1/{path}")
     assert (answer.status_code, answer.json()["error"]["errorKey"]) == (429, "TooManyRequests"), answer.text
     assert "streams are open with this key; end one" in answer.json()["message"]
@@ -76,9 +77,9 @@ def test_one_too_many_is_told_so(site: Site, path: str, monkeypatch: pytest.Monk
 def test_who_does_not_read_keeps_no_stream(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """K1: once what they were sent fills the connection, it ends, and counts no more."""
     streams, bo = Streams(), site.portal.caller("bo-viewer")
-    monkeypatch.setattr(live, "_STREAMS", streams)
-    monkeypatch.setattr(live, "SEND_S", 0.01)
-    monkeypatch.setattr(live, "MOST_OF_ONE", 1)
+    monkeypatch.setattr(sse, "_STREAMS", streams)
+    monkeypatch.setattr(sse, "SEND_S", 0.01)
+    monkeypatch.setattr(sse, "MOST_OF_ONE", 1)
     sent: list[str] = []
     were: list[str] = []
 
@@ -98,7 +99,7 @@ def test_who_does_not_read_keeps_no_stream(site: Site, monkeypatch: pytest.Monke
     for version in ("2.3", "2.4"):
         sent.clear()
         scope = {"type": "http", "asgi": {"spec_version": version}}
-        asyncio.run(live._Streaming(endless(), bo)(scope, receive, send))
+        asyncio.run(sse._Streaming(endless(), bo)(scope, receive, send))
         assert sent == ["http.response.start", "http.response.body", "http.response.body"]
         assert set(were) == {"TooManyRequests"}
         assert streams == Streams()
@@ -129,13 +130,13 @@ def test_what_there_is_to_say_is_worked_out_beside_the_loop(site: Site) -> None:
 def test_streams_share_who_lives(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """D14: all requests are looked through once for a view, however many follow."""
     looked: list[int] = []
-    alive = watching.live
+    alive = gpr_stream.live
 
     def counted(requests: Any) -> Any:
         looked.append(1)
         return alive(requests)
 
-    monkeypatch.setattr(watching, "live", counted)
+    monkeypatch.setattr(gpr_stream, "live", counted)
     view = replace(site.view, _of_plan={}, _worked_out={})
     for who, slice_, key in (("bo-viewer", "vision", "vision/train"), ("cy-editor", "nlp", "nlp/eval")):
         for _ in range(3):

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from portal import commandrows
-from portal.errors import ApiError
-from portal.eventlog import EventLog
-from portal.gprs import NOT_SEEN_TEXT
-from portal.hiding import SOMEBODY
-from portal.view import View
-from schemas.yamltext import dump
+from portal.http.errors import ApiError
+from portal.identity.redaction import SOMEBODY
+from portal.vendor.gpr_answers import NOT_SEEN_TEXT
+from portal.views import table_rows
+from portal.views.event_log import EventLog
+from portal.views.view import View
+from schemas.reading.yaml_text import dump
 from tests.support.portal import Site
 
 TABLES = "/api/v1/tables"
@@ -177,12 +177,12 @@ def told(site: Site, view: View, who: str) -> Any:
     caller = site.portal.caller(who)
     if view is not site.view and caller.sees is not None:
         caller = replace(caller, sees=caller.sees - {"robots"})
-    listed = commandrows.requests(view, caller, site.portal.store)
+    listed = table_rows.requests(view, caller, site.portal.store)
     if not listed:
         with pytest.raises(ApiError, match="there is no request for a slice called robots"):
-            commandrows.described_request(view, caller, site.portal.store, "robots")
+            table_rows.described_request(view, caller, site.portal.store, "robots")
         return None
-    found = commandrows.described_request(view, caller, site.portal.store, "robots")
+    found = table_rows.described_request(view, caller, site.portal.store, "robots")
     assert [{**found, **row} for row in listed] == [found]
     return found
 

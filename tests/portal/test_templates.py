@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.errors import ApiError
-from portal.lasting import checked_duration
-from portal.templates import TemplateWish, template_of, wish_of
-from schemas.gpr import ModelInfo, Network, Wish
+from portal.http.durations import checked_duration
+from portal.http.errors import ApiError
+from portal.vendor.template_models import TemplateWish, template_of, wish_of
+from schemas.documents.gpr import ModelInfo, Network, Wish
 from tests.support.nightly import law
 from tests.support.portal import Site
 

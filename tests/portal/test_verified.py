@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from portal.writing import Wish
+from portal.writes.write_request import Wish
 from reconciler.settings import Trust
-from reconciler.store.port import Draft, Outcome, Person
-from reconciler.trust.vouching import ON_BEHALF_OF
+from reconciler.store.store_port import Draft, Outcome, Person
+from reconciler.trust.vouchers import ON_BEHALF_OF
 from tests.support import repos
 from tests.support.machinekeys import line, private_text
 from tests.support.portal import Replica, Site

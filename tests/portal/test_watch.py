@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from portal.watching import Watch
+from portal.views.gpr_stream import Watch
 from tests.support.portal import KEYS, Site
 from tests.support.world import gpr_path
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from portal import whys
-from portal.gprs import found_in
-from portal.hiding import Veil
-from portal.whys import Why, why
-from reconciler.commands import alternatives, schedule
-from reconciler.commands.reasons import changes, reasons
+from portal.identity.redaction import Veil
+from portal.vendor.gpr_answers import found_in
+from portal.views import why as page
+from portal.views.why import Why, why
+from reconciler.queries import alternatives, schedule
+from reconciler.queries.why import changes, reasons
 from tests.support.portal import Site
 
 KEY = "vision/large"
@@ -58,7 +58,7 @@ def test_the_sentences_cost_no_plan(site: Site, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_what_there_is_no_time_for_is_counted(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(whys, "MOST_S", -1.0)
+    monkeypatch.setattr(page, "MOST_S", -1.0)
     said = _why(site)
     assert (said.alternatives, said.untried > 0) == ([], True)
     assert said.reasons == reasons(site.view.state, KEY)

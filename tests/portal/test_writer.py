@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from portal.headers import ASKED, Asked
-from portal.view import View
-from portal.writing import Landed, Tree, Wish
+from portal.http.headers import ASKED, Asked
+from portal.views.view import View
+from portal.writes.write_request import Landed, Tree, Wish
 from tests.support import repos
 from tests.support.portal import Site
 from tests.support.wishes import broken, filing, landed, refused, submit, wish

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.errors import ApiError
-from portal.writing import Landed, Wish
+from portal.http.errors import ApiError
+from portal.writes.write_request import Landed, Wish
 from tests.support import repos
 from tests.support.nightly import law
 from tests.support.portal import Replica, Site

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from reconciler.model.evidence import Voucher
 from reconciler.pulls.check import PullCheck, Wish
-from reconciler.pulls.checking import Asked, checked
-from reconciler.store.memory import MemoryStore
-from reconciler.store.port import Draft, Outcome
-from reconciler.trust.model import Voucher
+from reconciler.pulls.check_repository import Asked, checked
+from reconciler.store.memory_store import MemoryStore
+from reconciler.store.store_port import Draft, Outcome
 from tests.support.world import BO, START, World, at, cluster, gpr, gpr_path, project, slice_
 
 FLEET = {

@@ -10,10 +10,10 @@ from typing import cast
 import pytest
 
 from reconciler.clock import ManualClock, SystemClock
-from reconciler.forges.port import RateLimited
+from reconciler.forges.forge_port import RateLimited
 from reconciler.loop import Cycle
-from reconciler.pulls.attending import FIRST_PAUSE, LONGEST_PAUSE, Attending
-from reconciler.pulls.watching import Watcher
+from reconciler.pulls.watcher import Watcher
+from reconciler.pulls.watcher_thread import FIRST_PAUSE, LONGEST_PAUSE, Attending
 from schemas.errors import Fault, UserError
 from tests.support.world import START
 

@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from reconciler.pulls.check import PullCheck
-from reconciler.pulls.words import description
-from schemas.status import Cause, Phase
-from schemas.units import instant
+from reconciler.pulls.check_sentences import description
+from schemas.reading.units import instant
+from schemas.status.gpr_status import Cause, Phase
 from tests.pulls.pull import Pulls, request, wish
 from tests.support.world import at, cluster, gpr_path, project, slice_
 

@@ -8,9 +8,9 @@ import pytest
 
 from reconciler.loop import Reconciler
 from reconciler.pulls.check import PullCheck
-from schemas.check import check_files
-from schemas.reading import REGULAR
-from schemas.status import Phase
+from schemas.reading.reader import REGULAR
+from schemas.rules.check import check_files
+from schemas.status.gpr_status import Phase
 from tests.pulls.pull import Pulls, request
 from tests.support.world import World, at, gpr_path, project, slice_
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.pulls.event import Event, event_of
+from reconciler.pulls.ci_event import Event, event_of
 
 HEAD, BASE = "a" * 40, "b" * 40
 GITHUB = {

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from reconciler.pulls.following import is_followed, told
-from schemas.gpr import RequestSpec
-from schemas.status import Cause, GPRStatus, Phase, Slip
+from reconciler.pulls.merged_requests import is_followed, told
+from schemas.documents.gpr import RequestSpec
+from schemas.status.gpr_status import Cause, GPRStatus, Phase, Slip
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 LATER = NOW + timedelta(hours=6)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.pulls import checking, report, terminal
-from schemas.approval import NAMESPACE, Approval, statement
-from schemas.reading import read_document
-from schemas.yamltext import dump
+from reconciler.pulls import check_comment, check_repository, check_text
+from schemas.documents.approval import NAMESPACE, Approval, statement
+from schemas.reading.reader import read_document
+from schemas.reading.yaml_text import dump
 from tests.pulls.pull import Pulls, request
 from tests.support.keys import ssh_key, ssh_sign
 from tests.support.world import approval, cluster, gpr, gpr_path, project, slice_
@@ -92,7 +92,7 @@ def test_a_slice_may_be_asked_for_by_everybody_and_is_made_by_an_admins_merge(
     if who != ADMIN:
         (need,) = check.needs
         assert (need.rule, need.key, need.admins, need.command) == ("slice", "speech", ("ada",), "")
-        assert "an admin has to merge it (`ada`)" in report.markdown(check)
+        assert "an admin has to merge it (`ada`)" in check_comment.markdown(check)
 
 
 def test_an_approval_with_the_admins_own_signature_may_be_brought_by_anybody(tmp_path: Path) -> None:
@@ -114,14 +114,14 @@ def test_an_approval_with_the_admins_own_signature_may_be_brought_by_anybody(tmp
 def test_of_very_many_signed_approvals_the_first_are_checked_and_the_rest_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(checking, "MOST_SIGNATURES", 2)
+    monkeypatch.setattr(check_repository, "MOST_SIGNATURES", 2)
     asked: list[bytes] = []
 
     class Counted:
         def key_of(self, namespace: str, message: bytes, signature: str) -> None:
             asked.append(message)
 
-    monkeypatch.setattr(checking, "SystemVerifier", Counted)
+    monkeypatch.setattr(check_repository, "SystemVerifier", Counted)
     keys = [f"a/big{number}" for number in range(4)]
     pulls = Pulls.on(*(request(key, 1) for key in keys))
     files = {}
@@ -134,7 +134,7 @@ def test_of_very_many_signed_approvals_the_first_are_checked_and_the_rest_is_nam
     assert unread == sorted(files)[2:]
     assert [denial.path for denial in check.judged.denials] == sorted(files)[:2]
     assert check.verdict == "refused"
-    assert "was not looked at" in terminal.text(check)
+    assert "was not looked at" in check_text.text(check)
 
 
 def test_a_pull_request_gives_nobody_the_rights_that_it_uses(pulls: Pulls) -> None:

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.pulls import looking
+from reconciler.pulls import before_and_after
 from reconciler.pulls.check import PullCheck
-from reconciler.pulls.standing import Standing, standing
-from reconciler.store.port import Store
-from reconciler.store.port import Store as AnyStore
-from schemas.status import Phase
-from schemas.yamltext import dump
+from reconciler.pulls.queue_at_check import Standing, standing
+from reconciler.store.store_port import Store
+from reconciler.store.store_port import Store as AnyStore
+from schemas.reading.yaml_text import dump
+from schemas.status.gpr_status import Phase
 from tests.pulls.pull import Pulls, request
 from tests.support.world import approval, at, cluster, gpr_path, project, slice_
 
@@ -85,8 +85,8 @@ def everything_read() -> Iterator[None]:
         return standing(store, tip, {*needed, *keys})
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(looking, "_paths_since", lambda *_: None)
-        patch.setattr(looking, "standing", all_of_it)
+        patch.setattr(before_and_after, "_paths_since", lambda *_: None)
+        patch.setattr(before_and_after, "standing", all_of_it)
         yield
 
 
@@ -135,7 +135,7 @@ def test_what_main_changed_since_the_status_is_read() -> None:
 
 def test_few_files_are_read(pulls: Pulls) -> None:
     read: list[int] = []
-    original = looking.Documents
+    original = before_and_after.Documents
 
     class Counted(original):  # type: ignore[misc, valid-type]
         def merge(self) -> None:
@@ -143,6 +143,6 @@ def test_few_files_are_read(pulls: Pulls) -> None:
             read.append(len(self.desired.repository.documents))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(looking, "Documents", Counted)
+        patch.setattr(before_and_after, "Documents", Counted)
         pulls.check(request("a/new"))
     assert read == [6], "project, cluster, two slices, the template and the new request"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.pulls.check_text import safe
 from reconciler.pulls.markdown import LONGEST, code, plain, table
-from reconciler.pulls.terminal import safe
 
 HOSTILE = [
     "@octocat please approve",

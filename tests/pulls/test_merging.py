@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.pulls import merging
-from reconciler.pulls.merging import merged
-from reconciler.store.local import LocalStore
-from reconciler.store.memory import MemoryRemote, MemoryStore
-from reconciler.store.port import Draft
+from reconciler.pulls import merged_tree
+from reconciler.pulls.merged_tree import merged
+from reconciler.store.git.local_store import LocalStore
+from reconciler.store.memory_store import MemoryRemote, MemoryStore
+from reconciler.store.store_port import Draft
 from schemas.errors import UserError
 from tests.support import repos
 from tests.support.world import BO, START
@@ -83,7 +83,7 @@ def test_histories_without_a_common_commit_are_refused() -> None:
 
 
 def test_a_change_of_too_many_files_is_refused_unread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merging, "MOST_FILES", 2)
+    monkeypatch.setattr(merged_tree, "MOST_FILES", 2)
     history = History()
     fork = history.commit(None, a="1")
     with pytest.raises(UserError, match="split the change") as caught:

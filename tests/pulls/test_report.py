@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.pulls import report, terminal, words
-from reconciler.pulls.data import data
-from schemas.yamltext import dump
+from reconciler.pulls import check_comment, check_sentences, check_text
+from reconciler.pulls.check_json import data
+from schemas.reading.yaml_text import dump
 from tests.pulls.pull import Pulls, request
 from tests.support.world import at, cluster, gpr_path, slice_
 
@@ -28,7 +28,7 @@ def busy() -> Pulls:
 def test_the_whole_comment() -> None:
     pulls = busy()
     files = {**request("a/urgent", 2, "2h", priority=190), **request("a/big", 3, "1h")}
-    text = report.markdown(pulls.check(files, by="bo@example.com"))
+    text = check_comment.markdown(pulls.check(files, by="bo@example.com"))
     got = text.replace(pulls.main()[:10], "MAIN")
     assert got == WHOLE.read_text(), got
 
@@ -53,7 +53,7 @@ def test_the_whole_comment() -> None:
     ],
 )
 def test_the_first_line_says_it_all(files: dict[str, str | None], line: str) -> None:
-    text = report.markdown(busy().check(files)).splitlines()
+    text = check_comment.markdown(busy().check(files)).splitlines()
     assert text[2].partition(" ")[2].partition(" ")[2] == line
 
 
@@ -61,18 +61,18 @@ def test_a_stale_branch_is_told() -> None:
     pulls = Pulls.on()
     start = pulls.main()
     pulls.world.commit(FULL)
-    text = report.markdown(pulls.check(request("a/x"), start))
+    text = check_comment.markdown(pulls.check(request("a/x"), start))
     assert "The branch is 1 commit behind main" in text
     assert "The controller has not answered main as it is now" in text
 
 
 def test_a_commit_status_is_short_and_says_the_same() -> None:
     check = busy().check(request("a/urgent", 2, "2h", priority=190))
-    said = words.description(check)
-    assert len(said) <= words.DESCRIPTION
+    said = check_sentences.description(check)
+    assert len(said) <= check_sentences.DESCRIPTION
     assert "`" not in said
-    assert report.state(check) == "success"
-    assert report.state(busy().check({gpr_path("a/x"): "kind: GPR\n"})) == "failure"
+    assert check_comment.state(check) == "success"
+    assert check_comment.state(busy().check({gpr_path("a/x"): "kind: GPR\n"})) == "failure"
 
 
 def hostile() -> dict[str, str | None]:
@@ -90,7 +90,7 @@ def hostile() -> dict[str, str | None]:
 
 
 def test_hostile_names_and_values_do_nothing_on_a_forge() -> None:
-    text = report.markdown(busy().check(hostile(), by="eve@example.com"))
+    text = check_comment.markdown(busy().check(hostile(), by="eve@example.com"))
     prose = re.sub(r"`[^`\n]*`", "", text)  # what stands in code spans is shown as it is
     own = re.sub(r"<!-- egs-check -->|</?(details|summary|b|sub)>", "", prose)
     assert not re.search(r"(?<!\\)[<>\[]|!\[|(?<!\\)@|[@#]\w", own), own
@@ -99,10 +99,10 @@ def test_hostile_names_and_values_do_nothing_on_a_forge() -> None:
 
 def test_hostile_names_steer_no_terminal_and_command_no_workflow() -> None:
     check = busy().check(hostile())
-    lines = terminal.text(check).splitlines()
+    lines = check_text.text(check).splitlines()
     assert all(line.isprintable() for line in lines)
     assert not any(line.startswith("::") for line in lines)
-    for line in report.workflow_commands(check).splitlines():
+    for line in check_comment.workflow_commands(check).splitlines():
         assert re.match(r"::(error|warning|notice) file=[^,]*,line=\d+,col=\d+,title=\w+::", line), line
 
 
@@ -111,7 +111,7 @@ def test_a_comment_is_never_larger_than_forges_take() -> None:
         gpr_path(f"a/x{n}"): f"kind: {'@' * 300}\nx{n}: [{EVIL!r}]\n" for n in range(400)
     }
     files |= {f"slices/a/gprs/{'é' * 100}{n}.yaml": "x" for n in range(200)}
-    assert len(report.markdown(busy().check(files, by="eve@example.com")).encode()) < 60_000
+    assert len(check_comment.markdown(busy().check(files, by="eve@example.com")).encode()) < 60_000
 
 
 def test_data_has_everything_the_comment_has() -> None:

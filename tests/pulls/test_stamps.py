@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from reconciler.pulls.stamps import queue_digest
-from schemas.gpr import RequestSpec
-from schemas.status import GPRStatus, Phase
+from reconciler.pulls.check_basis import queue_digest
+from schemas.documents.gpr import RequestSpec
+from schemas.status.gpr_status import GPRStatus, Phase
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 SPEC = RequestSpec(slice="a", nodes=1, duration=timedelta(hours=1))

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.branch import StatusBranch
-from reconciler.pulls.stamps import queue_digest, queue_of
-from reconciler.pulls.standing import over_at, standing
+from reconciler.pulls.check_basis import queue_digest, queue_of
+from reconciler.pulls.queue_at_check import over_at, standing
 from reconciler.settings import Settings
-from reconciler.status import request_file
-from reconciler.store.memory import MemoryStore
-from schemas.status import TERMINAL, Phase
+from reconciler.status.branch import StatusBranch
+from reconciler.status.render import request_file
+from reconciler.store.memory_store import MemoryStore
+from schemas.status.gpr_status import TERMINAL, Phase
 from tests.pulls.pull import Pulls, request
 from tests.support.world import at
 

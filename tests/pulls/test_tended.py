@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from reconciler.clock import SystemClock
-from reconciler.metrics import Metrics
+from reconciler.processes.metrics import Metrics
+from reconciler.processes.repositories import Tending
 from reconciler.settings import ForgeAddress, Settings
-from reconciler.tending import Tending
 from tests.support import forge as fake
 from tests.support import repos
 from tests.support.world import cluster, gpr, gpr_path, project, slice_

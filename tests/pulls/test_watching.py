@@ -14,9 +14,9 @@ import pytest
 
 from reconciler.compose import controller, watcher
 from reconciler.loop import Cycle
-from reconciler.pulls.watching import PER_MINUTE, POLL, REFRESH
+from reconciler.model.evidence import Level
+from reconciler.pulls.watcher import PER_MINUTE, POLL, REFRESH
 from reconciler.settings import Settings, Trust
-from reconciler.trust.model import Level
 from schemas.errors import Fault
 from tests.support import forge as fake
 from tests.support import repos

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from reconciler import ahead
-from reconciler.desired import Desired
-from schemas.status import Phase
+from reconciler.documents import read_ahead
+from reconciler.documents.in_force import Desired
+from schemas.status.gpr_status import Phase
 from tests.support.world import World, at, gpr, gpr_path
 
 READ: list[int] = []
@@ -27,7 +27,7 @@ def _portions(monkeypatch: pytest.MonkeyPatch) -> None:
         return read(self, entries)
 
     monkeypatch.setattr(Desired, "_read", counted)
-    monkeypatch.setattr(ahead, "PORTION", 2)
+    monkeypatch.setattr(read_ahead, "PORTION", 2)
 
 
 def flooded(files: int) -> World:

@@ -8,12 +8,21 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler import apply as applying
-from reconciler.apply import Troubles, announce, apply, compare, observe
-from reconciler.clusters.embedded import EmbeddedCluster
-from reconciler.clusters.port import Answer, Busy, ClusterDriver, Difference, Note, Refused, SliceTerms, Stamp
-from reconciler.diff import Action, Do
-from schemas.cluster import Cluster
+from reconciler.acting import apply as applying
+from reconciler.acting.actions import Action, Do
+from reconciler.acting.apply import Troubles, announce, apply, compare, observe
+from reconciler.clusters.simulated.embedded import EmbeddedCluster
+from reconciler.model.cluster_port import (
+    Answer,
+    Busy,
+    ClusterDriver,
+    Difference,
+    Note,
+    Refused,
+    SliceTerms,
+    Stamp,
+)
+from schemas.documents.cluster import Cluster
 from schemas.errors import Fault
 from tests.support.world import at, cluster, parsed
 

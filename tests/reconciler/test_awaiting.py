@@ -7,11 +7,11 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.awaiting import Awaiting
 from reconciler.clock import SystemClock
-from reconciler.clusters.pull import branch_of
-from reconciler.probes import ready
-from reconciler.waking import Waking
+from reconciler.clusters.pulled_cluster import branch_of
+from reconciler.processes.awaited_cluster import Awaiting
+from reconciler.processes.probes import ready
+from reconciler.processes.wake import Waking
 from schemas.errors import UserError
 from tests.support.kube import eventually
 from tests.support.pulled import PulledWorld
@@ -33,11 +33,11 @@ def test_it_waits_for_the_merge_at_each_poll_and_begins_with_it(
     world = PulledWorld({"clusters/east.yaml": cluster()})
     world.controller.cycle(at(0))
     applier = Awaiting(world.apply(name), name, POLL)
-    caplog.set_level(logging.INFO, "reconciler.awaiting")
+    caplog.set_level(logging.INFO, "reconciler.processes.awaited_cluster")
     for minute in range(10):
         cycle = applier.cycle(at(minute))
         assert (cycle.waits, cycle.wake, cycle.leading) == (reason, at(minute) + POLL, False)
-    own = [record for record in caplog.records if record.name == "reconciler.awaiting"]
+    own = [record for record in caplog.records if record.name == "reconciler.processes.awaited_cluster"]
     assert [record.levelname for record in own] == ["WARNING"]
     assert reason in caplog.text
     world.commit({f"clusters/{name}.yaml": cluster(name, access={"pull": True})})

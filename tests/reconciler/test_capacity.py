@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.capacity import FEWEST, fewest, needed
-from scheduler.simulating.trace import Arrival, Trace
+from reconciler.accounts.capacity import FEWEST, fewest, needed
+from scheduler.replay.trace import Arrival, Trace
 from tests.scheduler.worlds import EAST, WEST, pool, request
 
 HOUR = 3600

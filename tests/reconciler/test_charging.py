@@ -12,20 +12,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.approval import OUTSIDE
-from reconciler.charging import barred_pools, bounded_slices, bounded_turns, full_account
-from reconciler.facts import Facts, Scene, Seen, Wanted
-from reconciler.hours import Taken, month_of, returning, served_until, spent_in, under_way, with_spent
-from reconciler.pools import manifest_pools
+from reconciler.accounts.gpu_hours import (
+    Taken,
+    month_of,
+    returning,
+    served_until,
+    spent_in,
+    under_way,
+    with_spent,
+)
+from reconciler.accounts.monthly_limits import barred_pools, bounded_slices, bounded_turns, full_account
+from reconciler.approvals.is_approved import OUTSIDE
+from reconciler.model.facts import Facts, Scene, Seen, Wanted
+from reconciler.model.pools import manifest_pools
 from reconciler.settings import Settings
-from schemas.base import Metadata
-from schemas.cluster import Cluster
-from schemas.gpr import RequestSpec
-from schemas.limits import HourBound, hour_bounds
-from schemas.project import ProjectSpec
-from schemas.slice import Slice
-from schemas.status import Assignment, Cost, GPRStatus, Phase
-from schemas.usage import UsageRecord
+from schemas.documents.base import Metadata
+from schemas.documents.cluster import Cluster
+from schemas.documents.gpr import RequestSpec
+from schemas.documents.project import ProjectSpec
+from schemas.documents.slice import Slice
+from schemas.rules.limits import HourBound, hour_bounds
+from schemas.status.gpr_status import Assignment, Cost, GPRStatus, Phase
+from schemas.status.usage import UsageRecord
 from tests.support.nightly import law
 from tests.support.world import START, cluster, parsed, slice_
 

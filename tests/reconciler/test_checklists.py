@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from reconciler.checklists import LONGEST_LOG, MOST_CHARACTERS, cut, rows
-from reconciler.clusters.port import CheckResult
-from schemas.status import Check
-from schemas.yamltext import dump
+from reconciler.health.check_results import LONGEST_LOG, MOST_CHARACTERS, cut, rows
+from reconciler.model.cluster_port import CheckResult
+from schemas.reading.yaml_text import dump
+from schemas.status.gpr_status import Check
 
 AT = datetime(2026, 11, 21, 8, tzinfo=UTC)
 PRE = (

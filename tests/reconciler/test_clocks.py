@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from reconciler.clocks import Word, doubt
-from reconciler.clusters.port import ClusterDriver, ClusterView
-from reconciler.heard import Heard
 from reconciler.loop import Cycle, Reconciler
-from reconciler.readback import events_from
-from reconciler.store.memory import Fate, Operation
-from schemas.cluster import ClusterSpec
-from schemas.status import Phase
+from reconciler.model.cluster_port import ClusterDriver, ClusterView
+from reconciler.status.parse import events_from
+from reconciler.store.memory_store import Fate, Operation
+from reconciler.timekeeping.clock_doubt import Word, doubt
+from reconciler.timekeeping.clock_reading import Heard
+from schemas.documents.cluster import ClusterSpec
+from schemas.status.gpr_status import Phase
 from tests.support.crash import BRANCH
 from tests.support.world import START, World, at, gpr, gpr_path
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from schemas.status import Phase
+from schemas.status.gpr_status import Phase
 from tests.reconciler.test_clocks import HOUR, MINUTE, SECOND, Hands
 from tests.support.pulled import PulledWorld
 from tests.support.world import at, cluster, gpr, gpr_path

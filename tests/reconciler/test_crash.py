@@ -17,15 +17,15 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from reconciler import branch, trees
-from reconciler.apply import apply
-from reconciler.decide import Decision
-from reconciler.diff import actions
-from reconciler.events import Event
-from reconciler.facts import Facts, Seen, Wanted
+from reconciler.acting.actions import actions
+from reconciler.acting.apply import apply
+from reconciler.deciding.decide import Decision
 from reconciler.loop import Reconciler
-from reconciler.status import request_file
-from schemas.status import GPRStatus
+from reconciler.model.events import Event
+from reconciler.model.facts import Facts, Seen, Wanted
+from reconciler.status import branch, tree
+from reconciler.status.render import request_file
+from schemas.status.gpr_status import GPRStatus
 from tests.support.crash import Walk
 from tests.support.witness import ONCE, Verdict
 
@@ -167,7 +167,7 @@ def test_planted_marks_that_are_not_persisted_are_noticed(tmp_path: Path, monkey
 
 def test_planted_forgotten_requests_are_noticed(tmp_path: Path, monkeypatch):
     """A status that is not written back: after a crash the request is filed, and may start, a second time."""
-    monkeypatch.setattr(trees.Trees, "loaded", lambda *_: trees.Loaded(Facts(NEVER), {}))
+    monkeypatch.setattr(tree.Trees, "loaded", lambda *_: tree.Loaded(Facts(NEVER), {}))
     walk = Walk(tmp_path, lambda number, _: iter(["after"] if number == 30 else []))
     walk.play()
     (verdict,) = walk.verdicts.values()

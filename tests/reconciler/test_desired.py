@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from reconciler.desired import Desired
-from reconciler.store.cache import DocumentCache
-from schemas.reading import READER_VERSION
+from reconciler.documents.in_force import Desired
+from reconciler.store.document_cache import DocumentCache
+from schemas.reading.reader import READER_VERSION
 from tests.support.world import World, gpr, gpr_path
 
 

@@ -8,15 +8,15 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from reconciler.clusters.port import ClusterView, Difference, LeaseRef, NodeView
-from reconciler.diff import Action, Do, actions, drifted
-from reconciler.facts import Facts, Outcomes, Seen, Wanted
-from reconciler.pools import manifest_pools
-from schemas.cluster import Checks, Cluster
-from schemas.gpr import RequestSpec
-from schemas.project import Project
-from schemas.slice import Slice
-from schemas.status import Assignment, Check, GPRStatus, Phase
+from reconciler.acting.actions import Action, Do, actions, drifted
+from reconciler.model.cluster_port import ClusterView, Difference, LeaseRef, NodeView
+from reconciler.model.facts import Facts, Outcomes, Seen, Wanted
+from reconciler.model.pools import manifest_pools
+from schemas.documents.cluster import Checks, Cluster
+from schemas.documents.gpr import RequestSpec
+from schemas.documents.project import Project
+from schemas.documents.slice import Slice
+from schemas.status.gpr_status import Assignment, Check, GPRStatus, Phase
 from tests.support.world import at, cluster, parsed, project, slice_
 
 TOLERANCE = timedelta(minutes=1)

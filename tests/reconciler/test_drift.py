@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from reconciler.clusters.port import Difference, SliceTerms
-from reconciler.diff import Action, Do
-from reconciler.drift import FIRST_PAUSE, LONGEST_PAUSE, MOST_TOLD, Drift, Looked
-from reconciler.events import Told
+from reconciler.acting.actions import Action, Do
+from reconciler.acting.drift import FIRST_PAUSE, LONGEST_PAUSE, MOST_TOLD, Drift, Looked
+from reconciler.model.cluster_port import Difference, SliceTerms
+from reconciler.model.events import Told
 from tests.support.world import at
 
 TERMS = SliceTerms("a", ("a",))

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.store.memory import MemoryStore
-from schemas.status import Phase
+from reconciler.store.memory_store import MemoryStore
+from schemas.status.gpr_status import Phase
 from tests.support import witness
 from tests.support.crash import BRANCH
 from tests.support.witnessed import END, Witnessed

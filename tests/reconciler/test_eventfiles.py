@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler import eventfiles
-from reconciler.branch import StatusBranch
-from reconciler.eventfiles import PARTS_PER_HOUR, Row, age, appended
-from reconciler.events import Event, Told
-from reconciler.readback import OWN_BYTES, events_from
-from reconciler.status import EVENT_BYTES, event_rows
+from reconciler.model.events import Event, Told
+from reconciler.status import event_files
+from reconciler.status.branch import StatusBranch
+from reconciler.status.event_files import PARTS_PER_HOUR, Row, age, appended
+from reconciler.status.parse import OWN_BYTES, events_from
+from reconciler.status.render import EVENT_BYTES, event_rows
 from tests.support.world import World, at
 
 FIRST = "events/2026-11-21/08-0.yaml"
@@ -41,8 +41,8 @@ def test_the_parts_of_a_whole_day_are_fewer_than_the_entries_of_a_folder() -> No
 def test_what_an_hour_has_no_room_for_is_counted_in_its_last_event(bursts: list[int]) -> None:
     """Files of four events, three in an hour; each burst follows what the one before left."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(eventfiles, "EVENTS_PER_FILE", 4)
-        patch.setattr(eventfiles, "PARTS_PER_HOUR", 3)
+        patch.setattr(event_files, "EVENTS_PER_FILE", 4)
+        patch.setattr(event_files, "PARTS_PER_HOUR", 3)
         path, last, files, told = FIRST, [], {}, []
         for count in bursts:
             fresh = [{"at": "x", "message": f"{len(told) + i} of them"} for i in range(count)]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.evidence import with_evidence
-from reconciler.facts import Filed
-from schemas.status import GPRStatus, Provenance
+from reconciler.approvals.file_evidence import with_evidence
+from reconciler.model.facts import Filed
+from schemas.status.gpr_status import GPRStatus, Provenance
 from tests.reconciler.test_overlay import hold
 from tests.support.world import START, World, gpr, gpr_path
 

@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.facts import Facts
-from reconciler.faults import KEPT, MOST, with_faults
-from reconciler.status import render
-from schemas.cluster import Cluster, ClusterSpec
-from schemas.status import NodeMetadata, NodeRecord, NodeState
+from reconciler.health.node_faults import KEPT, MOST, with_faults
+from reconciler.model.facts import Facts
+from reconciler.status.render import render
+from schemas.documents.cluster import Cluster, ClusterSpec
+from schemas.status.gpr_status import NodeMetadata, NodeRecord, NodeState
 from tests.reconciler.test_diff import wanted
 from tests.support.readback import facts_from
 from tests.support.world import at, cluster, parsed

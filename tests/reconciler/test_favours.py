@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.clusters.faults import ApiFails, NodeDies
-from schemas.gpr import RequestSpec
+from reconciler.clusters.simulated.scripted_faults import ApiFails, NodeDies
+from schemas.documents.gpr import RequestSpec
 from tests.support.nightly import law
 from tests.support.world import World, at, cluster, project, slice_
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler.clusters.port import ClusterView, NodeView, UnmanagedNode
-from reconciler.desired import Desired
-from reconciler.facts import Facts, Wanted
-from reconciler.finding import found_in, unmanaged_in, with_found
-from reconciler.pools import manifest_pools
-from reconciler.readback import OWN_BYTES
-from reconciler.status import MAX_NAMES, render
-from reconciler.store.cache import DocumentCache
-from schemas.cluster import Cluster
-from schemas.inventory import UnmanagedNode as Shown
-from schemas.project import Project
-from schemas.reading import READER_VERSION
+from reconciler.documents.in_force import Desired
+from reconciler.model.cluster_port import ClusterView, NodeView, UnmanagedNode
+from reconciler.model.facts import Facts, Wanted
+from reconciler.model.pools import manifest_pools
+from reconciler.model.selected_nodes import found_in, unmanaged_in, with_found
+from reconciler.status.parse import OWN_BYTES
+from reconciler.status.render import MAX_NAMES, render
+from reconciler.store.document_cache import DocumentCache
+from schemas.documents.cluster import Cluster
+from schemas.documents.project import Project
+from schemas.reading.reader import READER_VERSION
+from schemas.status.inventory import UnmanagedNode as Shown
 from tests.support.readback import facts_from
 from tests.support.world import World, at, cluster, parsed, project
 

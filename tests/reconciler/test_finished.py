@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.finished import brought, standing
-from schemas.problems import Problem
-from schemas.status import GPRStatus, Phase
+from reconciler.documents.finished_files import brought, standing
+from schemas.rules.problems import Problem
+from schemas.status.gpr_status import GPRStatus, Phase
 from tests.commands.rig import Control, egs, fleet, minutes, repository, request
 from tests.support.asked import status
 from tests.support.repos import commit, git

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.status import request_path
+from reconciler.status.render import request_path
 from reconciler.trust.machines import signing
 from schemas.errors import UserError
-from schemas.status import Phase
+from schemas.status.gpr_status import Phase
 from tests.support.machinekeys import key, line
 from tests.support.signed import HIGHER, STATUS, SignedWorld
 from tests.support.world import World, at, cluster, gpr_path

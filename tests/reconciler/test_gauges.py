@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler import gauges
-from reconciler.facts import Facts, Wanted
-from schemas.status import Cause
+from reconciler.model.facts import Facts, Wanted
+from reconciler.processes import gauges
+from schemas.status.gpr_status import Cause
 from tests.support.world import World, at, cluster, gpr, gpr_path
 
 FILES = {

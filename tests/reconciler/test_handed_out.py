@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from reconciler.desired import Desired
-from reconciler.facts import Facts
-from reconciler.store.cache import DocumentCache
-from schemas.apikey import digest_of
-from schemas.reading import READER_VERSION
-from schemas.status import Phase
+from reconciler.documents.in_force import Desired
+from reconciler.model.facts import Facts
+from reconciler.store.document_cache import DocumentCache
+from schemas.documents.apikey import digest_of
+from schemas.reading.reader import READER_VERSION
+from schemas.status.gpr_status import Phase
 from tests.support.world import START, World, _document, at, gpr, gpr_path
 
 KEY = {"sha256": digest_of("egs_1"), "email": "bo@example.com", "role": "Editor", "slices": ["a"]}

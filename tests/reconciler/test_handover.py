@@ -6,17 +6,17 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-from reconciler.clusters.port import CheckResult
-from reconciler.facts import Outcomes, Scene, Seen
-from reconciler.handover import with_check_results
+from reconciler.lifecycle.free_nodes import Spares
+from reconciler.lifecycle.provisioning import with_check_results
+from reconciler.model.cluster_port import CheckResult
+from reconciler.model.facts import Outcomes, Scene, Seen
 from reconciler.settings import Settings
-from reconciler.spares import Spares
-from reconciler.writing import document as rendered
+from reconciler.status.yaml_rows import document as rendered
 from scheduler.snapshot import Lease
-from schemas.base import Metadata
-from schemas.gpr import RequestSpec
-from schemas.status import Assignment, GPRRecord, GPRStatus, Phase
-from schemas.units import seconds
+from schemas.documents.base import Metadata
+from schemas.documents.gpr import RequestSpec
+from schemas.reading.units import seconds
+from schemas.status.gpr_status import Assignment, GPRRecord, GPRStatus, Phase
 from tests.reconciler.test_diff import wanted
 from tests.support.world import at
 

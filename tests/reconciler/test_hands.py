@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from reconciler import loop
+from reconciler.acting.due_actions import BUSY
 from reconciler.clock import ManualClock
-from reconciler.conditions import ENDED_LATE
-from reconciler.hands import BUSY
 from reconciler.loop import Cycle
-from reconciler.store.memory import MemoryStore
-from schemas.status import Phase
+from reconciler.model.status_edits import ENDED_LATE
+from reconciler.store.memory_store import MemoryStore
+from schemas.status.gpr_status import Phase
 from tests.support.pulled import PulledWorld
 from tests.support.world import World, at, cluster
 

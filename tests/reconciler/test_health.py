@@ -6,12 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.clusters.port import ClusterView, NodeView
-from reconciler.facts import Facts, Seen
-from reconciler.health import judge_nodes
-from reconciler.status import render
-from schemas.cluster import Cluster, ClusterSpec
-from schemas.status import AgentReport, NodeMetadata, NodeRecord, NodeState
+from reconciler.health.node_health import judge_nodes
+from reconciler.model.cluster_port import ClusterView, NodeView
+from reconciler.model.facts import Facts, Seen
+from reconciler.status.render import render
+from schemas.documents.cluster import Cluster, ClusterSpec
+from schemas.status.gpr_status import AgentReport, NodeMetadata, NodeRecord, NodeState
 from tests.reconciler.test_diff import wanted
 from tests.support.readback import facts_from
 from tests.support.world import at, cluster, parsed

@@ -12,11 +12,17 @@ from datetime import timedelta
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from reconciler.clusters.faults import ApiFails, CheckFails, DrainHangs, NodeCordoned, NodeDies
-from reconciler.clusters.world import Job
+from reconciler.clusters.simulated.scripted_faults import (
+    ApiFails,
+    CheckFails,
+    DrainHangs,
+    NodeCordoned,
+    NodeDies,
+)
+from reconciler.clusters.simulated.simulated_world import Job
 from schemas.errors import UserError
-from schemas.status import TERMINAL, WAITING, Phase
-from schemas.units import format_instant
+from schemas.reading.units import format_instant
+from schemas.status.gpr_status import TERMINAL, WAITING, Phase
 from tests.support import world as build
 from tests.support.laws import Laws
 from tests.support.world import World, gpr_path

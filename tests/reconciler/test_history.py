@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from reconciler.facts import Facts, Wanted
-from reconciler.history import history
-from scheduler.elastic import is_placeholder
-from scheduler.simulating.fleet import Fleet
-from scheduler.simulating.simulation import simulate
-from scheduler.simulating.trace import arriving_faster
+from reconciler.accounts.past_requests import history
+from reconciler.model.facts import Facts, Wanted
+from scheduler.calendars.elastic import is_placeholder
+from scheduler.replay.replay_fleet import Fleet
+from scheduler.replay.simulation import simulate
+from scheduler.replay.trace import arriving_faster
 from scheduler.snapshot import Promise
-from schemas.elastic import Burst
-from schemas.gpr import RequestSpec
-from schemas.status import GPRStatus, Phase
-from schemas.units import seconds
+from schemas.documents.elastic import Burst
+from schemas.documents.gpr import RequestSpec
+from schemas.reading.units import seconds
+from schemas.status.gpr_status import GPRStatus, Phase
 from tests.reconciler.test_charging import wanted_of
 from tests.reconciler.test_scaling import wanted as elastic
 from tests.support.world import START

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.hooks import MOST_SECRETS, refusal, secrets_of
+from reconciler.processes.webhooks import MOST_SECRETS, refusal, secrets_of
 from schemas.errors import UserError
 
 OLD, NEW = b"the old secret", b"the new secret"

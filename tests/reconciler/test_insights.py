@@ -6,14 +6,14 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.facts import Facts
-from reconciler.history import history
-from reconciler.insights import KEPT_DAYS, Ended, bucket, ended_of, with_ended
-from reconciler.learning import lesson
-from reconciler.world import build_snapshot
-from scheduler.expecting import LEAST, Drawn
-from schemas.status import Phase
-from schemas.units import format_instant
+from reconciler.accounts.insights import KEPT_DAYS, Ended, bucket, ended_of, with_ended
+from reconciler.accounts.past_requests import history
+from reconciler.model.facts import Facts
+from reconciler.planning.forecast_inputs import lesson
+from reconciler.planning.snapshot import build_snapshot
+from scheduler.estimates.expected_starts import LEAST, Drawn
+from schemas.reading.units import format_instant
+from schemas.status.gpr_status import Phase
 from tests.support.world import World, at, cluster, project
 
 HOUR = timedelta(hours=1)

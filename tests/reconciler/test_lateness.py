@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.lateness import may_be_late
-from scheduler.causes import slips
-from scheduler.changes import changes_between
+from reconciler.deciding.slips import may_be_late
+from scheduler.causes.causes import slips
+from scheduler.causes.changes import changes_between
 from scheduler.plan import plan
 from scheduler.promises import with_promises
 from scheduler.snapshot import Snapshot
-from schemas.gpr import RequestSpec
-from schemas.status import GPRStatus, Phase
-from schemas.units import instant
+from schemas.documents.gpr import RequestSpec
+from schemas.reading.units import instant
+from schemas.status.gpr_status import GPRStatus, Phase
 from tests.scheduler.play import BENIGN, HARMFUL, happen
 from tests.scheduler.worlds import pool, request, world, worlds
 from tests.support.nightly import law

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.loop import Reconciler
-from reconciler.store.memory import Fate, MemoryStore
-from schemas.status import Phase
+from reconciler.store.memory_store import Fate, MemoryStore
+from schemas.status.gpr_status import Phase
 from tests.support import witness
 from tests.support.crash import BRANCH
 from tests.support.witnessed import END, Witnessed

@@ -7,12 +7,12 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.facts import Facts
-from reconciler.ledger import with_finished
-from schemas.base import Person
-from schemas.gpr import RequestSpec
-from schemas.project import ProjectSpec
-from schemas.status import Cost, GPRStatus, Phase
+from reconciler.accounts.ledger import with_finished
+from reconciler.model.facts import Facts
+from schemas.documents.base import Person
+from schemas.documents.gpr import RequestSpec
+from schemas.documents.project import ProjectSpec
+from schemas.status.gpr_status import Cost, GPRStatus, Phase
 from tests.support.world import START, at
 
 PROJECT = ProjectSpec(admins=(Person(email="ada@example.com"),))

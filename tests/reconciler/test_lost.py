@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.clusters.faults import ApiFails
+from reconciler.clusters.simulated.scripted_faults import ApiFails
 from reconciler.loop import Reconciler
-from reconciler.status import request_path
-from reconciler.store.memory import MemoryStore
+from reconciler.status.render import request_path
+from reconciler.store.memory_store import MemoryStore
 from schemas.errors import UserError
-from schemas.status import GPRStatus, Phase
+from schemas.status.gpr_status import GPRStatus, Phase
 from tests.support.laws import Laws
 from tests.support.world import World, at, cluster, gpr, gpr_path, project, slice_
 

@@ -10,8 +10,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from reconciler.clock import ManualClock
 from reconciler.loop import Cycle
-from reconciler.metrics import Metrics
-from reconciler.waking import Attempt
+from reconciler.processes.metrics import Metrics
+from reconciler.processes.wake import Attempt
 from tests.support.world import START, World, at, gpr, gpr_path
 
 DOCS = Path(__file__).parents[2] / "docs" / "operations.md"

@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.identity import NONCE, uid_of
-from schemas.status import GPRStatus, Phase
-from schemas.strictyaml import load
-from schemas.yamltext import dump
+from schemas.documents.identity import NONCE, uid_of
+from schemas.reading.strict_yaml import load
+from schemas.reading.yaml_text import dump
+from schemas.status.gpr_status import GPRStatus, Phase
 from tests.support.nightly import law
 from tests.support.world import World, at, gpr, gpr_path
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from reconciler.apply import STALE, Troubles, announce, compare, observe
-from reconciler.clusters.embedded import EmbeddedCluster
-from reconciler.clusters.faults import ApiFails
-from reconciler.clusters.port import ClusterDriver, ClusterView, SliceTerms
-from reconciler.events import Event, Told, mark_text
-from reconciler.facts import Facts
-from reconciler.noting import MOST_KEPT, Noticeboard, cluster_of, note_of
-from schemas.cluster import Cluster
-from schemas.status import Mark, Phase
+from reconciler.acting.apply import STALE, Troubles, announce, compare, observe
+from reconciler.clusters.simulated.embedded import EmbeddedCluster
+from reconciler.clusters.simulated.scripted_faults import ApiFails
+from reconciler.model.cluster_port import ClusterDriver, ClusterView, SliceTerms
+from reconciler.model.events import Event, Told, mark_text
+from reconciler.model.facts import Facts
+from reconciler.telling.cluster_notes import MOST_KEPT, Noticeboard, cluster_of, note_of
+from schemas.documents.cluster import Cluster
+from schemas.status.gpr_status import Mark, Phase
 from tests.reconciler.test_diff import request, wanted
 from tests.support.world import at, cluster, parsed
 

@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.facts import Facts, Wanted
-from reconciler.offering import NOBODY, Offering, contended, offering, shut_now
-from reconciler.world import build_snapshot
+from reconciler.model.facts import Facts, Wanted
+from reconciler.planning.pool_choice import NOBODY, Offering, contended, offering, shut_now
+from reconciler.planning.snapshot import build_snapshot
 from scheduler.plan import plan
 from scheduler.snapshot import Placement
-from schemas.base import Metadata
-from schemas.elastic import Burst
-from schemas.gpr import RequestSpec
-from schemas.slice import SliceSpec
-from schemas.status import Assignment, Eviction, GPRStatus, Phase
-from schemas.units import instant
-from schemas.usage import MonthSpent, UsageRecord
+from schemas.documents.base import Metadata
+from schemas.documents.elastic import Burst
+from schemas.documents.gpr import RequestSpec
+from schemas.documents.slice import SliceSpec
+from schemas.reading.units import instant
+from schemas.status.gpr_status import Assignment, Eviction, GPRStatus, Phase
+from schemas.status.usage import MonthSpent, UsageRecord
 from tests.reconciler.test_charging import wanted_of
 from tests.support.nightly import law
 from tests.support.world import START

@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.desired import Desired
-from reconciler.overlay import Overlay, overlaid
-from reconciler.store.cache import DocumentCache
-from reconciler.store.port import Entry
-from schemas.base import Metadata
-from schemas.judged import HeldChange, TrustRecord
-from schemas.reading import READER_VERSION
+from reconciler.documents.held_edits import Overlay, overlaid
+from reconciler.documents.in_force import Desired
+from reconciler.store.document_cache import DocumentCache
+from reconciler.store.store_port import Entry
+from schemas.documents.base import Metadata
+from schemas.reading.reader import READER_VERSION
+from schemas.status.judgements import HeldChange, TrustRecord
 from tests.support.world import START, World, gpr, gpr_path
 
 PATHS = ["a", "b", "c"]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.clock import ManualClock
-from reconciler.pace import MOST_AHEAD, TRIALS, Pace
 from reconciler.settings import Settings
+from reconciler.timekeeping.cycle_pace import MOST_AHEAD, TRIALS, Pace
 from tests.support.world import START
 
 SETTINGS = Settings(repo="memory", state=Path("unused"))

@@ -7,20 +7,20 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.facts import Facts, Wanted
-from reconciler.placing import asked_anew, latest_of, placed, standing, unfiled
-from reconciler.pools import manifest_pools
-from scheduler.rank import Rank, rank_key
+from reconciler.model.facts import Facts, Wanted
+from reconciler.model.pools import manifest_pools
+from reconciler.planning.queue_place import asked_anew, latest_of, placed, standing, unfiled
+from scheduler.fairness.rank import Rank, rank_key
 from scheduler.snapshot import FOREVER
-from schemas.base import Metadata, Person
-from schemas.cluster import Cluster
-from schemas.gpr import RequestSpec
-from schemas.project import ProjectSpec
-from schemas.scheduling import Ageing, Fairness, Scheduling
-from schemas.slice import SliceLimits, SliceSpec
-from schemas.status import Assignment, GPRStatus, Phase, Place
-from schemas.units import seconds
-from schemas.usage import UsageRecord
+from schemas.documents.base import Metadata, Person
+from schemas.documents.cluster import Cluster
+from schemas.documents.gpr import RequestSpec
+from schemas.documents.project import ProjectSpec
+from schemas.documents.scheduling import Ageing, Fairness, Scheduling
+from schemas.documents.slice import SliceLimits, SliceSpec
+from schemas.reading.units import seconds
+from schemas.status.gpr_status import Assignment, GPRStatus, Phase, Place
+from schemas.status.usage import UsageRecord
 from tests.support import world as build
 from tests.support.world import START, at
 

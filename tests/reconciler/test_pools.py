@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from reconciler.pools import SIGHT_S, calendars, merged, occurrences
+from reconciler.model.pools import SIGHT_S, calendars, merged, occurrences
 from scheduler.snapshot import FOREVER, Window
-from schemas.cluster import Cluster, ClusterSpec
-from schemas.maintenance import Maintenance
-from schemas.units import seconds
+from schemas.documents.cluster import Cluster, ClusterSpec
+from schemas.documents.maintenance import Maintenance
+from schemas.reading.units import seconds
 from tests.support.world import START, at, cluster, parsed
 
 NOW = seconds(START)

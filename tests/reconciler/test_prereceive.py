@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler import prereceive
+from reconciler.processes import push_hook_process
 
 
 @pytest.mark.parametrize("word", ["--help", "-h"])
@@ -13,7 +13,7 @@ def test_help_says_what_it_is_and_what_sets_it(
 ) -> None:
     monkeypatch.setattr("sys.argv", ["egs-pre-receive", word])
     with pytest.raises(SystemExit) as left:
-        prereceive.main()
+        push_hook_process.main()
     said = capsys.readouterr().out
     assert left.value.code == 0
     assert all(name in said for name in ("EGS_VERIFY", "EGS_TRUST", "EGS_PUSHER", "pre-receive"))
@@ -22,5 +22,5 @@ def test_help_says_what_it_is_and_what_sets_it(
 def test_arguments_are_wrong_use(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.argv", ["egs-pre-receive", "refs/heads/main"])
     with pytest.raises(SystemExit) as left:
-        prereceive.main()
+        push_hook_process.main()
     assert (left.value.code, "takes no arguments" in capsys.readouterr().err) == (2, True)

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.probes import PATIENCE, alive, ready
-from reconciler.waking import Progress
+from reconciler.processes.probes import PATIENCE, alive, ready
+from reconciler.processes.wake import Progress
 from tests.support.world import START
 
 SECOND = timedelta(seconds=1)

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.clusters import writes
-from reconciler.clusters.port import Stamp
-from reconciler.clusters.pull import branch_of
-from reconciler.clusters.world import Job
+from reconciler.clusters.pulled_cluster import branch_of
+from reconciler.clusters.simulated import simulated_writes
+from reconciler.clusters.simulated.simulated_world import Job
+from reconciler.model.cluster_port import Stamp
 from schemas.errors import UserError
-from schemas.status import Phase
+from schemas.status.gpr_status import Phase
 from tests.reconciler import test_stories
 from tests.reconciler.test_crash import unlike
 from tests.reconciler.test_stories import Play
@@ -132,7 +132,7 @@ def test_without_centre_and_repository_a_committed_start_and_end_come_on_the_sec
 
 def test_a_status_branch_that_is_gone_or_goes_back_is_not_followed(monkeypatch):
     """Nothing is undone by what is older than what was done, also where a cluster would let it happen."""
-    monkeypatch.setattr(writes, "stale", lambda *_: None)
+    monkeypatch.setattr(simulated_writes, "stale", lambda *_: None)
     world = PulledWorld({"clusters/east.yaml": cluster(access={"pull": True})})
     world.run(world.now)
     old = world.remote.tips["egs/status"]  # knows of no request

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.applying import Applier
-from reconciler.clusters.pull import ReportBranches
+from reconciler.clusters.pulled_cluster import ReportBranches
 from reconciler.loop import Reconciler
-from reconciler.status import request_path
-from reconciler.store.cache import DocumentCache
-from reconciler.store.memory import MemoryStore
+from reconciler.processes.applier import Applier
+from reconciler.status.render import request_path
+from reconciler.status.yaml_rows import document as document
+from reconciler.store.document_cache import DocumentCache
+from reconciler.store.memory_store import MemoryStore
 from reconciler.store.trailers import Stamp
 from reconciler.trust.machines import Machines, signing
-from reconciler.writing import document as document
-from schemas.base import Metadata
-from schemas.judged import TrustRecord
-from schemas.reading import READER_VERSION
-from schemas.status import Phase
+from schemas.documents.base import Metadata
+from schemas.reading.reader import READER_VERSION
+from schemas.status.gpr_status import Phase
+from schemas.status.judgements import TrustRecord
 from tests.support.machinekeys import key, line, machines
 from tests.support.pulled import PulledWorld, pulled_drivers
 from tests.support.signed import STATUS, SignedWorld

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.store.memory import Fate, Operation
-from schemas.status import Phase
+from reconciler.store.memory_store import Fate, Operation
+from schemas.status.gpr_status import Phase
 from tests.support.witness import ONCE
 from tests.support.witnessed import Witnessed
 from tests.support.world import START, World, at, gpr, gpr_path

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from reconciler.desired import Desired
-from reconciler.preview import Looked, alike, preview
-from reconciler.remembering import RECORDS_VERSION
-from reconciler.store.cache import DocumentCache
-from reconciler.world import build_snapshot
-from schemas.reading import READER_VERSION
+from reconciler.deciding.preview import Looked, alike, preview
+from reconciler.documents.in_force import Desired
+from reconciler.planning.snapshot import build_snapshot
+from reconciler.status.status_cache import RECORDS_VERSION
+from reconciler.store.document_cache import DocumentCache
+from schemas.reading.reader import READER_VERSION
 from tests.support.world import ADMIN, World, approval, cluster, gpr, gpr_path, project, slice_
 
 CHANGES: dict[str, dict[str, str | None]] = {

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler import receiving
-from reconciler.receiving import Push, Receiver, pushes, refusal_by_name
-from reconciler.store.local import LocalStore
+from reconciler.processes import push_hook
+from reconciler.processes.push_hook import Push, Receiver, pushes, refusal_by_name
+from reconciler.store.git.local_store import LocalStore
 from reconciler.trust import gate
-from reconciler.trust.assessing import Sources
 from reconciler.trust.machines import Machines
-from reconciler.trust.verifying import SystemVerifier
+from reconciler.trust.signature_check import SystemVerifier
+from reconciler.trust.step_evidence import Sources
 from tests.support.landing import Land
 from tests.support.world import gpr, gpr_path
 
@@ -99,7 +99,7 @@ def test_anything_else_is_refused_as_a_whole(line: str) -> None:
 def test_what_one_push_cannot_be_judged_with_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: dict[str, str]
 ) -> None:
-    monkeypatch.setattr(receiving, "MOST_ROUNDS", 2)
+    monkeypatch.setattr(push_hook, "MOST_ROUNDS", 2)
     monkeypatch.setattr(gate, "WORK", 5)
     land = Land.begun(tmp_path)
     old = tip = land.at

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.facts import Filed
-from reconciler.filings import Filings, UnreadFile, raw, read_filings, with_filed
-from reconciler.records import Records, UnreadRecord, changed, holders, live, records
-from schemas.gpr import RequestSpec
-from schemas.status import HOLDING, TERMINAL, GPRStatus, Phase
+from reconciler.model.facts import Filed
+from reconciler.model.request_files import Filings, UnreadFile, raw, read_filings, with_filed
+from reconciler.model.statuses import Records, UnreadRecord, changed, holders, live, records
+from schemas.documents.gpr import RequestSpec
+from schemas.status.gpr_status import HOLDING, TERMINAL, GPRStatus, Phase
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
 SPEC = RequestSpec(slice="a", nodes=1, duration=timedelta(hours=1))

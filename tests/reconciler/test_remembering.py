@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from reconciler.branch import StatusBranch
-from reconciler.remembering import RECORDS_VERSION
-from reconciler.store.cache import DocumentCache
+from reconciler.status.branch import StatusBranch
+from reconciler.status.status_cache import RECORDS_VERSION
+from reconciler.store.document_cache import DocumentCache
 from tests.support.world import World, at, gpr_path
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.reserving import Draw, left_over
+from reconciler.planning.reserve import Draw, left_over
 from scheduler.snapshot import FOREVER, Withheld
 from tests.support.nightly import law
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.clusters.kubernetes.api import Rejected
+from reconciler.clusters.kubernetes.api.api_client import Rejected
 from tests.support import repos
 from tests.support.door import FILES, SPEC
 from tests.support.kube import Plane, eventually

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.clusters.faults import NamespaceDeleted
-from schemas.units import format_instant
+from reconciler.clusters.simulated.scripted_faults import NamespaceDeleted
+from schemas.reading.units import format_instant
 from tests.support.laws import Laws
 from tests.support.world import World, at, cluster, gpr, gpr_path, project, slice_
 

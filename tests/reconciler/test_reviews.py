@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from threading import Event
 
-from reconciler.forges.port import Account, Committer, Pull, Review
-from reconciler.reviews import COUNTS_FOR, OneByOne, Reviews
+from reconciler.approvals.forge_reviews import COUNTS_FOR, OneByOne, Reviews
+from reconciler.forges.forge_port import Account, Committer, Pull, Review
 from schemas.errors import Fault
 from tests.support.world import START
 

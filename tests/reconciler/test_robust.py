@@ -7,26 +7,26 @@ from datetime import timedelta
 
 import pytest
 
-import reconciler.ahead
-from reconciler.apply import Answers
-from reconciler.clusters.embedded import EmbeddedCluster
-from reconciler.clusters.open import Ground
-from reconciler.clusters.port import Refused, SliceTerms, Stamp
+import reconciler.documents.read_ahead
+from reconciler.acting.actions import Action, Do
+from reconciler.acting.apply import Answers
+from reconciler.acting.cluster_refusals import Refusals
+from reconciler.clusters.open_cluster import Ground
+from reconciler.clusters.simulated.embedded import EmbeddedCluster
 from reconciler.compose import OpenClusters
-from reconciler.desired import Desired
-from reconciler.diff import Action, Do
-from reconciler.events import Event, Told
-from reconciler.health import judge_nodes
-from reconciler.readme import _table
-from reconciler.refusals import Refusals
-from reconciler.reports import Reports
-from reconciler.store.cache import DocumentCache
-from reconciler.store.memory import MemoryStore
-from reconciler.telling import News
+from reconciler.documents.in_force import Desired
+from reconciler.health.agent_reports import Reports
+from reconciler.health.node_health import judge_nodes
+from reconciler.model.cluster_port import Refused, SliceTerms, Stamp
+from reconciler.model.events import Event, Told
+from reconciler.status.readme import _table
+from reconciler.store.document_cache import DocumentCache
+from reconciler.store.memory_store import MemoryStore
+from reconciler.telling.news import News
 from schemas.errors import Fault, UserError
-from schemas.problems import Problem
-from schemas.reading import READER_VERSION
-from schemas.status import Phase
+from schemas.reading.reader import READER_VERSION
+from schemas.rules.problems import Problem
+from schemas.status.gpr_status import Phase
 from tests.reconciler.test_health import NOW, report, seen, spec
 from tests.support.world import World, approval, at, cluster, gpr, gpr_path, parsed
 
@@ -54,7 +54,7 @@ def alarms(world: World) -> list[str]:
 
 def test_a_push_of_too_many_files_stops_no_end_and_is_told_once(monkeypatch):
     world = running()
-    monkeypatch.setattr(reconciler.ahead, "MAX_DOCUMENTS", 5)
+    monkeypatch.setattr(reconciler.documents.read_ahead, "MAX_DOCUMENTS", 5)
     world.commit({gpr_path(f"b/g{i}"): gpr("b", f"g{i}") for i in range(10)})
     world.run(at(50))
     assert world.status("a/x").phase is Phase.COMPLETED
@@ -284,7 +284,7 @@ def test_documents_in_force_are_resolved_once():
 def test_a_quiet_cycle_renders_nothing(monkeypatch):
     world = running()
     rendered: list[Event] = []
-    monkeypatch.setattr("reconciler.rendering.render", lambda *_: rendered.append(_) or {})
+    monkeypatch.setattr("reconciler.status.rendered_files.render", lambda *_: rendered.append(_) or {})
     world.controller.cycle(world.now + timedelta(seconds=1))
     assert rendered == []
 

@@ -9,21 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.clusters.port import ClusterView, NodeView, WorkloadView
-from reconciler.diff import Do, actions
-from reconciler.facts import Facts, Seen, Wanted
-from reconciler.finding import with_found
-from reconciler.pools import manifest_pools
-from reconciler.scaling import came, rescaled
-from reconciler.status import render
-from reconciler.world import build_snapshot
-from scheduler.elastic import existing
+from reconciler.acting.actions import Do, actions
+from reconciler.model.cluster_port import ClusterView, NodeView, WorkloadView
+from reconciler.model.facts import Facts, Seen, Wanted
+from reconciler.model.pools import manifest_pools
+from reconciler.model.selected_nodes import with_found
+from reconciler.planning.elastic_pools import came, rescaled
+from reconciler.planning.snapshot import build_snapshot
+from reconciler.status.render import render
+from scheduler.calendars.elastic import existing
 from scheduler.plan import plan
-from schemas.cluster import Cluster
-from schemas.elastic import ScaleTarget
-from schemas.gpr import RequestSpec
-from schemas.inventory import Ask, PoolScale
-from schemas.status import Assignment, GPRStatus, NodeMetadata, NodeRecord, NodeState, Phase
+from schemas.documents.cluster import Cluster
+from schemas.documents.elastic import ScaleTarget
+from schemas.documents.gpr import RequestSpec
+from schemas.status.gpr_status import Assignment, GPRStatus, NodeMetadata, NodeRecord, NodeState, Phase
+from schemas.status.inventory import Ask, PoolScale
 from tests.reconciler.test_diff import wanted as of_test
 from tests.support.readback import facts_from
 from tests.support.world import at, cluster, parsed

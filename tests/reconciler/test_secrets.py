@@ -17,11 +17,11 @@ import pytest
 
 from reconciler.clock import SystemClock
 from reconciler.credentials import Credentials
-from reconciler.metrics import Metrics
-from reconciler.probes import Health
-from reconciler.serving import Server, Service
+from reconciler.processes.http_server import Server, Service
+from reconciler.processes.metrics import Metrics
+from reconciler.processes.probes import Health
+from reconciler.processes.repositories import Tending
 from reconciler.settings import Settings, Trust
-from reconciler.tending import Tending
 from tests.support import forge as fake
 from tests.support import realkeys, repos, servers
 from tests.support.world import cluster, gpr, gpr_path, project, slice_

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from reconciler import serving
-from reconciler.probes import Health
-from reconciler.serving import MOST_BODY, MOST_REQUESTS, READ_S, Server, Service, address
+from reconciler.processes import http_server
+from reconciler.processes.http_server import MOST_BODY, MOST_REQUESTS, READ_S, Server, Service, address
+from reconciler.processes.probes import Health
 from schemas.errors import UserError
 
 SECRET = "a secret of ours"
@@ -218,7 +218,7 @@ def test_a_flood_of_silent_clients_locks_nobody_out(rig):
 
 def test_a_client_that_dribbles_is_cut_off(rig, monkeypatch):
     """Each byte comes in time, the request never ends."""
-    monkeypatch.setattr(serving, "REQUEST_S", 0.2)
+    monkeypatch.setattr(http_server, "REQUEST_S", 0.2)
     connection = rig.open()
     connection.settimeout(0.05)
     assert any(gone(connection) for _ in range(int(READ_S / 0.05)))

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler import loop
-from reconciler.filings import raw
-from reconciler.fold import Folded, fold
-from reconciler.records import UnreadRecord
-from reconciler.store.memory import Fate
+from reconciler.deciding.fold import Folded, fold
+from reconciler.model.request_files import raw
+from reconciler.model.statuses import UnreadRecord
+from reconciler.store.memory_store import Fate
 from tests.support.world import World, gpr, gpr_path, project, slice_
 
 KEYS = ("a/p", "a/q", "b/p", "b/q")

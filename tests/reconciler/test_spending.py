@@ -8,13 +8,13 @@ from typing import Literal
 
 import pytest
 
-from reconciler.facts import Facts, Wanted
-from reconciler.spending import MOST_SPENT, REMEMBERED, is_live, spent_after
-from schemas.approval import Approval, statement_id
-from schemas.gpr import RequestSpec
-from schemas.judged import SpentApproval
-from schemas.project import ProjectSpec
-from schemas.status import ApprovalState, GPRStatus, Phase
+from reconciler.approvals.used_approvals import MOST_SPENT, REMEMBERED, is_live, spent_after
+from reconciler.model.facts import Facts, Wanted
+from schemas.documents.approval import Approval, statement_id
+from schemas.documents.gpr import RequestSpec
+from schemas.documents.project import ProjectSpec
+from schemas.status.gpr_status import ApprovalState, GPRStatus, Phase
+from schemas.status.judgements import SpentApproval
 from tests.support.world import START, approval, parsed
 
 DIGEST = "sha256:" + "1" * 64

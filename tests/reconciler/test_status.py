@@ -9,21 +9,15 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.branch import StatusBranch
-from reconciler.eventfiles import EVENTS_PER_FILE, event_file
-from reconciler.events import Event, Told
-from reconciler.facts import Facts, Reachability
-from reconciler.readback import events_from, request_status
-from reconciler.status import (
-    MAX_NODE_FILES,
-    event_rows,
-    render,
-    request_file,
-    request_path,
-)
-from schemas.gpr import RequestSpec
-from schemas.problems import Problem
-from schemas.status import Assignment, GPRStatus, NodeMetadata, NodeRecord, NodeState, Phase
+from reconciler.model.events import Event, Told
+from reconciler.model.facts import Facts, Reachability
+from reconciler.status.branch import StatusBranch
+from reconciler.status.event_files import EVENTS_PER_FILE, event_file
+from reconciler.status.parse import events_from, request_status
+from reconciler.status.render import MAX_NODE_FILES, event_rows, render, request_file, request_path
+from schemas.documents.gpr import RequestSpec
+from schemas.rules.problems import Problem
+from schemas.status.gpr_status import Assignment, GPRStatus, NodeMetadata, NodeRecord, NodeState, Phase
 from tests.reconciler.test_diff import wanted
 from tests.support.readback import facts_from
 from tests.support.world import World, at, cluster, project

@@ -17,17 +17,17 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.clusters import faults as scripted
-from reconciler.clusters.embedded import EmbeddedCluster
-from reconciler.clusters.world import Job, Made
-from reconciler.desired import Desired
-from reconciler.store.cache import DocumentCache
-from reconciler.violations import violations
-from schemas.cluster import Cluster
+from reconciler.clusters.simulated import scripted_faults as scripted
+from reconciler.clusters.simulated.embedded import EmbeddedCluster
+from reconciler.clusters.simulated.simulated_world import Job, Made
+from reconciler.deciding.violations import violations
+from reconciler.documents.in_force import Desired
+from reconciler.store.document_cache import DocumentCache
+from schemas.documents.cluster import Cluster
 from schemas.errors import UserError
-from schemas.reading import READER_VERSION
-from schemas.status import GPRStatus
-from schemas.units import format_instant
+from schemas.reading.reader import READER_VERSION
+from schemas.reading.units import format_instant
+from schemas.status.gpr_status import GPRStatus
 from tests.support import world as build
 from tests.support.laws import Laws
 from tests.support.world import START, World, at, gpr_path

@@ -10,9 +10,9 @@ import pytest
 
 from reconciler.clock import SystemClock, monotonic_s
 from reconciler.credentials import Credentials
-from reconciler.metrics import Metrics
+from reconciler.processes.metrics import Metrics
+from reconciler.processes.repositories import Tending, apart, named
 from reconciler.settings import Settings
-from reconciler.tending import Tending, apart, named
 from schemas.errors import UserError
 from tests.support import repos
 from tests.support.world import cluster, gpr, project, slice_

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.diff import lease_ref
-from reconciler.facts import Facts, Wanted
-from reconciler.pools import manifest_pools
-from reconciler.terms import terms_in
-from schemas.cluster import Cluster
-from schemas.project import Project
-from schemas.slice import Slice
-from schemas.status import GPRStatus, Phase
+from reconciler.acting.actions import lease_ref
+from reconciler.documents.slice_terms import terms_in
+from reconciler.model.facts import Facts, Wanted
+from reconciler.model.pools import manifest_pools
+from schemas.documents.cluster import Cluster
+from schemas.documents.project import Project
+from schemas.documents.slice import Slice
+from schemas.status.gpr_status import GPRStatus, Phase
 from tests.reconciler.test_diff import request
 from tests.support.world import at, cluster, parsed, project, slice_
 

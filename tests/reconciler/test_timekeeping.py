@@ -6,10 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from reconciler import clock, dating
+from reconciler import clock
 from reconciler.clock import SystemClock
-from reconciler.dating import heard_in
 from reconciler.main import settle
+from reconciler.timekeeping import date_header
+from reconciler.timekeeping.date_header import heard_in
 from schemas.errors import Fault
 from tests.reconciler.test_clocks import HOUR, Hands, running
 from tests.support.world import START, at
@@ -41,7 +42,7 @@ def test_the_machines_clock_is_set(back, shown, monkeypatch):
     ],
 )
 def test_a_header_says_what_the_time_is_there(header, says, monkeypatch):
-    monkeypatch.setattr(dating, "steady_s", lambda: 7.0)
+    monkeypatch.setattr(date_header, "steady_s", lambda: 7.0)
     found = heard_in(header)
     assert (None if found is None else found.says) == says
     assert found is None or found.at(67.0) == found.says + timedelta(minutes=1)

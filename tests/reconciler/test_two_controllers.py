@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.clusters import writes
-from reconciler.clusters.port import Refused, Stamp
-from reconciler.leading import next_due
+from reconciler.clusters.simulated import simulated_writes
+from reconciler.leadership import next_due
 from reconciler.loop import Reconciler
-from reconciler.store.memory import Fate, MemoryStore
-from schemas.status import Phase
+from reconciler.model.cluster_port import Refused, Stamp
+from reconciler.store.memory_store import Fate, MemoryStore
+from schemas.status.gpr_status import Phase
 from tests.reconciler.test_crash import ALL
 from tests.support import witness
 from tests.support.crash import BRANCH
@@ -132,7 +132,7 @@ def test_a_paused_leader_that_wakes_up_does_no_harm(pause):
 
 def test_planted_a_cluster_that_forgets_the_stamp_is_noticed(monkeypatch):
     """Without the check of stamps a paused leader gives a node away that is not its to give."""
-    monkeypatch.setattr(writes, "stale", lambda *_: None)
+    monkeypatch.setattr(simulated_writes, "stale", lambda *_: None)
     found = (
         paused_at(point, 12 * MINUTE).verdict(slack=3 * SECOND).broken for point in points_of_the_story("add")
     )
@@ -141,14 +141,14 @@ def test_planted_a_cluster_that_forgets_the_stamp_is_noticed(monkeypatch):
 
 def test_a_leader_that_stood_still_before_a_hand_over_is_refused_by_the_newer_stamp(monkeypatch):
     refused: list[str] = []
-    stale = writes.stale
+    stale = simulated_writes.stale
 
     def watched(what: str, have: Stamp | None, stamp: Stamp) -> Refused | None:
         answer = stale(what, have, stamp)
         refused.extend([] if answer is None else [answer.reason])
         return answer
 
-    monkeypatch.setattr(writes, "stale", watched)
+    monkeypatch.setattr(simulated_writes, "stale", watched)
     for point in points_of_the_story("add"):
         refused.clear()
         paused_at(point, SECOND)

@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from reconciler.settings import Settings
-from reconciler.store.memory import MemoryStore
-from reconciler.unanswered import Silence
-from schemas.status import Phase
+from reconciler.silent_leader import Silence
+from reconciler.store.memory_store import MemoryStore
+from schemas.status.gpr_status import Phase
 from tests.support import witness
 from tests.support.crash import BRANCH
 from tests.support.world import START, World, at, gpr, gpr_path, project

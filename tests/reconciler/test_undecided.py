@@ -8,16 +8,18 @@ from typing import Any
 
 import pytest
 
-from reconciler import decide, evicting, favours, placing
-from reconciler import world as building
-from reconciler.undecided import LOOK_AGAIN_S
-from scheduler import preempting
+from reconciler.deciding import decide, favour_delays
+from reconciler.deciding import preemption as sending_away
+from reconciler.deciding.failed_attempts import LOOK_AGAIN_S
+from reconciler.planning import queue_place
+from reconciler.planning import snapshot as building
+from scheduler.choices import preemption
+from scheduler.choices.preemption import preempted
 from scheduler.plan import plan
-from scheduler.preempting import preempted
 from scheduler.snapshot import Plan, Snapshot
 from tests.support.world import World, at, cluster, gpr_path, project, slice_
 
-PLANNERS = (decide, evicting, favours, placing, preempting, building)
+PLANNERS = (decide, sending_away, favour_delays, queue_place, preemption, building)
 
 
 class Counting:
@@ -27,7 +29,7 @@ class Counting:
         self.plans = 0
         for module in PLANNERS:
             patch.setattr(module, "plan", self._plan)
-        patch.setattr(evicting, "preempted", self._look)
+        patch.setattr(sending_away, "preempted", self._look)
 
     def _plan(self, snapshot: Snapshot) -> Plan:
         self.plans += 1

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from reconciler.facts import Facts
-from reconciler.violations import violations
-from schemas.gpr import RequestSpec
-from schemas.status import ApprovalState, Assignment, Condition, GPRStatus, Phase
+from reconciler.deciding.violations import violations
+from reconciler.model.facts import Facts
+from schemas.documents.gpr import RequestSpec
+from schemas.status.gpr_status import ApprovalState, Assignment, Condition, GPRStatus, Phase
 from tests.reconciler.test_charging import HOUR, waiting, wanted_of
 from tests.support.world import START
 

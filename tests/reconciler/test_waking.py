@@ -8,10 +8,10 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler import waking
 from reconciler.clock import SystemClock, monotonic_s
 from reconciler.loop import Cycle
-from reconciler.waking import Attempt, Waking
+from reconciler.processes import wake
+from reconciler.processes.wake import Attempt, Waking
 from schemas.errors import Fault, UserError
 
 HOUR, MOMENT = timedelta(hours=1), timedelta(milliseconds=50)
@@ -57,7 +57,7 @@ def started(monkeypatch) -> Iterator[Callable[..., Waking]]:
     made: list[Waking] = []
 
     def start(loop: Loop, gap: timedelta = MOMENT, **more: object) -> Waking:
-        monkeypatch.setattr(waking, "WAKE_GAP", gap)
+        monkeypatch.setattr(wake, "WAKE_GAP", gap)
         made.append(Waking(loop, SystemClock(), **more))  # type: ignore[arg-type]
         made[-1].start()
         return made[-1]
@@ -131,7 +131,7 @@ def test_floods_bring_a_cycle_every_gap_and_never_two_at_a_time(started):
 
 def test_what_moves_in_a_cluster_brings_a_cycle_soon_and_a_flood_of_it_one(started, monkeypatch):
     """Not at once: pods come and go all day."""
-    monkeypatch.setattr(waking, "STIR", 4 * MOMENT)
+    monkeypatch.setattr(wake, "STIR", 4 * MOMENT)
     loop = Loop()
     work = started(loop)
     assert loop.reaches(ended=1)
@@ -144,7 +144,7 @@ def test_what_moves_in_a_cluster_brings_a_cycle_soon_and_a_flood_of_it_one(start
 
 
 def test_what_moves_during_a_cycle_is_looked_at_after_it(started, monkeypatch):
-    monkeypatch.setattr(waking, "STIR", MOMENT)
+    monkeypatch.setattr(wake, "STIR", MOMENT)
     loop = Loop()
     loop.go.clear()
     work = started(loop)
@@ -266,8 +266,8 @@ def test_an_end_waits_no_longer_for_a_cycle_than_it_is_told():
 def test_a_clock_that_is_set_back_an_hour_is_no_hour_of_sleep(started, monkeypatch):
     """The scheduler sleeps by the machine's clock; planned by one that was an hour ahead, it would sleep too long."""
     loop, off = Loop(pause=timedelta(seconds=1)), [HOUR]
-    real = waking.wall
-    monkeypatch.setattr(waking, "wall", lambda: real() + off[0])
+    real = wake.wall
+    monkeypatch.setattr(wake, "wall", lambda: real() + off[0])
     started(loop)
     off[0] = timedelta()
     assert loop.reaches(ended=2)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from reconciler.facts import Facts
 from reconciler.loop import Cycle
-from reconciler.warming import LONG_QUEUE, Warming
-from schemas.gpr import RequestSpec
-from schemas.status import GPRStatus, Phase
+from reconciler.model.facts import Facts
+from reconciler.planning.compiled_engine import LONG_QUEUE, Warming
+from schemas.documents.gpr import RequestSpec
+from schemas.status.gpr_status import GPRStatus, Phase
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
 SPEC = RequestSpec(slice="a", nodes=1, duration=timedelta(hours=1))

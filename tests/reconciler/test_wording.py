@@ -8,17 +8,17 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from reconciler.facts import Facts, Filed, Wanted
-from reconciler.store.memory import MemoryRemote, MemoryStore
+from reconciler.approvals.who_approved import MOST_CHECKS, Wording, with_readers_words
+from reconciler.model.facts import Facts, Filed, Wanted
+from reconciler.store.memory_store import MemoryRemote, MemoryStore
 from reconciler.trust.keyring import Keyring
-from reconciler.trust.verifying import SystemVerifier
-from reconciler.wording import MOST_CHECKS, Wording, with_readers_words
-from schemas.approval import NAMESPACE, Approval, statement
+from reconciler.trust.signature_check import SystemVerifier
+from schemas.documents.approval import NAMESPACE, Approval, statement
+from schemas.documents.gpr import RequestSpec
+from schemas.documents.project import ProjectSpec
 from schemas.errors import Fault
-from schemas.gpr import RequestSpec
-from schemas.judged import TrustRecord
-from schemas.project import ProjectSpec
-from schemas.status import ApprovalState, GPRStatus, Phase, Provenance
+from schemas.status.gpr_status import ApprovalState, GPRStatus, Phase, Provenance
+from schemas.status.judgements import TrustRecord
 from tests.support.machinekeys import key, keyring, line
 from tests.support.world import START, approval, parsed
 

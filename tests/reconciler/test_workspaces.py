@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.events import Told
-from reconciler.facts import Facts, Wanted, Workspace
-from reconciler.workspaces import workspace_turn
-from schemas.base import Person
-from schemas.judged import HeldChange, TrustRecord
-from schemas.project import ProjectSpec
-from schemas.slice import SliceSpec
-from schemas.status import WorkspacePhase, WorkspaceRecord
-from schemas.workspace import WorkspaceRequestSpec
+from reconciler.documents.workspace_outcomes import workspace_turn
+from reconciler.model.events import Told
+from reconciler.model.facts import Facts, Wanted, Workspace
+from schemas.documents.base import Person
+from schemas.documents.project import ProjectSpec
+from schemas.documents.slice import SliceSpec
+from schemas.documents.workspace import WorkspaceRequestSpec
+from schemas.status.gpr_status import WorkspacePhase, WorkspaceRecord
+from schemas.status.judgements import HeldChange, TrustRecord
 from tests.support.world import World, approval, at, gpr, gpr_path, parsed, slice_
 from tests.support.world import _document as document
 

@@ -9,16 +9,16 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.facts import Facts, Wanted
-from reconciler.pools import manifest_pools
-from reconciler.world import STEADY, build_snapshot
-from schemas.base import Person
-from schemas.cluster import Cluster
-from schemas.gpr import RequestSpec
-from schemas.project import ProjectSpec
-from schemas.scheduling import Ageing, Fairness, Scheduling
-from schemas.slice import SliceSpec
-from schemas.status import GPRStatus, Phase, Place
+from reconciler.model.facts import Facts, Wanted
+from reconciler.model.pools import manifest_pools
+from reconciler.planning.snapshot import STEADY, build_snapshot
+from schemas.documents.base import Person
+from schemas.documents.cluster import Cluster
+from schemas.documents.gpr import RequestSpec
+from schemas.documents.project import ProjectSpec
+from schemas.documents.scheduling import Ageing, Fairness, Scheduling
+from schemas.documents.slice import SliceSpec
+from schemas.status.gpr_status import GPRStatus, Phase, Place
 from tests.support import world as build
 from tests.support.nightly import law
 from tests.support.world import START, at

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.facts import Facts, Wanted
-from reconciler.status import render
-from reconciler.writing import Written, document, plain, row, with_rows
-from schemas.base import Metadata
-from schemas.cluster import ClusterSpec
-from schemas.gpr import RequestSpec
-from schemas.inventory import Reservation, Schedule
-from schemas.project import ProjectSpec
-from schemas.status import Assignment, GPRStatus, Phase
+from reconciler.model.facts import Facts, Wanted
+from reconciler.status.render import render
+from reconciler.status.yaml_rows import Written, document, plain, row, with_rows
+from schemas.documents.base import Metadata
+from schemas.documents.cluster import ClusterSpec
+from schemas.documents.gpr import RequestSpec
+from schemas.documents.project import ProjectSpec
+from schemas.status.gpr_status import Assignment, GPRStatus, Phase
+from schemas.status.inventory import Reservation, Schedule
 
 AT = datetime(2026, 11, 21, 8, tzinfo=UTC)
 SPEC = RequestSpec(slice="a", nodes=2, duration=timedelta(hours=1))

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from scheduler.calendars.stretches import free_stretches, free_throughout
 from scheduler.snapshot import Plan, Pool, PoolKey, Request, Snapshot, Window
-from scheduler.stretches import free_stretches, free_throughout
 
 HORIZON = 120
 """Past every end that the random worlds can have; a request without a start before it has none."""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from scheduler.promises import with_promises
 from scheduler.snapshot import Lease, Plan, Pool, PoolKey, Request, Snapshot, Window
-from schemas.status import Cause
+from schemas.status.gpr_status import Cause
 from tests.scheduler.worlds import EAST, OUT, WEST
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from scheduler.board import Board, Spot, floor, held_back_until, spot
+from scheduler.calendars.board import Board, Spot, floor, held_back_until, spot
 from scheduler.snapshot import FOREVER, Pool, PoolKey, Request
 
 

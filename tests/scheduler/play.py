@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from scheduler.concrete import choose_nodes, in_order_of_begin, need
+from scheduler.choices.node_choice import choose_nodes, in_order_of_begin, need
+from scheduler.fairness.rank import overtaking, rank_key
 from scheduler.plan import plan
 from scheduler.promises import with_promises
-from scheduler.rank import overtaking, rank_key
 from scheduler.snapshot import Lease, Plan, Pool, Request, Snapshot, Window
 from tests.scheduler.worlds import OUT
 
@@ -104,7 +104,7 @@ def _ranked_anew(draw: st.DrawFn, snapshot: Snapshot, what: str) -> Snapshot:
 
 
 def _let_past(snapshot: Snapshot, requests: Mapping[str, Request]) -> Snapshot:
-    """Whoever is ahead of somebody by a move plans anew, as `reconciler.world.asked_anew` has it."""
+    """Whoever is ahead of somebody by a move plans anew, as `reconciler.planning.snapshot.asked_anew` has it."""
     ahead = overtaking(*({k: rank_key(r) for k, r in side.items()} for side in (snapshot.requests, requests)))
     anew = {k: replace(r, promise=None, may_displace=True) for k, r in requests.items() if k in ahead}
     return replace(snapshot, requests={**requests, **anew})

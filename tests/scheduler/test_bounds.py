@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.bounds import Bounds, Scale
+from scheduler.calendars.bounds import Bounds, Scale
 from scheduler.plan import plan
 from scheduler.snapshot import Request, Snapshot
 from tests.scheduler.crowds import history

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.calendar import PoolCalendar, Steps, share_out
+from scheduler.calendars.calendar import PoolCalendar, Steps, share_out
 from scheduler.snapshot import FOREVER, Window
 from tests.support.nightly import law
 

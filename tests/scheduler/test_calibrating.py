@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.calibrating import Habit, Outcome, habit_of, habits, told
-from scheduler.expecting import Drawn
+from scheduler.estimates.calibration import Habit, Outcome, habit_of, habits, told
+from scheduler.estimates.expected_starts import Drawn
 
 NOW = 1_000_000
 DRAWN = Drawn(NOW + 3600, NOW + 7200, NOW + 14_400)

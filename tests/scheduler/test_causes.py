@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.causes import Moved, Starts, explained, slips
-from scheduler.changes import Known, changes_between, undo
+from scheduler.causes.causes import Moved, Starts, explained, slips
+from scheduler.causes.changes import Known, changes_between, undo
 from scheduler.plan import plan
 from scheduler.snapshot import Change, ChangeKind, Displaced, Promise, Snapshot, Window
-from schemas.status import Cause
+from schemas.status.gpr_status import Cause
 from tests.scheduler.play import BENIGN, HARMFUL, at, commit, decide_due, happen, later, next_instant
 from tests.scheduler.worlds import EAST, OUT, lease, pool, request, world, worlds
 from tests.support.nightly import law
@@ -263,7 +263,9 @@ def test_a_single_change_needs_no_trial() -> None:
 def test_undoing_a_flood_makes_one_world(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not one for each of its requests: each costs as much as there are requests."""
     made: list[object] = []
-    monkeypatch.setattr("scheduler.changes.replace", lambda *a, **new: made.append(new) or replace(*a, **new))
+    monkeypatch.setattr(
+        "scheduler.causes.changes.replace", lambda *a, **new: made.append(new) or replace(*a, **new)
+    )
     flood = world(HELD, *(request(f"n{i}") for i in range(50)), pools=[TWO])
     before = world(HELD, pools=[TWO])
     changes = [Change(ChangeKind.REQUEST, f"n{i}/r", Cause.HIGHER_RANK_ARRIVED) for i in range(50)]

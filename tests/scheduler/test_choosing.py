@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.board import Board
-from scheduler.choosing import Bursts, Choice, Choosing, choice, served
+from scheduler.calendars.board import Board
+from scheduler.choices.pool_choice import Bursts, Choice, Choosing, choice, served
 from scheduler.plan import plan
 from scheduler.snapshot import FOREVER, Lease, Pool, PoolKey, Promise, Request, Snapshot, Window
-from schemas.elastic import Burst
-from schemas.gpr import RequestSpec
+from schemas.documents.elastic import Burst
+from schemas.documents.gpr import RequestSpec
 from tests.support.nightly import law
 
 HOUR = 3600

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.compare import Effect, compare
+from scheduler.causes.compare import Effect, compare
 from scheduler.snapshot import Promise, Snapshot
-from schemas.status import Cause
+from schemas.status.gpr_status import Cause
 from tests.scheduler.worlds import EAST, OUT, lease, pool, request, world
 
 TWO = pool(2)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.concrete import Need, choose_nodes, in_order_of_begin, need
+from scheduler.choices.node_choice import Need, choose_nodes, in_order_of_begin, need
 from scheduler.plan import plan
 from scheduler.snapshot import Lease, Pool, Promise, Window
 from tests.scheduler.worlds import EAST, OUT, WEST, lease, pool, request, world

@@ -13,8 +13,8 @@ ROOT = Path(__file__).parents[2]
 SEEDS = ("0", "1", "4242")
 PROGRAM = """
 import sys
-from scheduler.causes import slips
-from scheduler.changes import changes_between
+from scheduler.causes.causes import slips
+from scheduler.causes.changes import changes_between
 from scheduler.promises import with_promises
 from tests.scheduler.crowds import history
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.dispatching import Going, dispatched
+from scheduler.estimates.drawn_futures import Going, dispatched
+from scheduler.fairness.rank import in_rank_order
 from scheduler.plan import plan
-from scheduler.rank import in_rank_order
 from scheduler.snapshot import FOREVER, Request, Snapshot, Window, Withheld
 from tests.scheduler.worlds import EAST, lease, pool, request, world, worlds
 from tests.support.nightly import law

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from scheduler.calendar import PoolCalendar, Share
-from scheduler.displacing import Overlapping, who_gives_way
+from scheduler.calendars.calendar import PoolCalendar, Share
+from scheduler.choices.displacement import Overlapping, who_gives_way
 from scheduler.snapshot import FOREVER, Window
 from tests.support.nightly import law
 

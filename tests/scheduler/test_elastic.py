@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.concrete import Need, choose_nodes
-from scheduler.elastic import AHEAD_S, Sizes, expected, grown, is_placeholder, sizes
+from scheduler.calendars.elastic import AHEAD_S, Sizes, expected, grown, is_placeholder, sizes
+from scheduler.choices.node_choice import Need, choose_nodes
 from scheduler.plan import plan
 from scheduler.snapshot import Lease, Pool, Request, Snapshot, Window
-from schemas.elastic import Elastic
-from schemas.inventory import Ask, PoolScale
-from schemas.units import instant
+from schemas.documents.elastic import Elastic
+from schemas.reading.units import instant
+from schemas.status.inventory import Ask, PoolScale
 from tests.scheduler.worlds import EAST, lease, pool, request, world
 
 UP = 600
@@ -137,7 +137,7 @@ def test_whoever_follows_the_sizes_has_the_nodes_in_time(
 
 
 class _Play:
-    """A pool, a queue and a clock; what `reconciler.scaling` does, in counts."""
+    """A pool, a queue and a clock; what `reconciler.planning.elastic_pools` does, in counts."""
 
     def __init__(self, terms: Elastic, requests: dict[str, Request]) -> None:
         self.terms, self.requests, self.now = terms, dict(requests), NOW

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.expecting import (
+from scheduler.estimates.expected_starts import (
     LEAST,
     MOST_FUTURES,
     WORK,
@@ -22,9 +22,9 @@ from scheduler.expecting import (
     how_many,
     quantiles,
 )
-from scheduler.habits import Released
+from scheduler.estimates.habits import Released
+from scheduler.fairness.rank import service_of
 from scheduler.plan import plan
-from scheduler.rank import service_of
 from scheduler.snapshot import Promise, Snapshot
 from tests.scheduler.worlds import EAST, lease, pool, request, world, worlds
 from tests.support.nightly import law

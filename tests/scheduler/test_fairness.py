@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.fairness import HOUR, Asked, Scale, ahead, decayed, of_lease, share, used
+from scheduler.fairness.usage_share import HOUR, Asked, Scale, ahead, decayed, of_lease, share, used
 from scheduler.plan import plan
 from scheduler.promises import with_promises
 from scheduler.snapshot import Lease, Request, Snapshot
@@ -201,7 +201,7 @@ class Saturated:
         self.snapshot = replace(self.snapshot, requests=requests)
 
     def read_shares(self) -> None:
-        """As `reconciler.placing.standing` has them at this instant."""
+        """As `reconciler.planning.queue_place.standing` has them at this instant."""
         found = {}
         for key, one in self.snapshot.requests.items():
             scale = Scale(self.weights[key.partition("/")[0]], 1, HALF_LIFE)

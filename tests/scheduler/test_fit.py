@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from scheduler.fit import approval_reasons, candidate_pools, limit_violations, usable_pools, would_fit
+from scheduler.choices.fit import approval_reasons, candidate_pools, limit_violations, usable_pools, would_fit
 from scheduler.snapshot import Pool
-from schemas.approval import ApprovalLimit
-from schemas.base import Person
-from schemas.gpr import Network, RequestSpec
-from schemas.project import ApprovalPolicy, ProjectLimits, ProjectSpec
-from schemas.slice import Quota, SliceLimits, SliceSpec
+from schemas.documents.approval import ApprovalLimit
+from schemas.documents.base import Person
+from schemas.documents.gpr import Network, RequestSpec
+from schemas.documents.project import ApprovalPolicy, ProjectLimits, ProjectSpec
+from schemas.documents.slice import Quota, SliceLimits, SliceSpec
 
 PROJECT = ProjectSpec(admins=(Person(email="ada@example.com"),), limits=ProjectLimits(nodes_per_request=8))
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.habits import STRETCH, Kind, Released, Uses
+from scheduler.estimates.habits import STRETCH, Kind, Released, Uses
 from tests.support.nightly import law
 
 HOUR = 3600

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from scheduler.instance import InstanceError, plan_instance
-from schemas.scheduling import Fairness
+from schemas.documents.scheduling import Fairness
 
 HEAD = "id,pool,submit,nodes,duration,priority,slice,running,notBefore\n"
 

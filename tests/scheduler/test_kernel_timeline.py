@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.calendar import Steps
+from scheduler.calendars.calendar import Steps
 from scheduler.kernel import timeline
-from scheduler.kernel.compiling import entry
+from scheduler.kernel.compilation import entry
 from scheduler.kernel.timeline import FOREVER, NEVER, Lines, lines
 from tests.support.nightly import law
 

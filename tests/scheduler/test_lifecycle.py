@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scheduler.lifecycle import FIRST, NEXT, Event, IllegalMove, advance, diagram
-from schemas.status import TERMINAL, Phase
+from schemas.status.gpr_status import TERMINAL, Phase
 
 LIVES = [
     pytest.param(

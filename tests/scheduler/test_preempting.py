@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scheduler.choices.preemption import Preemption, Terms, _Room, preempted, with_ends
+from scheduler.fairness.rank import band
 from scheduler.plan import plan
-from scheduler.preempting import Preemption, Terms, _Room, preempted, with_ends
 from scheduler.promises import with_promises
-from scheduler.rank import band
 from scheduler.snapshot import FOREVER, Lease, Plan, Pool, PoolKey, Request, Snapshot, Window
 from tests.scheduler.brute import Job, assignable, busy_seconds
 from tests.scheduler.play import later

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.rank import (
+from scheduler.fairness.rank import (
     BAND,
     Rank,
     Standing,

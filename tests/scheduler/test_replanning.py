@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.simulating.failing import Failing
-from scheduler.simulating.ordering import ByPolicy
-from scheduler.simulating.queue import Queue
-from scheduler.simulating.record import Run
-from scheduler.simulating.resident import Resident
-from scheduler.simulating.simulation import Rules, Simulation, queue_for, simulate
-from scheduler.simulating.trace import Trace
-from schemas.scheduling import Ageing, Scheduling
+from scheduler.replay.node_failures import Failing
+from scheduler.replay.queue import Queue
+from scheduler.replay.record import Run
+from scheduler.replay.replay_rank import ByPolicy
+from scheduler.replay.resident_queue import Resident
+from scheduler.replay.simulation import Rules, Simulation, queue_for, simulate
+from scheduler.replay.trace import Trace
+from schemas.documents.scheduling import Ageing, Scheduling
 from tests.scheduler.traces import Told, trace
 from tests.support.nightly import law
 

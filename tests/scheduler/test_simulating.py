@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.simulating.answers import requests_csv
-from scheduler.simulating.failing import Failing
-from scheduler.simulating.ordering import ByPolicy
-from scheduler.simulating.record import Run
-from scheduler.simulating.simulation import Rules, Simulation, simulate
-from scheduler.simulating.trace import Trace, arriving_faster, from_rows, releasing_early
+from scheduler.replay.answers import requests_csv
+from scheduler.replay.node_failures import Failing
+from scheduler.replay.record import Run
+from scheduler.replay.replay_rank import ByPolicy
+from scheduler.replay.simulation import Rules, Simulation, simulate
+from scheduler.replay.trace import Trace, arriving_faster, from_rows, releasing_early
 from scheduler.snapshot import Lease
-from schemas.scheduling import Ageing, Scheduling
+from schemas.documents.scheduling import Ageing, Scheduling
 from tests.scheduler.traces import HEAD, Told, trace, traces
 from tests.support.nightly import law
 

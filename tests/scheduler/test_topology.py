@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.concrete import Need, choose_nodes
+from scheduler.choices.node_choice import Need, choose_nodes
+from scheduler.choices.topology import PLAIN, Traits, together
 from scheduler.snapshot import Window
-from scheduler.topology import PLAIN, Traits, together
 from tests.scheduler.worlds import lease, pool
 
 RACKS = {

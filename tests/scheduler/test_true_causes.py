@@ -1,7 +1,7 @@
 """Causes of slips against an oracle that knows what happened and tries to leave it out, in every combination (E10).
 
-The oracle shares no code with `scheduler.causes` and `scheduler.changes`: it replays the history without some of what
-happened, and plans by trying everything wherever all nodes are alike.
+The oracle shares no code with `scheduler.causes.causes` and `scheduler.causes.changes`: it replays the history
+without some of what happened, and plans by trying everything wherever all nodes are alike.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.causes import Moved, slips
-from scheduler.changes import changes_between
+from scheduler.causes.causes import Moved, slips
+from scheduler.causes.changes import changes_between
 from scheduler.plan import plan
 from scheduler.promises import with_promises
 from scheduler.snapshot import Snapshot

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scheduler.fairness.rank import BAND, band, rank_key
+from scheduler.fairness.wait_bounds import aged, first_come, guarded, latest, protected
 from scheduler.plan import plan
 from scheduler.quote import quote
-from scheduler.rank import BAND, band, rank_key
 from scheduler.snapshot import FOREVER, Request, Snapshot
-from scheduler.waits import aged, first_come, guarded, latest, protected
-from schemas.scheduling import Ageing
+from schemas.documents.scheduling import Ageing
 from tests.scheduler import play
 from tests.scheduler.worlds import pool, request, starts, world, worlds
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from hypothesis import strategies as st
 
 from scheduler.instance import parse
-from scheduler.simulating.trace import Trace, from_rows
-from scheduler.simulating.watching import Moment
+from scheduler.replay.observer import Moment
+from scheduler.replay.trace import Trace, from_rows
 from scheduler.snapshot import Lease, Request
 
 SIZES = {"a": 4, "b": 3}

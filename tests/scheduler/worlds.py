@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from scheduler.binding import Held, wanted_shares
+from scheduler.calendars.node_binding import Held, wanted_shares
+from scheduler.calendars.stretches import free_stretches, leases_by_pool
 from scheduler.snapshot import (
     FOREVER,
     Lease,
@@ -20,7 +21,6 @@ from scheduler.snapshot import (
     Window,
     Withheld,
 )
-from scheduler.stretches import free_stretches, leases_by_pool
 
 EAST: PoolKey = ("east", "h100")
 WEST: PoolKey = ("west", "a100")

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-from schemas.check import CheckResult, check_files
-from schemas.reading import REGULAR, read_document
-from schemas.repository import Outcome, Repository
-from schemas.yamltext import dump
+from schemas.reading.reader import REGULAR, read_document
+from schemas.reading.yaml_text import dump
+from schemas.rules.check import CheckResult, check_files
+from schemas.rules.repository import Outcome, Repository
 
 GONE = object()
 """As a change: the field, or the file, is not there."""

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from schemas.collector import collector_paused
-from schemas.gpr import GPR
-from schemas.reading import read_document
-from schemas.rules import BY_ID, RULES
-from schemas.yamltext import dump
+from schemas.documents.gpr import GPR
+from schemas.reading.collector import collector_paused
+from schemas.reading.reader import read_document
+from schemas.reading.yaml_text import dump
+from schemas.rules.rule_list import BY_ID, RULES
 from tests.schemas.build import APPROVAL, GONE, SLICE, TRAIN, check, document, file_of, repository
 from tests.schemas.test_rules import WORD
 

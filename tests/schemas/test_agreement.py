@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from schemas.base import Document
-from schemas.explain import explain, real_path, validator_of
-from schemas.reading import from_json, rule_of
+from schemas.documents.base import Document
+from schemas.reading.explain import explain, real_path, validator_of
+from schemas.reading.reader import from_json, rule_of
 from tests.schemas.build import document, kind_of, name_of
 
 SPECS: dict[str, dict[str, Any]] = {

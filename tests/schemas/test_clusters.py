@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from schemas.strictyaml import locate
+from schemas.reading.strict_yaml import locate
 from tests.schemas.build import EAST, POOL, TRAIN, check, files
 from tests.schemas.test_rules import WINDOW, pools
 

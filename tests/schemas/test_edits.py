@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from schemas.check import as_annotations, as_json, check_files, forbidden_edits
-from schemas.edits import ALWAYS_FREE, MORE_IS_MORE, SOMETHING_ELSE, asks_more_or_other, edit_problems
-from schemas.gpr import ModelInfo, Network, RequestSpec
-from schemas.problems import Problem
-from schemas.reading import REGULAR
-from schemas.status import HOLDING, Phase
-from schemas.units import instant
+from schemas.documents.gpr import ModelInfo, Network, RequestSpec
+from schemas.reading.reader import REGULAR
+from schemas.reading.units import instant
+from schemas.rules.check import as_annotations, as_json, check_files, forbidden_edits
+from schemas.rules.edits import ALWAYS_FREE, MORE_IS_MORE, SOMETHING_ELSE, asks_more_or_other, edit_problems
+from schemas.rules.problems import Problem
+from schemas.status.gpr_status import HOLDING, Phase
 from tests.schemas.build import GONE, TRAIN, check, repository
 
 HOUR = timedelta(hours=1)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from schemas import generate
-from schemas.check import check_files
-from schemas.reading import REGULAR, read_document
+from schemas.export import generate
+from schemas.reading.reader import REGULAR, read_document
+from schemas.rules.check import check_files
 
 ROOT = Path(__file__).parents[2]
 SCHEMAS = {name: json.loads(text) for name, text in generate.schema_texts().items()}

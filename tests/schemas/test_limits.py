@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.base import Person
-from schemas.cluster import Pool
-from schemas.fit import approval_needs
-from schemas.gpr import RequestSpec
-from schemas.limits import NO_SHAPE, broken, broken_there, hour_bounds, in_project, over_quota
-from schemas.project import ProjectLimits, ProjectSpec
-from schemas.slice import LimitsWhere, Quota, QuotaWhere, SliceLimits, SliceSpec
+from schemas.documents.base import Person
+from schemas.documents.cluster import Pool
+from schemas.documents.gpr import RequestSpec
+from schemas.documents.project import ProjectLimits, ProjectSpec
+from schemas.documents.slice import LimitsWhere, Quota, QuotaWhere, SliceLimits, SliceSpec
+from schemas.rules.fit import approval_needs
+from schemas.rules.limits import NO_SHAPE, broken, broken_there, hour_bounds, in_project, over_quota
 from tests.schemas.build import GONE, SLICE, TRAIN, check
 from tests.support.nightly import law
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from schemas.apikey import digest_of
-from schemas.rules import BY_ID
-from schemas.strictyaml import locate
+from schemas.documents.apikey import digest_of
+from schemas.reading.strict_yaml import locate
+from schemas.rules.rule_list import BY_ID
 from tests.schemas.build import EAST, GONE, TRAIN, check, file_of, files
 
 KEY, OTHER = "keys/ci.yaml", "keys/robot.yaml"

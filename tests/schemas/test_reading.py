@@ -9,13 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.base import Document
-from schemas.gpr import GPR
-from schemas.problems import MOST_CHARACTERS, Problem
-from schemas.reading import PATHS, REGULAR, from_json, parse_to_json, read_document, read_with_text, rule_of
-from schemas.rules import BY_ID
-from schemas.strictyaml import load
-from schemas.yamltext import dump
+from schemas.documents.base import Document
+from schemas.documents.gpr import GPR
+from schemas.reading.reader import (
+    PATHS,
+    REGULAR,
+    from_json,
+    parse_to_json,
+    read_document,
+    read_with_text,
+    rule_of,
+)
+from schemas.reading.strict_yaml import load
+from schemas.reading.yaml_text import dump
+from schemas.rules.problems import MOST_CHARACTERS, Problem
+from schemas.rules.rule_list import BY_ID
 from tests.schemas.build import APPROVAL, EAST, SLICE, SPECS, TRAIN, file_of
 
 HEAD = "apiVersion: egs.dev/v1alpha1\nkind: GPR\nmetadata:\n  name: train\nspec:\n  slice: vision\n"

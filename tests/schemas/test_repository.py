@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.reading import read_document
-from schemas.repository import Repository
+from schemas.reading.reader import read_document
+from schemas.rules.repository import Repository
 from tests.schemas.build import APPROVAL, EAST, GONE, POOL, SLICE, TRAIN, file_of, outcomes, repository
 from tests.schemas.test_rules import WORD
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.events import Told
-from schemas.reasons import REASONS, TEMPLATE_WORDS
-from schemas.rules import BY_ID
-from schemas.strictyaml import locate
+from reconciler.model.events import Told
+from schemas.reading.strict_yaml import locate
+from schemas.rules.event_reasons import REASONS, TEMPLATE_WORDS
+from schemas.rules.rule_list import BY_ID
 from tests.schemas.build import GONE, SLICE, check, files
 from tests.support.nightly import law
 
@@ -42,7 +42,9 @@ def test_a_route_that_uses_everything_breaks_no_rule(place: str) -> None:
 
 def test_the_reasons_are_those_of_the_controller() -> None:
     """H10: `schemas` imports nothing of the reconciler, so the list is kept twice."""
-    assert tuple(Told) == REASONS, "bring schemas/reasons.py up to date with reconciler.events.Told"
+    assert tuple(Told) == REASONS, (
+        "bring schemas/rules/event_reasons.py up to date with reconciler.model.events.Told"
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from schemas.rules import BY_ID
-from schemas.strictyaml import locate
+from schemas.reading.strict_yaml import locate
+from schemas.rules.rule_list import BY_ID
 from tests.schemas.build import (
     APPROVAL,
     EAST,

@@ -10,9 +10,9 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from schemas import strictyaml
-from schemas.rules import BY_ID
-from schemas.strictyaml import MAX_BYTES, MAX_DEPTH, MAX_NODES, Refused, load, locate
+from schemas.reading import strict_yaml
+from schemas.reading.strict_yaml import MAX_BYTES, MAX_DEPTH, MAX_NODES, Refused, load, locate
+from schemas.rules.rule_list import BY_ID
 
 
 @pytest.mark.parametrize(
@@ -293,6 +293,6 @@ def test_the_place_of_an_absent_value_is_that_of_what_should_hold_it() -> None:
 
 
 def test_the_memory_of_scalars_is_bounded() -> None:
-    for i in range(strictyaml.KNOWN_SCALARS + 10):
+    for i in range(strict_yaml.KNOWN_SCALARS + 10):
         load(b"a: word%d" % i)
-    assert len(strictyaml._known) <= strictyaml.KNOWN_SCALARS
+    assert len(strict_yaml._known) <= strict_yaml.KNOWN_SCALARS

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.base import Person
-from schemas.units import (
+from schemas.documents.base import Person
+from schemas.reading.units import (
     format_duration,
     format_instant,
     instant,

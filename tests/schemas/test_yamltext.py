@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.strictyaml import FORBIDDEN, load
-from schemas.yamltext import dump
+from schemas.reading.strict_yaml import FORBIDDEN, load
+from schemas.reading.yaml_text import dump
 
 texts = st.text(max_size=40).filter(lambda text: not FORBIDDEN.search(text)) | st.text(
     "yesnotrufal0123456789._:-+eE #,'\"&*[]{}|>%@`~", max_size=12

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.store.git import GitStore
-from reconciler.store.mirror import Limits
-from reconciler.store.port import Draft, Outcome, Person
+from reconciler.store.git.git_store import GitStore
+from reconciler.store.git.mirror import Limits
+from reconciler.store.store_port import Draft, Outcome, Person
 from tests.support import repos
 
 Open = Callable[..., GitStore]

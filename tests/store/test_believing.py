@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.store.believing import SEARCHED, Belief
-from reconciler.store.memory import MemoryRemote, MemoryStore
-from reconciler.store.port import Draft, Outcome, Person
-from reconciler.store.reader import MAX_OBJECT
+from reconciler.store.believed_commit import SEARCHED, Belief
+from reconciler.store.branch_writer import BranchWriter, Written
+from reconciler.store.git.git_reader import MAX_OBJECT
+from reconciler.store.memory_store import MemoryRemote, MemoryStore
+from reconciler.store.store_port import Draft, Outcome, Person
 from reconciler.store.trailers import Stamp, message, parse_stamp
-from reconciler.store.turns import WriterSettings
-from reconciler.store.writer import BranchWriter, Written
+from reconciler.store.write_decision import WriterSettings
 from reconciler.trust.machines import Machines, signing
 from tests.support import machinekeys as keys
 from tests.support import repos

@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from reconciler.store.cache import DocumentCache
+from reconciler.store.document_cache import DocumentCache
 
 DOCUMENTS = {f"{n:040x}": b'{"n": %d}' % n for n in range(1200)}
 

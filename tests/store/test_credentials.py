@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from reconciler.credentials import Credentials, from_environment
-from reconciler.store.address import parse
-from reconciler.store.git import GitStore
-from reconciler.store.opening import opening
-from reconciler.store.port import Outcome
-from reconciler.store.refusals import NOT_STARTED, unreachable
+from reconciler.store.git.git_store import GitStore
+from reconciler.store.git.open_remote import opening
+from reconciler.store.git.remote_address import parse
+from reconciler.store.git.unreadable_remote import NOT_STARTED, unreachable
+from reconciler.store.store_port import Outcome
 from schemas.errors import Fault, UserError
 from tests.store.conftest import push_one
 from tests.support import repos, servers

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.store.address import parse
-from reconciler.store.git import GitStore
-from reconciler.store.mirror import Limits
-from reconciler.store.objects import blob_oid
-from reconciler.store.port import Draft, Outcome
-from reconciler.store.reader import MAX_OBJECT
+from reconciler.store.git.git_objects import blob_oid
+from reconciler.store.git.git_reader import MAX_OBJECT
+from reconciler.store.git.git_store import GitStore
+from reconciler.store.git.mirror import Limits
+from reconciler.store.git.remote_address import parse
+from reconciler.store.store_port import Draft, Outcome
 from schemas.errors import Fault, UserError
 from tests.store.conftest import BO, NOW, push_one
 from tests.support import repos
@@ -98,7 +98,7 @@ def test_no_variable_of_the_caller_reaches_git(hostile, remote, open_store):
 def test_a_first_import_of_gitpython_runs_no_program_of_the_callers(hostile, remote, tmp_path):
     """A process of its own, since GitPython runs git only when it is imported first."""
     program = (
-        "import sys; from pathlib import Path; from reconciler.store.git import GitStore\n"
+        "import sys; from pathlib import Path; from reconciler.store.git.git_store import GitStore\n"
         "store = GitStore(sys.argv[1], Path(sys.argv[2])); print(store.fetch(['main'])['main']); store.close()"
     )
     root = Path(__file__).resolve().parents[2]

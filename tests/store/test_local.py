@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.store.local import LocalStore, quarantine
-from reconciler.store.port import Draft, Entry, Person
+from reconciler.store.git.local_store import LocalStore, quarantine
+from reconciler.store.store_port import Draft, Entry, Person
 from schemas.errors import Fault, UserError
 from tests.store.conftest import NOW
 from tests.support import repos

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.store.cache import DocumentCache
-from reconciler.store.git import GitStore
-from reconciler.store.mirror import Limits
-from reconciler.store.port import Draft, Outcome
+from reconciler.store.document_cache import DocumentCache
+from reconciler.store.git.git_store import GitStore
+from reconciler.store.git.mirror import Limits
+from reconciler.store.store_port import Draft, Outcome
 from schemas.errors import Fault
 from tests.store.conftest import BO, NOW, push_one
 from tests.support import repos

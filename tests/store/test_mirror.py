@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.store.mirror import Limits
-from reconciler.store.port import Draft, Outcome
+from reconciler.store.git.mirror import Limits
+from reconciler.store.store_port import Draft, Outcome
 from schemas.errors import UserError
 from tests.store.conftest import BO, NOW, push_one
 from tests.support import repos

@@ -20,14 +20,14 @@ MODULES = {
 }
 
 STARTERS = {
-    "reconciler/store/process.py": "git, and nothing else",
-    "reconciler/trust/programs.py": "ssh-keygen and gpg, to check signatures in a closed world",
-    "reconciler/trust/signing.py": "ssh-keygen, to sign as the person who sits here",
-    "reconciler/commands/signatures.py": "gpg, to sign as the person who sits here",
-    "reconciler/warming.py": "ourselves, to compile the planner beside the loop",
+    "reconciler/store/git/git_process.py": "git, and nothing else",
+    "reconciler/trust/signature_programs.py": "ssh-keygen and gpg, to check signatures in a closed world",
+    "reconciler/trust/personal_signatures.py": "ssh-keygen, to sign as the person who sits here",
+    "reconciler/sources/commit_signing.py": "gpg, to sign as the person who sits here",
+    "reconciler/planning/compiled_engine.py": "ourselves, to compile the planner beside the loop",
 }
 """The modules that may start a program, and which."""
-SEEKERS = {*STARTERS, "reconciler/store/opening.py"}
+SEEKERS = {*STARTERS, "reconciler/store/git/open_remote.py"}
 """The modules that may look for one: the last names ssh to git, which starts it."""
 STARTING = {"subprocess", "multiprocessing", "pty", "sh", "pexpect", "asyncio.subprocess"}
 CALLS = {
@@ -90,7 +90,7 @@ def test_no_shell_is_ever_between(path: str) -> None:
 def test_git_is_named_to_the_system_by_its_wrapper_alone() -> None:
     """Nobody else builds a command line that begins with git."""
     for path, tree in MODULES.items():
-        if path == "reconciler/store/process.py":
+        if path == "reconciler/store/git/git_process.py":
             continue
         words = (node for node in ast.walk(tree) if isinstance(node, ast.List | ast.Tuple) and node.elts)
         first = (node.elts[0] for node in words)

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.store.git import GitStore
-from reconciler.store.mirror import Limits
-from reconciler.store.objects import parse_commit, split_signature, with_signature
-from reconciler.store.port import Draft, Outcome, Person, Sign, chain
+from reconciler.store.git.git_objects import parse_commit, split_signature, with_signature
+from reconciler.store.git.git_store import GitStore
+from reconciler.store.git.mirror import Limits
+from reconciler.store.store_port import Draft, Outcome, Person, Sign, chain
 from reconciler.trust.machines import signing
 from reconciler.trust.sshsig import read_private_key
 from tests.store.conftest import BO, NOW, push_one

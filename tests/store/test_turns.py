@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.store.objects import blob_oid
+from reconciler.store.git.git_objects import blob_oid
 from reconciler.store.trailers import Epoch, Stamp, message, parse_stamp, parse_trailers
-from reconciler.store.turns import changed, postponed_until
+from reconciler.store.write_decision import changed, postponed_until
 from tests.support import repos
 
 NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)

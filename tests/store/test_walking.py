@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.store import walking
-from reconciler.store.objects import blob_oid
-from reconciler.store.port import Entry
-from reconciler.store.walking import differing
+from reconciler.store.git import tree_walk
+from reconciler.store.git.git_objects import blob_oid
+from reconciler.store.git.tree_walk import differing
+from reconciler.store.store_port import Entry
 from schemas.errors import Fault
 from tests.support import repos
 
@@ -121,7 +121,7 @@ def test_a_tree_without_end_is_a_fault_in_short_time(hostile, from_nothing: bool
 
 
 def test_as_many_paths_as_the_bound_are_read(monkeypatch) -> None:
-    monkeypatch.setattr(walking, "MAX_PATHS", 20)
+    monkeypatch.setattr(tree_walk, "MAX_PATHS", 20)
     trees = Trees()
     files: Files = {f"{i:02}": ("x", 0o100644) for i in range(20)}
     assert len(differing(trees.read, None, trees.of(files))) == 20

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.store.memory import Fate, MemoryRemote, MemoryStore
-from reconciler.store.port import Outcome, Person
+from reconciler.store.branch_writer import BranchWriter, NotLeading, Postponed, Unchanged, Written
+from reconciler.store.memory_store import Fate, MemoryRemote, MemoryStore
+from reconciler.store.store_port import Outcome, Person
 from reconciler.store.trailers import Epoch, Stamp, message, parse_stamp
-from reconciler.store.turns import WriterSettings
-from reconciler.store.writer import BranchWriter, NotLeading, Postponed, Unchanged, Written
+from reconciler.store.write_decision import WriterSettings
 from tests.support import repos
 
 NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from reconciler.clusters.kubernetes.asked import (
+from reconciler.gpr_objects.object_changes import door_actions
+from reconciler.gpr_objects.object_files import (
     FILED_BY,
     GENERATION,
     ORIGIN,
@@ -11,13 +12,12 @@ from reconciler.clusters.kubernetes.asked import (
     Scene,
     StatusPatch,
 )
-from reconciler.clusters.kubernetes.requests import door_actions
-from schemas.gpr import GPR, RequestSpec, resolve
-from schemas.reading import read_document
-from schemas.repository import Repository
-from schemas.status import GPRStatus, Phase
-from schemas.view import gpr_path
-from schemas.yamltext import dump
+from schemas.documents.gpr import GPR, RequestSpec, resolve
+from schemas.reading.reader import read_document
+from schemas.reading.yaml_text import dump
+from schemas.rules.repository import Repository
+from schemas.rules.view import gpr_path
+from schemas.status.gpr_status import GPRStatus, Phase
 from tests.support.world import START, at, cluster, gpr, project, slice_
 
 BO = "bo@example.com"

@@ -12,20 +12,20 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
-from reconciler.clusters.embedded import EmbeddedCluster
-from reconciler.clusters.port import ClusterDriver
-from reconciler.facts import Facts
+from reconciler.clusters.simulated.embedded import EmbeddedCluster
 from reconciler.loop import Cycle, Reconciler
+from reconciler.model.cluster_port import ClusterDriver
+from reconciler.model.evidence import GIT, Level
+from reconciler.model.facts import Facts
 from reconciler.settings import Settings, Trust
-from reconciler.store.cache import DocumentCache
-from reconciler.store.git import GitStore
-from reconciler.trust.model import GIT, Level
+from reconciler.store.document_cache import DocumentCache
+from reconciler.store.git.git_store import GitStore
 from reconciler.trust.sshsig import PrivateKey
-from schemas.approval import NAMESPACE, Approval, statement
-from schemas.cluster import ClusterSpec
-from schemas.reading import READER_VERSION
-from schemas.status import TERMINAL, GPRStatus
-from schemas.yamltext import dump
+from schemas.documents.approval import NAMESPACE, Approval, statement
+from schemas.documents.cluster import ClusterSpec
+from schemas.reading.reader import READER_VERSION
+from schemas.reading.yaml_text import dump
+from schemas.status.gpr_status import TERMINAL, GPRStatus
 from tests.support import repos, world
 from tests.support.forge import Forge
 from tests.support.machinekeys import key as machine_key

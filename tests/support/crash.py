@@ -20,19 +20,19 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
-from reconciler.clusters.embedded import EmbeddedCluster
-from reconciler.clusters.port import ClusterDriver
-from reconciler.clusters.world import Job
+from reconciler.clusters.simulated.embedded import EmbeddedCluster
+from reconciler.clusters.simulated.simulated_world import Job
 from reconciler.loop import Reconciler
-from reconciler.readback import request_status
+from reconciler.model.cluster_port import ClusterDriver
 from reconciler.settings import Settings
-from reconciler.status import request_path
-from reconciler.store.cache import DocumentCache
-from reconciler.store.git import GitStore
-from reconciler.store.port import Draft, Outcome
-from schemas.cluster import ClusterSpec
-from schemas.reading import READER_VERSION
-from schemas.status import TERMINAL
+from reconciler.status.parse import request_status
+from reconciler.status.render import request_path
+from reconciler.store.document_cache import DocumentCache
+from reconciler.store.git.git_store import GitStore
+from reconciler.store.store_port import Draft, Outcome
+from schemas.documents.cluster import ClusterSpec
+from schemas.reading.reader import READER_VERSION
+from schemas.status.gpr_status import TERMINAL
 from tests.support import repos
 from tests.support.witness import Hold, RecordedState, Verdict, judge
 from tests.support.world import approval, at, cluster, gpr, gpr_path, project, slice_

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from reconciler.clusters.kubernetes.names import RELEASE
 from reconciler.compose import controller
-from reconciler.door import DoorSettings, RequestDoor
+from reconciler.gpr_objects.door import DoorSettings, RequestDoor
 from reconciler.settings import Settings
-from reconciler.store.cache import DocumentCache
-from reconciler.store.git import GitStore
-from schemas.reading import READER_VERSION
+from reconciler.store.document_cache import DocumentCache
+from reconciler.store.git.git_store import GitStore
+from schemas.reading.reader import READER_VERSION
 from tests.support.kube import eventually
 from tests.support.repos import bare, git
 from tests.support.requests import Objects

@@ -20,8 +20,8 @@ from typing import Any
 
 from urllib3 import HTTPResponse
 
-from reconciler.clusters.kubernetes.api import Api, Json
-from reconciler.clusters.kubernetes.connect import from_text
+from reconciler.clusters.kubernetes.api.api_client import Api, Json
+from reconciler.clusters.kubernetes.api.connection import from_text
 
 FOREVER = 1_000_000
 

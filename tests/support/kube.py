@@ -23,8 +23,8 @@ from typing import TypeVar
 
 import pytest
 
-from reconciler.clusters.kubernetes.api import Api, Json, Rate, Rejected
-from reconciler.clusters.kubernetes.connect import from_text
+from reconciler.clusters.kubernetes.api.api_client import Api, Json, Rate, Rejected
+from reconciler.clusters.kubernetes.api.connection import from_text
 
 T = TypeVar("T")
 

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from reconciler.clusters.kubernetes.api import Api, Json, Rejected
-from reconciler.clusters.kubernetes.inventory import gpus_of
+from reconciler.clusters.kubernetes.api.api_client import Api, Json, Rejected
+from reconciler.clusters.kubernetes.nodes.node_inventory import gpus_of
 
 PATIENCE_S = 30.0
 

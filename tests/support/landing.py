@@ -12,18 +12,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from reconciler.forges.port import Forge
-from reconciler.store.cache import DocumentCache
-from reconciler.store.local import LocalStore
-from reconciler.trust.assessing import Sources
-from reconciler.trust.authorised import InForce
+from reconciler.forges.forge_port import Forge
+from reconciler.model.evidence import GIT, Admitted, Level
+from reconciler.store.document_cache import DocumentCache
+from reconciler.store.git.local_store import LocalStore
+from reconciler.trust.authorised_tree import InForce
 from reconciler.trust.gate import Gate
 from reconciler.trust.keyring import Keyring
-from reconciler.trust.model import GIT, Admitted, Level
+from reconciler.trust.signature_check import SystemVerifier
 from reconciler.trust.sshsig import PrivateKey
-from reconciler.trust.verifying import SystemVerifier
-from schemas.judged import TrustRecord
-from schemas.reading import READER_VERSION
+from reconciler.trust.step_evidence import Sources
+from schemas.reading.reader import READER_VERSION
+from schemas.status.judgements import TrustRecord
 from tests.support import repos
 from tests.support.machinekeys import key, keyring, line
 from tests.support.world import START, _document, cluster, gpr, gpr_path, project, slice_

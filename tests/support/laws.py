@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from reconciler.clusters.port import NodeView
-from reconciler.clusters.world import view_of
-from reconciler.conditions import counted_end, lease_duration, promised_start
-from reconciler.events import MARKS
-from reconciler.facts import Facts
+from reconciler.clusters.simulated.simulated_world import view_of
 from reconciler.loop import Cycle
-from schemas.status import HOLDING, Cause, GPRStatus, NodeState, Phase, SlipCause
+from reconciler.model.cluster_port import NodeView
+from reconciler.model.events import MARKS
+from reconciler.model.facts import Facts
+from reconciler.model.status_edits import counted_end, lease_duration, promised_start
+from schemas.status.gpr_status import HOLDING, Cause, GPRStatus, NodeState, Phase, SlipCause
 from tests.support.world import World
 
 LATEST = timedelta(minutes=1)

@@ -13,9 +13,9 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
+from reconciler.model.evidence import Level
 from reconciler.trust.keyring import Keyring, parse_revoked, parse_signers
 from reconciler.trust.machines import Machines
-from reconciler.trust.model import Level
 from reconciler.trust.sshsig import PrivateKey
 
 

@@ -24,18 +24,18 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from portal.callers import Caller
-from portal.composing import portal
-from portal.keys import caller_by_key
-from portal.limits import Rate, Rates
+from portal.compose import portal
+from portal.http.rate_limits import Rate, Rates
+from portal.identity.callers import Caller
+from portal.identity.key_lookup import caller_by_key
 from portal.settings import PortalSettings
-from portal.view import View
+from portal.views.view import View
 from reconciler.clock import Clock, ManualClock, monotonic_s
 from reconciler.compose import controller
 from reconciler.loop import Cycle
 from reconciler.settings import Settings
-from schemas.apikey import digest_of
-from schemas.yamltext import dump
+from schemas.documents.apikey import digest_of
+from schemas.reading.yaml_text import dump
 from tests.support import repos
 from tests.support.world import START, cluster, gpr, gpr_path, project, slice_
 

@@ -10,16 +10,16 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 
-from reconciler.applying import Applier
-from reconciler.clusters.port import ClusterDriver
-from reconciler.clusters.pull import PullCluster, ReportBranches
+from reconciler.clusters.pulled_cluster import PullCluster, ReportBranches
 from reconciler.loop import Cycle, Drivers, Reconciler
-from reconciler.store.cache import DocumentCache
-from reconciler.store.memory import MemoryStore
-from reconciler.store.port import Store
-from schemas.cluster import ClusterSpec
+from reconciler.model.cluster_port import ClusterDriver
+from reconciler.processes.applier import Applier
+from reconciler.store.document_cache import DocumentCache
+from reconciler.store.memory_store import MemoryStore
+from reconciler.store.store_port import Store
+from schemas.documents.cluster import ClusterSpec
 from schemas.errors import Fault, UserError
-from schemas.reading import READER_VERSION
+from schemas.reading.reader import READER_VERSION
 from tests.support.crash import BRANCH, FILES, Points, WatchedCluster, WatchedStore
 from tests.support.witness import Hold, RecordedState, Verdict, judge
 from tests.support.witnessed import END, STEPS

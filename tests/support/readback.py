@@ -1,12 +1,12 @@
-"""A whole status tree read back at once; the product reads each file once (`reconciler.trees`)."""
+"""A whole status tree read back at once; the product reads each file once (`reconciler.status.tree`)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
 
-from reconciler.facts import Facts
-from reconciler.readback import facts_of, record_from
+from reconciler.model.facts import Facts
+from reconciler.status.parse import facts_of, record_from
 
 
 def facts_from(files: Mapping[str, bytes], at: datetime, intent: str) -> Facts:

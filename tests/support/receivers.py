@@ -15,7 +15,7 @@ from email.message import EmailMessage
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from reconciler.notifying.courier import Answer, Parcel
+from reconciler.telling.courier import Answer, Parcel
 
 
 @dataclass(slots=True)

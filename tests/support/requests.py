@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from reconciler.clock import SystemClock
-from reconciler.clusters.kubernetes.admission import AdmissionServer
-from reconciler.clusters.kubernetes.api import Api, Rejected
-from reconciler.clusters.kubernetes.authors import WEBHOOK_PATH, author_webhooks
-from reconciler.clusters.kubernetes.certificates import current
-from reconciler.clusters.kubernetes.policies import AUTHORS_PATH
-from reconciler.clusters.kubernetes.shaping import Webhook
-from schemas.crds import gpr_crd
+from reconciler.clusters.kubernetes.admission.admission_policies import AUTHORS_PATH
+from reconciler.clusters.kubernetes.admission.object_authors import WEBHOOK_PATH, author_webhooks
+from reconciler.clusters.kubernetes.admission.object_shapes import Webhook
+from reconciler.clusters.kubernetes.admission.webhook import AdmissionServer
+from reconciler.clusters.kubernetes.admission.webhook_certificates import current
+from reconciler.clusters.kubernetes.api.api_client import Api, Rejected
+from schemas.export.crds import gpr_crd
 from tests.support.kube import Plane, eventually
 
 Json = dict[str, Any]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from reconciler.decide import Decision
-from reconciler.events import Event
-from reconciler.facts import Facts, Wanted
-from reconciler.notifying.outbox import Outbox
+from reconciler.deciding.decide import Decision
+from reconciler.model.events import Event
+from reconciler.model.facts import Facts, Wanted
+from reconciler.telling.outbox import Outbox
 from scheduler.snapshot import Plan, Snapshot
-from schemas.base import Person
-from schemas.notifications import ProfileSpec, QuietHours, Route
+from schemas.documents.base import Person
+from schemas.documents.notifications import ProfileSpec, QuietHours, Route
 from tests.reconciler.test_diff import wanted
 from tests.support.world import at
 

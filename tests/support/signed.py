@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from reconciler.loop import Reconciler
-from reconciler.store.cache import DocumentCache
-from reconciler.store.memory import MemoryStore
-from reconciler.store.port import Draft, Outcome, Person, Sign
+from reconciler.model.evidence import HEALTH
+from reconciler.store.document_cache import DocumentCache
+from reconciler.store.memory_store import MemoryStore
+from reconciler.store.store_port import Draft, Outcome, Person, Sign
 from reconciler.store.trailers import Stamp, message
 from reconciler.trust.machines import Machines, signing
-from reconciler.trust.model import HEALTH
-from schemas.reading import READER_VERSION
-from schemas.status import AgentReport, NodeMetadata
+from schemas.reading.reader import READER_VERSION
+from schemas.status.gpr_status import AgentReport, NodeMetadata
 from tests.support.machinekeys import key, line, machines
 from tests.support.world import World
 
@@ -65,7 +65,7 @@ class SignedWorld(World):
         **more: object,
     ) -> None:
         """A report on that branch, mostly the node's own, signed with the key of that name or not at all."""
-        from reconciler.writing import document as rendered
+        from reconciler.status.yaml_rows import document as rendered
 
         fields: dict[str, object] = {"at": self.now, "metadata": NodeMetadata(name=node), **more}
         document = AgentReport(cluster=cluster_name, node=node, healthy=healthy, **fields)  # type: ignore[arg-type]

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from portal.errors import ApiError
-from portal.view import View
-from portal.writing import Landed, Make, Tree, Wish
+from portal.http.errors import ApiError
+from portal.views.view import View
+from portal.writes.write_request import Landed, Make, Tree, Wish
 from tests.support import repos
 from tests.support.portal import Replica, Site
 from tests.support.world import gpr, gpr_path

@@ -14,15 +14,15 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from demo.audit import Audit
-from reconciler.clusters.port import Stamp
-from reconciler.clusters.statefile import StateFile
-from reconciler.clusters.world import World
-from reconciler.events import Told
-from reconciler.facts import Facts
-from reconciler.readback import events_from
-from reconciler.store.port import Store
+from reconciler.clusters.simulated.simulated_world import World
+from reconciler.clusters.simulated.state_file import StateFile
+from reconciler.model.cluster_port import Stamp
+from reconciler.model.events import Told
+from reconciler.model.facts import Facts
+from reconciler.status.parse import events_from
+from reconciler.store.store_port import Store
 from reconciler.store.trailers import parse_stamp
-from schemas.status import TERMINAL, GPRStatus, Phase
+from schemas.status.gpr_status import TERMINAL, GPRStatus, Phase
 from tests.support.readback import facts_from
 
 ONCE = frozenset({

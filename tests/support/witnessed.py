@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 
-from reconciler.clusters.port import ClusterDriver
-from reconciler.clusters.world import Job
+from reconciler.clusters.simulated.simulated_world import Job
 from reconciler.loop import Reconciler
-from reconciler.store.memory import Fate, MemoryStore, Operation
-from schemas.cluster import ClusterSpec
+from reconciler.model.cluster_port import ClusterDriver
+from reconciler.store.memory_store import Fate, MemoryStore, Operation
+from schemas.documents.cluster import ClusterSpec
 from tests.support.crash import BRANCH, FILES, NODE, Points, WatchedCluster
 from tests.support.witness import Hold, RecordedState, Verdict, judge
 from tests.support.world import World, approval, at, gpr, gpr_path

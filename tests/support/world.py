@@ -6,21 +6,21 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from reconciler.branch import StatusBranch
-from reconciler.clusters.embedded import EmbeddedCluster
-from reconciler.clusters.port import ClusterDriver
-from reconciler.facts import Facts
+from reconciler.clusters.simulated.embedded import EmbeddedCluster
 from reconciler.loop import Cycle, Reconciler
-from reconciler.notifying.mailroom import Mailroom
-from reconciler.remembering import RECORDS_VERSION
+from reconciler.model.cluster_port import ClusterDriver
+from reconciler.model.facts import Facts
 from reconciler.settings import Settings
-from reconciler.store.cache import DocumentCache
-from reconciler.store.memory import MemoryRemote, MemoryStore
-from reconciler.store.port import Draft, Outcome, Person
-from schemas.base import Document
-from schemas.cluster import ClusterSpec
-from schemas.reading import READER_VERSION, read_document
-from schemas.status import AgentReport, GPRStatus, NodeMetadata
+from reconciler.status.branch import StatusBranch
+from reconciler.status.status_cache import RECORDS_VERSION
+from reconciler.store.document_cache import DocumentCache
+from reconciler.store.memory_store import MemoryRemote, MemoryStore
+from reconciler.store.store_port import Draft, Outcome, Person
+from reconciler.telling.mailroom import Mailroom
+from schemas.documents.base import Document
+from schemas.documents.cluster import ClusterSpec
+from schemas.reading.reader import READER_VERSION, read_document
+from schemas.status.gpr_status import AgentReport, GPRStatus, NodeMetadata
 
 START = datetime(2026, 11, 21, 8, tzinfo=UTC)
 BO = Person("Bo", "bo@example.com")
@@ -72,7 +72,7 @@ def approval(
 
 
 def _document(kind: str, name: str, spec: Mapping[str, object]) -> str:
-    from schemas.yamltext import dump
+    from schemas.reading.yaml_text import dump
 
     return dump(
         {"apiVersion": "egs.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": dict(spec)}
@@ -136,7 +136,7 @@ class World:
 
     def report(self, node: str, healthy: bool, cluster_name: str = "east", **more: object) -> None:
         """An agent says how its node is."""
-        from reconciler.writing import document as rendered
+        from reconciler.status.yaml_rows import document as rendered
 
         document = AgentReport(
             metadata=NodeMetadata(name=node),

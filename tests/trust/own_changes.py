@@ -5,7 +5,7 @@ bo is a member and olga the owner of slice a; cy is a member of slice b; ada is 
 
 from __future__ import annotations
 
-from schemas.apikey import digest_of
+from schemas.documents.apikey import digest_of
 from tests.support.landing import Files, person
 from tests.support.world import _document, slice_
 

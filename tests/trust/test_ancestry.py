@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.store.local import LocalStore
+from reconciler.store.git.local_store import LocalStore
 from reconciler.trust import ancestry
 from reconciler.trust.ancestry import Reads, TooMuch, side_of
 from tests.support import repos

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from schemas.status import WorkspacePhase
+from schemas.status.gpr_status import WorkspacePhase
 from tests.commands.rig import egs
 from tests.support.repos import git
 from tests.support.world import _document, gpr, gpr_path

@@ -12,18 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.clusters.embedded import EmbeddedCluster
-from reconciler.clusters.port import ClusterDriver
-from reconciler.facts import Facts
+from reconciler.clusters.simulated.embedded import EmbeddedCluster
 from reconciler.loop import Cycle, Reconciler
+from reconciler.model.cluster_port import ClusterDriver
+from reconciler.model.facts import Facts
 from reconciler.settings import Settings, Trust
-from reconciler.store.cache import DocumentCache
-from reconciler.store.git import GitStore
-from schemas.approval import NAMESPACE, Approval, statement
-from schemas.cluster import ClusterSpec
+from reconciler.store.document_cache import DocumentCache
+from reconciler.store.git.git_store import GitStore
+from schemas.documents.approval import NAMESPACE, Approval, statement
+from schemas.documents.cluster import ClusterSpec
 from schemas.errors import UserError
-from schemas.reading import READER_VERSION
-from schemas.status import Phase
+from schemas.reading.reader import READER_VERSION
+from schemas.status.gpr_status import Phase
 from tests.support import repos
 from tests.support.landing import Land, base_files, person
 from tests.support.machinekeys import key

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from reconciler.model.evidence import Actor, Voucher
 from reconciler.trust.authority import Authority, authority_of, is_narrow
 from reconciler.trust.keyring import Keyring
-from reconciler.trust.model import Actor, Voucher
 from tests.support.landing import person
 from tests.support.machinekeys import key, keyring, line
 from tests.support.world import START, parsed, project, slice_

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.forges.open import open_forge
-from reconciler.trust.model import Level
+from reconciler.forges.open_forge import open_forge
+from reconciler.model.evidence import Level
 from tests.support import repos
 from tests.support.forge import Forge, served
 from tests.support.landing import ACCOUNTS, Files, Land, base_files, rules

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.model.evidence import Admitted
 from reconciler.trust import gate as gates
-from reconciler.trust import steps
-from reconciler.trust.adopting import MOST_LISTED, changes, listed
-from reconciler.trust.model import Admitted
+from reconciler.trust import main_steps
+from reconciler.trust.adopted_main import MOST_LISTED, changes, listed
 from tests.support.landing import Land, rules
 from tests.support.world import World, at, gpr, gpr_path, project
 from tests.trust.test_policy_matrix import of_slice
@@ -172,7 +172,7 @@ def test_what_an_operator_adopted_is_told_once() -> None:
 
 
 def test_too_many_commits_at_once_freeze_main(land: Land, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps, "MOST_COMMITS", 3)
+    monkeypatch.setattr(main_steps, "MOST_COMMITS", 3)
     base = land.at
     for number in range(5):
         land.push({"NEWS": f"{number}\n"}, None)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.forges.open import open_forge
-from reconciler.forges.port import Account, Pull
+from reconciler.forges.forge_port import Account, Pull
+from reconciler.forges.open_forge import open_forge
+from reconciler.model.evidence import Admitted
 from reconciler.settings import ForgeAddress
 from reconciler.trust import gate as gates
-from reconciler.trust.model import Admitted
 from schemas.errors import Fault
 from tests.support import repos
 from tests.support.landing import Land, person, rules
@@ -295,7 +295,7 @@ def test_a_flood_of_files_in_one_commit_is_judged_in_portions(
     base = land.at
     land.push({**files, SLICE: of_slice(members=[person("eve")])}, "bo")
     at_once = judged(land, base)
-    monkeypatch.setattr("reconciler.trust.assessing.PORTION", 2)
+    monkeypatch.setattr("reconciler.trust.step_evidence.PORTION", 2)
     gate, seen = land.gate(), []
     while (admitted := gate.admit(land.at, None, base, land.now)).has_more:
         seen.append(admitted.commit)
@@ -352,12 +352,12 @@ def test_what_a_forge_learns_a_moment_later_is_no_alarm(land: Land) -> None:
 
 
 def test_a_trust_folder_that_cannot_be_read_leaves_main_where_it_was(land: Land, tmp_path: Path) -> None:
-    from reconciler.store.cache import DocumentCache
-    from reconciler.store.local import LocalStore
-    from reconciler.trust.assessing import Sources
+    from reconciler.store.document_cache import DocumentCache
+    from reconciler.store.git.local_store import LocalStore
     from reconciler.trust.keyring import TrustFolder
-    from reconciler.trust.verifying import SystemVerifier
-    from schemas.reading import READER_VERSION
+    from reconciler.trust.signature_check import SystemVerifier
+    from reconciler.trust.step_evidence import Sources
+    from schemas.reading.reader import READER_VERSION
 
     folder = tmp_path / "trust"
     folder.mkdir()

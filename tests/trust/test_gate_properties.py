@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.base import Document
+from schemas.documents.base import Document
 from tests.support.landing import Land, person, rules
 from tests.support.world import gpr, gpr_path, project
 from tests.trust.test_policy_matrix import of_slice

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from reconciler.events import Told
-from reconciler.holding import MOST_TOLD, held_problems, told
-from reconciler.readback import OWN_BYTES
-from reconciler.status import MAX_HELD, trust_files
-from schemas.base import Metadata
-from schemas.judged import HeldChange, TrustRecord
+from reconciler.approvals.held_changes import MOST_TOLD, held_problems, told
+from reconciler.model.events import Told
+from reconciler.status.parse import OWN_BYTES
+from reconciler.status.render import MAX_HELD, trust_files
+from schemas.documents.base import Metadata
+from schemas.status.judgements import HeldChange, TrustRecord
 from tests.support.readback import facts_from
 from tests.support.world import START, gpr_path
 

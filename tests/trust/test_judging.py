@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.trust.judging import Evidence, judge
-from reconciler.trust.model import Actor, Voucher
+from reconciler.model.evidence import Actor, Voucher
 from reconciler.trust.policy import OWNERS_FIELDS, TABLE, Change, denial, is_governed
-from schemas.reading import PATHS
-from schemas.slice import Slice
+from reconciler.trust.verdict import Evidence, judge
+from schemas.documents.slice import Slice
+from schemas.reading.reader import PATHS
 from tests.support.world import gpr, gpr_path, parsed, slice_
 
 ADA = Actor("ada@example.com", is_admin=True, handle="ada")

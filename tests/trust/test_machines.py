@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from reconciler.store.port import Commit, Person
+from reconciler.model.evidence import HEALTH
+from reconciler.store.store_port import Commit, Person
 from reconciler.trust.machines import KeptKeys, Machines, Signed
-from reconciler.trust.model import HEALTH
-from schemas.cluster import ClusterSpec
+from schemas.documents.cluster import ClusterSpec
 from schemas.errors import Fault, UserError
 from tests.support import world
 from tests.support.machinekeys import key, keyring, line, machines

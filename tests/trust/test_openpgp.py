@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.trust.openpgp import BEGIN, END, LONGEST, packet_of
-from reconciler.trust.verifying import SystemVerifier
+from reconciler.trust.signature_check import SystemVerifier
 from schemas.errors import Fault, UserError
 from tests.support.realkeys import OpenPgpKey, openpgp_key
 

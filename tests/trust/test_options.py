@@ -12,7 +12,7 @@ from agent.main import app as agent
 from portal.main import app as portal
 from reconciler.main import app as reconciler
 from reconciler.settings import ForgeAddress, Trust
-from reconciler.trust.options import (
+from reconciler.trust.trust_options import (
     ForgeOptions,
     TrustOptions,
     forge_from_environment,

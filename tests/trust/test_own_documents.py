@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.callers import Grant, caller_of
-from reconciler.trust.model import Actor
+from portal.identity.callers import Grant, caller_of
+from reconciler.model.evidence import Actor
 from reconciler.trust.policy import Change, denial
-from schemas.apikey import ApiKey
+from schemas.documents.apikey import ApiKey
 from tests.support.landing import Land, person, rules
 from tests.support.nightly import law
 from tests.support.world import parsed, slice_

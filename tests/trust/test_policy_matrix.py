@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from schemas.approval import NAMESPACE, Approval, statement
+from schemas.documents.approval import NAMESPACE, Approval, statement
 from tests.support.landing import Files, Land, base_files, person, rules
 from tests.support.machinekeys import key
 from tests.support.world import _document, cluster, gpr, gpr_path, parsed, project, slice_

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reconciler.forges.open import open_forge
-from reconciler.reviews import Reviews
+from reconciler.approvals.forge_reviews import Reviews
+from reconciler.approvals.who_approved import wording_of
+from reconciler.forges.open_forge import open_forge
 from reconciler.trust.gate import sources_of
-from reconciler.wording import wording_of
 from tests.support import world
 from tests.support.court import Court
 from tests.support.forge import Forge, served

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.trust.signing import configured_key, sign_as_person
-from reconciler.trust.verifying import SystemVerifier
+from reconciler.trust.personal_signatures import configured_key, sign_as_person
+from reconciler.trust.signature_check import SystemVerifier
 from schemas.errors import UserError
 from tests.support import realkeys as keys
 from tests.support import repos

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.trust.subjects import merges_main, names_another
+from reconciler.trust.merge_subjects import merges_main, names_another
 
 MAIN = [
     "Merge branch 'main'",

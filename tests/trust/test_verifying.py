@@ -17,11 +17,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.store.local import LocalStore
-from reconciler.store.port import Commit
-from reconciler.trust import programs
+from reconciler.store.git.local_store import LocalStore
+from reconciler.store.store_port import Commit
+from reconciler.trust import signature_programs
+from reconciler.trust.signature_check import SystemVerifier
 from reconciler.trust.sshsig import Sshsig, canonical_key, parse
-from reconciler.trust.verifying import SystemVerifier
 from schemas.errors import Fault
 from tests.support import realkeys as keys
 from tests.support import repos
@@ -127,7 +127,7 @@ def test_a_program_that_hangs_is_a_fault_and_not_a_bad_signature(rsa_key, tmp_pa
     slow.write_text("#!/bin/sh\nexec /bin/sleep 60\n")
     slow.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(programs, "LIMIT_S", 0.1)
+    monkeypatch.setattr(signature_programs, "LIMIT_S", 0.1)
     with pytest.raises(Fault) as caught:
         SystemVerifier().key_of("git", MESSAGE, signature)
     assert caught.value.reason == "VerifierTimedOut"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.store.local import LocalStore
+from reconciler.store.git.local_store import LocalStore
 from reconciler.trust.ancestry import MOST_QUESTIONS
 from tests.support import repos
 from tests.support.landing import Files, Land, rules

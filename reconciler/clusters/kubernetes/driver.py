@@ -15,29 +15,15 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from reconciler.clusters.kubernetes.api import Api, Rejected, answered
-from reconciler.clusters.kubernetes.checks import Checks
-from reconciler.clusters.kubernetes.departures import Departures, Sight
-from reconciler.clusters.kubernetes.features import Features, discover
-from reconciler.clusters.kubernetes.informer import Informer
-from reconciler.clusters.kubernetes.inventory import Node, Pod, named_pools, pool_of, read_node, read_pod
-from reconciler.clusters.kubernetes.marks import (
-    Marks,
-    differing,
-    late,
-    marks_of,
-    untouched,
-)
-from reconciler.clusters.kubernetes.memo import Memo
+from reconciler.clusters.kubernetes.admission.placement_objects import Closed, Placement, Site
+from reconciler.clusters.kubernetes.api.api_client import Api, Rejected, answered
+from reconciler.clusters.kubernetes.api.api_features import Features, discover
+from reconciler.clusters.kubernetes.api.informer import Informer
+from reconciler.clusters.kubernetes.api.memo import Memo
+from reconciler.clusters.kubernetes.checks.check_verdicts import Subject
+from reconciler.clusters.kubernetes.checks.node_checks import Checks
 from reconciler.clusters.kubernetes.names import SYSTEM_NAMESPACE
-from reconciler.clusters.kubernetes.nodes import NODES, NodeWriter
-from reconciler.clusters.kubernetes.notes import Heard, announce
-from reconciler.clusters.kubernetes.placement import Closed, Placement, Site
-from reconciler.clusters.kubernetes.scaling import Scaling
-from reconciler.clusters.kubernetes.slices import Slices
-from reconciler.clusters.kubernetes.strays import Strays
-from reconciler.clusters.kubernetes.verdicts import Subject
-from reconciler.clusters.kubernetes.views import (
+from reconciler.clusters.kubernetes.nodes.cluster_view import (
     Known,
     Looks,
     PodsOfNodes,
@@ -49,7 +35,28 @@ from reconciler.clusters.kubernetes.views import (
     owners_of,
     to_sweep,
 )
-from reconciler.clusters.port import (
+from reconciler.clusters.kubernetes.nodes.departures import Departures, Sight
+from reconciler.clusters.kubernetes.nodes.node_inventory import (
+    Node,
+    Pod,
+    named_pools,
+    pool_of,
+    read_node,
+    read_pod,
+)
+from reconciler.clusters.kubernetes.nodes.node_marks import (
+    Marks,
+    differing,
+    late,
+    marks_of,
+    untouched,
+)
+from reconciler.clusters.kubernetes.nodes.node_writer import NODES, NodeWriter
+from reconciler.clusters.kubernetes.nodes.pool_scale import Scaling
+from reconciler.clusters.kubernetes.nodes.stray_pods import Strays
+from reconciler.clusters.kubernetes.tenancy.cluster_events import Heard, announce
+from reconciler.clusters.kubernetes.tenancy.slice_writer import Slices
+from reconciler.model.cluster_port import (
     Answer,
     Busy,
     CheckResult,
@@ -63,7 +70,7 @@ from reconciler.clusters.port import (
     Stage,
     Stamp,
 )
-from schemas.cluster import ClusterSpec
+from schemas.documents.cluster import ClusterSpec
 from schemas.errors import Fault
 
 PODS = "/api/v1/pods"
@@ -95,7 +102,7 @@ class Begun:
 
 
 class KubernetesCluster:
-    """`reconciler.clusters.port.ClusterDriver` over one API server; `wake` is called whenever something changed."""
+    """`reconciler.model.cluster_port.ClusterDriver` over one API server; `wake` is called after each change."""
 
     def __init__(
         self,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reconciler.clusters.kubernetes.authors import GUARD
-from reconciler.clusters.kubernetes.certificates import SECRET
-from schemas.crds import GROUP, PLURAL
+from reconciler.clusters.kubernetes.admission.object_authors import GUARD
+from reconciler.clusters.kubernetes.admission.webhook_certificates import SECRET
+from schemas.export.crds import GROUP, PLURAL
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,15 +13,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
-from reconciler.clusters.kubernetes.api import Json
-from reconciler.clusters.kubernetes.checks import Checks
-from reconciler.clusters.kubernetes.informer import Informer
-from reconciler.clusters.kubernetes.inventory import Node, named_pools, pool_of, read_node
+from reconciler.clusters.kubernetes.api.api_client import Json
+from reconciler.clusters.kubernetes.api.informer import Informer
+from reconciler.clusters.kubernetes.checks.check_verdicts import Subject
+from reconciler.clusters.kubernetes.checks.node_checks import Checks
 from reconciler.clusters.kubernetes.names import JOB, SYSTEM_NAMESPACE
-from reconciler.clusters.kubernetes.nodes import NODES, NodeWriter
-from reconciler.clusters.kubernetes.verdicts import Subject
-from reconciler.clusters.port import Busy, CheckResult, LeaseRef, Refused, Stage, Stamp
-from schemas.cluster import ClusterSpec
+from reconciler.clusters.kubernetes.nodes.node_inventory import Node, named_pools, pool_of, read_node
+from reconciler.clusters.kubernetes.nodes.node_writer import NODES, NodeWriter
+from reconciler.model.cluster_port import Busy, CheckResult, LeaseRef, Refused, Stage, Stamp
+from schemas.documents.cluster import ClusterSpec
 from tests.support.kube import Plane, eventually, gpu_node
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from reconciler.clusters.kubernetes.api import Json
+from reconciler.clusters.kubernetes.api.api_client import Json
 from reconciler.clusters.kubernetes.names import ADOPT, NAMESPACE_SLICE, OWNER, SLICE
 
 OURS: Json = {"key": SLICE, "operator": "Equal", "value": "vision", "effect": "NoSchedule"}

@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 import pytest
 
 from reconciler.clock import SystemClock
-from reconciler.clusters.kubernetes.admission import PATHS, AdmissionService
-from reconciler.clusters.kubernetes.api import Api, Json, Rejected
-from reconciler.clusters.kubernetes.features import Features
+from reconciler.clusters.kubernetes.admission.placement_objects import Placement, Site
+from reconciler.clusters.kubernetes.admission.pod_review import placing
+from reconciler.clusters.kubernetes.admission.webhook import PATHS, AdmissionService
+from reconciler.clusters.kubernetes.api.api_client import Api, Json, Rejected
+from reconciler.clusters.kubernetes.api.api_features import Features
 from reconciler.clusters.kubernetes.names import SLICE, SYSTEM_NAMESPACE
-from reconciler.clusters.kubernetes.placement import Placement, Site
-from reconciler.clusters.kubernetes.review import placing
-from reconciler.clusters.port import Done, Stamp
-from schemas.cluster import Admission
+from reconciler.model.cluster_port import Done, Stamp
+from schemas.documents.cluster import Admission
 from tests.clusters.kubernetes.judged import (
     MEMBER,
     gpu_pod,

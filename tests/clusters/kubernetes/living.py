@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import uuid4
 
-from reconciler.clusters.kubernetes import certificates
-from reconciler.clusters.kubernetes.api import Api, Json
+from reconciler.clusters.kubernetes.admission import webhook_certificates
+from reconciler.clusters.kubernetes.api.api_client import Api, Json
 from reconciler.clusters.kubernetes.driver import Home, KubernetesCluster
 from reconciler.clusters.kubernetes.names import SYSTEM_NAMESPACE
-from reconciler.clusters.port import Answer, Busy, Done, LeaseRef, Note, SliceTerms
-from schemas.cluster import Admission, Checks, Exit
+from reconciler.model.cluster_port import Answer, Busy, Done, LeaseRef, Note, SliceTerms
+from schemas.documents.cluster import Admission, Checks, Exit
 from tests.clusters.kubernetes.tenants import FIRST, NEWER, NOW, namespace, pod
 from tests.clusters.rig import KUBERNETES_SPEC, placed
 from tests.support.faulty import Wire
@@ -46,7 +46,7 @@ def prepared(plane: Plane) -> None:
     for name in (A, B, C):
         plane.api.create(NODES, h100(name))
     namespace(plane, SYSTEM_NAMESPACE)
-    certificates.shared(plane.api, SYSTEM_NAMESPACE, ["127.0.0.1"], NOW)
+    webhook_certificates.shared(plane.api, SYSTEM_NAMESPACE, ["127.0.0.1"], NOW)
     plane.api.delete(f"{CLASSES}/fast")
     meta = {"name": "fast", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}
     body = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": meta}

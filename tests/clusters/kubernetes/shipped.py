@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from reconciler.clusters.kubernetes.api import Api
+from reconciler.clusters.kubernetes.api.api_client import Api
 from reconciler.clusters.kubernetes.rbac import Rule
-from reconciler.deploying import rights
-from reconciler.deploying.kinds import path_of
-from reconciler.deploying.naming import Place
+from reconciler.deploying import part_rights
+from reconciler.deploying.object_kinds import path_of
+from reconciler.deploying.part_names import Place
 from tests.clusters.kubernetes.tenants import as_user
 from tests.support.kube import Plane, eventually
 
@@ -42,9 +42,9 @@ def account(plane: Plane, part: str, rules: Sequence[Rule], lacks: Right | None 
     space = f"/api/v1/namespaces/{PLACE.namespace}"
     if plane.api.find(space) is None:
         plane.api.create("/api/v1/namespaces", {"metadata": {"name": PLACE.namespace}})
-    for item in rights.granted(PLACE, part, rules):
+    for item in part_rights.granted(PLACE, part, rules):
         plane.api.delete(path_of(item, PLACE.namespace))
-    for item in (rights.account(PLACE, part, calls=True), *rights.granted(PLACE, part, given)):
+    for item in (part_rights.account(PLACE, part, calls=True), *part_rights.granted(PLACE, part, given)):
         plane.api.apply(path_of(item, PLACE.namespace), item)
     user = f"system:serviceaccount:{PLACE.namespace}:{PLACE.named(part)}"
     for right in each(rules):

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from reconciler.clusters.kubernetes.api import Api, Json, Rejected
-from reconciler.clusters.kubernetes.slices import Slices
-from reconciler.clusters.port import Answer, Busy, Difference, Done, SliceTerms, Stamp
+from reconciler.clusters.kubernetes.api.api_client import Api, Json, Rejected
+from reconciler.clusters.kubernetes.tenancy.slice_writer import Slices
+from reconciler.model.cluster_port import Answer, Busy, Difference, Done, SliceTerms, Stamp
 from tests.support.kube import Plane, eventually
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)

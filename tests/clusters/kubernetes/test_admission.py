@@ -16,13 +16,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.clock import SystemClock
-from reconciler.clusters.kubernetes.admission import SECRETS, SERVED, AdmissionServer, NotAReviewError, answer
-from reconciler.clusters.kubernetes.api import Json
-from reconciler.clusters.kubernetes.certificates import Certificate, current
-from reconciler.clusters.kubernetes.closing import Ground
+from reconciler.clusters.kubernetes.admission.admission_policies import AUTHORS_PATH, SECRETS_PATH
+from reconciler.clusters.kubernetes.admission.closed_nodes import Ground
+from reconciler.clusters.kubernetes.admission.closing_objects import NODES_PATH
+from reconciler.clusters.kubernetes.admission.webhook import (
+    SECRETS,
+    SERVED,
+    AdmissionServer,
+    NotAReviewError,
+    answer,
+)
+from reconciler.clusters.kubernetes.admission.webhook_certificates import Certificate, current
+from reconciler.clusters.kubernetes.api.api_client import Json
 from reconciler.clusters.kubernetes.names import AUTHOR
-from reconciler.clusters.kubernetes.outside import NODES_PATH
-from reconciler.clusters.kubernetes.policies import AUTHORS_PATH, SECRETS_PATH
 from schemas.errors import Fault, UserError
 from tests.clusters.kubernetes.judged import PLACED, gpu_pod, pod
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.clusters.kubernetes.authors import (
+from reconciler.clusters.kubernetes.admission.object_authors import (
     address_of,
     author_policies,
     author_webhooks,
@@ -17,7 +17,7 @@ from reconciler.clusters.kubernetes.authors import (
 )
 from reconciler.clusters.kubernetes.names import AUTHOR, RELEASE
 from schemas.errors import UserError
-from schemas.units import parse_instant
+from schemas.reading.units import parse_instant
 
 BO, ADA = "bo@example.com", "ada@example.com"
 

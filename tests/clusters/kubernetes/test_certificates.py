@@ -9,7 +9,13 @@ import pytest
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
-from reconciler.clusters.kubernetes.certificates import SECRET, Certificate, authorities, current, shared
+from reconciler.clusters.kubernetes.admission.webhook_certificates import (
+    SECRET,
+    Certificate,
+    authorities,
+    current,
+    shared,
+)
 
 NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
 NAMES = ["egs-admission.egs-system.svc", "127.0.0.1"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.clusters.kubernetes.names import SLICE
-from reconciler.clusters.port import Busy, Refused
+from reconciler.model.cluster_port import Busy, Refused
 from tests.clusters.kubernetes.checking import (
     FIRST,
     HOUR,

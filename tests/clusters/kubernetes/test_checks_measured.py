@@ -10,8 +10,8 @@ import json
 import pytest
 
 from reconciler.clusters.kubernetes.names import SLICE
-from reconciler.clusters.kubernetes.nodes import NODES
-from reconciler.clusters.port import Busy
+from reconciler.clusters.kubernetes.nodes.node_writer import NODES
+from reconciler.model.cluster_port import Busy
 from tests.clusters.kubernetes.checking import (
     CLAIMS,
     FIRST,

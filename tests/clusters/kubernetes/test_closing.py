@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 import cel
 import pytest
 
-from reconciler.clusters.kubernetes.api import Json, Rejected
-from reconciler.clusters.kubernetes.closing import (
+from reconciler.clusters.kubernetes.admission.closed_nodes import (
     MOST_VALUES,
     RULES,
     SUSPECT,
@@ -21,11 +20,12 @@ from reconciler.clusters.kubernetes.closing import (
     variables,
     written,
 )
-from reconciler.clusters.kubernetes.features import discover
-from reconciler.clusters.kubernetes.inventory import read_node
+from reconciler.clusters.kubernetes.api.api_client import Json, Rejected
+from reconciler.clusters.kubernetes.api.api_features import discover
 from reconciler.clusters.kubernetes.names import NAMESPACE_SLICE, OWNER, SLICE
-from reconciler.clusters.port import Done
-from schemas.cluster import Admission, Outsiders
+from reconciler.clusters.kubernetes.nodes.node_inventory import read_node
+from reconciler.model.cluster_port import Done
+from schemas.documents.cluster import Admission, Outsiders
 from tests.clusters.kubernetes.judged import pod
 from tests.clusters.kubernetes.judging import NOW, STAMP, Judged, create, judged
 from tests.support.kube import Plane, eventually, gpu_node

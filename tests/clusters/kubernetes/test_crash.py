@@ -20,17 +20,17 @@ import pytest
 
 from reconciler.clusters.kubernetes.driver import KubernetesCluster
 from reconciler.clusters.kubernetes.names import LEASE, MANAGED_BY, NODE_PREFIX, STAMP
-from reconciler.clusters.port import ClusterDriver
 from reconciler.loop import Reconciler
-from reconciler.readback import request_status
+from reconciler.model.cluster_port import ClusterDriver
 from reconciler.settings import Settings
-from reconciler.status import request_path
-from reconciler.store.cache import DocumentCache
-from reconciler.store.git import GitStore
-from reconciler.store.port import Draft, Outcome
-from schemas.cluster import ClusterSpec
-from schemas.reading import READER_VERSION
-from schemas.status import GPRStatus
+from reconciler.status.parse import request_status
+from reconciler.status.render import request_path
+from reconciler.store.document_cache import DocumentCache
+from reconciler.store.git.git_store import GitStore
+from reconciler.store.store_port import Draft, Outcome
+from schemas.documents.cluster import ClusterSpec
+from schemas.reading.reader import READER_VERSION
+from schemas.status.gpr_status import GPRStatus
 from tests.clusters.kubernetes.living import JOBS, NODES, A, B, h100
 from tests.clusters.kubernetes.tenants import namespace
 from tests.clusters.rig import caught_up

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reconciler.clusters.kubernetes.api import Rejected
-from schemas.crds import gpr_crd
+from reconciler.clusters.kubernetes.api.api_client import Rejected
+from schemas.export.crds import gpr_crd
 from tests.support.kube import eventually
 from tests.support.requests import CRDS, GPRS, Objects, install, namespace
 

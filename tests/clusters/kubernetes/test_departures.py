@@ -8,8 +8,8 @@ import pytest
 
 from reconciler.clusters.kubernetes.driver import KubernetesCluster
 from reconciler.clusters.kubernetes.names import FORCED
-from reconciler.clusters.port import Answer, Busy, Done, SliceTerms
-from schemas.cluster import Exit
+from reconciler.model.cluster_port import Answer, Busy, Done, SliceTerms
+from schemas.documents.cluster import Exit
 from tests.clusters.kubernetes.test_driver import LEASE, MINUTE, NOW, SECOND, STAMP, Place, spec
 from tests.clusters.rig import placed
 from tests.support.kube import eventually

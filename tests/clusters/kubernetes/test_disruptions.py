@@ -13,13 +13,13 @@ from datetime import timedelta
 import pytest
 
 from reconciler.clock import SystemClock
-from reconciler.clusters.kubernetes import exits
-from reconciler.clusters.kubernetes.admission import PATHS, mutated
-from reconciler.clusters.kubernetes.api import Api, Json
-from reconciler.clusters.kubernetes.disruptions import POLICY, granting, sparing
-from reconciler.clusters.kubernetes.features import discover
-from reconciler.clusters.kubernetes.inventory import read_pod
-from schemas.cluster import Admission
+from reconciler.clusters.kubernetes.admission.webhook import PATHS, mutated
+from reconciler.clusters.kubernetes.api.api_client import Api, Json
+from reconciler.clusters.kubernetes.api.api_features import discover
+from reconciler.clusters.kubernetes.nodes import pod_exits
+from reconciler.clusters.kubernetes.nodes.node_inventory import read_pod
+from reconciler.clusters.kubernetes.tenancy.disruptions import POLICY, granting, sparing
+from schemas.documents.cluster import Admission
 from tests.clusters.kubernetes import judging
 from tests.clusters.kubernetes.judged import GPU, container, gpu_pod, patched, pod
 from tests.clusters.kubernetes.judging import PODS, Judged, judged
@@ -149,7 +149,7 @@ def evict(api: Api, item: Json) -> None:
     now, found = SystemClock().now(), read_pod(item)
     assert found is not None
     by = now + timedelta(seconds=NOTICE_S)
-    assert exits.ask(api, [found], by, now, discover(api).eviction).blocked == ()
+    assert pod_exits.ask(api, [found], by, now, discover(api).eviction).blocked == ()
 
 
 def grace(api: Api, item: Json) -> int | None:

@@ -8,9 +8,9 @@ from threading import Event, Thread
 
 import pytest
 
-from reconciler.clusters.kubernetes.authors import author_policies
+from reconciler.clusters.kubernetes.admission.object_authors import author_policies
 from reconciler.clusters.kubernetes.names import AUTHOR, RELEASE
-from reconciler.door import DoorSettings, run_door
+from reconciler.gpr_objects.door import DoorSettings, run_door
 from schemas.errors import Fault
 from tests.support.door import PATH, SPEC, Rig
 from tests.support.kube import eventually

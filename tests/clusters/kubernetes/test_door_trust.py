@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.clusters.kubernetes.api import Api
+from reconciler.clusters.kubernetes.api.api_client import Api
 from reconciler.clusters.kubernetes.names import RELEASE
-from reconciler.door import DoorSettings, RequestDoor
+from reconciler.gpr_objects.door import DoorSettings, RequestDoor
 from reconciler.settings import Settings, Trust
-from reconciler.store.cache import DocumentCache
-from reconciler.store.git import GitStore
+from reconciler.store.document_cache import DocumentCache
+from reconciler.store.git.git_store import GitStore
 from reconciler.trust.machines import machines_of, own_key, signing
-from schemas.reading import READER_VERSION
+from schemas.reading.reader import READER_VERSION
 from tests.clusters.kubernetes.tenants import as_user
 from tests.support.door import PATH, SPEC, Rig
 from tests.support.machinekeys import line, private_text

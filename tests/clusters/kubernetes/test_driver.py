@@ -11,8 +11,8 @@ from reconciler.clock import SystemClock, steady_s
 from reconciler.clusters.kubernetes.driver import Home, KubernetesCluster
 from reconciler.clusters.kubernetes.names import LEASE as LEASE_MARK
 from reconciler.clusters.kubernetes.names import SLICE
-from reconciler.clusters.port import Busy, Done, LeaseRef, Refused, SliceTerms, Stamp
-from schemas.cluster import Admission, ClusterSpec
+from reconciler.model.cluster_port import Busy, Done, LeaseRef, Refused, SliceTerms, Stamp
+from schemas.documents.cluster import Admission, ClusterSpec
 from tests.clusters.rig import caught_up, placed, stateful
 from tests.support.kube import gpu_node
 from tests.support.kubelet import Kubelets

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from reconciler.clock import ManualClock
-from reconciler.clusters.kubernetes.election import (
+from reconciler.clusters.kubernetes.api.lease_election import (
     TIMING,
     Acquire,
     Election,

@@ -8,10 +8,10 @@ from datetime import timedelta
 import pytest
 
 from reconciler.clock import SystemClock
-from reconciler.clusters.kubernetes import exits
-from reconciler.clusters.kubernetes.features import discover
-from reconciler.clusters.kubernetes.inventory import read_pod
+from reconciler.clusters.kubernetes.api.api_features import discover
 from reconciler.clusters.kubernetes.names import GPU_RESOURCE
+from reconciler.clusters.kubernetes.nodes import pod_exits
+from reconciler.clusters.kubernetes.nodes.node_inventory import read_pod
 from tests.support.kube import eventually, gpu_node
 
 PODS = "/api/v1/namespaces/vision/pods"
@@ -62,7 +62,7 @@ def budget(api, version, name="keep"):
 
 
 def ask(api, pods, until, now):
-    return exits.ask(api, pods, until, now, discover(api).eviction)
+    return pod_exits.ask(api, pods, until, now, discover(api).eviction)
 
 
 def test_a_pod_is_asked_with_all_the_time_until_the_end(api, now):
@@ -79,7 +79,7 @@ def test_a_budget_is_respected_until_the_strict_end(api, now):
     (blocked,) = ask(api, [pod], now + timedelta(seconds=60), now).blocked
     assert blocked.startswith("vision/train: Cannot evict pod")
     assert "deletionTimestamp" not in api.get(f"{PODS}/train")["metadata"]
-    exits.force(api, [pod])
+    pod_exits.force(api, [pod])
     assert api.find(f"{PODS}/train") is None
 
 
@@ -95,15 +95,15 @@ def test_another_pod_of_that_name_is_left_alone(api, now):
     """Eviction and deletion hold for the very pod that was seen."""
     seen = replace(running(api, "train"), uid="an-earlier-one")
     assert ask(api, [seen], now, now).blocked == ()
-    exits.force(api, [seen])
+    pod_exits.force(api, [seen])
     assert "deletionTimestamp" not in api.get(f"{PODS}/train")["metadata"]
 
 
 def test_a_pod_that_is_gone_is_fine(api, now):
     pod = running(api, "train")
-    exits.force(api, [pod])
+    pod_exits.force(api, [pod])
     assert ask(api, [pod], now, now).blocked == ()
-    exits.force(api, [pod])
+    pod_exits.force(api, [pod])
 
 
 def test_a_pod_that_leaves_already_is_not_asked_again(api, now):

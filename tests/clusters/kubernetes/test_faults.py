@@ -12,12 +12,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from reconciler.clusters.kubernetes import api as api_module
-from reconciler.clusters.kubernetes.api import Api, Limiter, Rate, Rejected
-from reconciler.clusters.kubernetes.connect import from_text
-from reconciler.clusters.kubernetes.informer import Informer
-from reconciler.clusters.open import Ground, open_cluster
-from schemas.cluster import Access, ClientRate
+from reconciler.clusters.kubernetes.api import api_client as api_module
+from reconciler.clusters.kubernetes.api.api_client import Api, Limiter, Rate, Rejected
+from reconciler.clusters.kubernetes.api.connection import from_text
+from reconciler.clusters.kubernetes.api.informer import Informer
+from reconciler.clusters.open_cluster import Ground, open_cluster
+from schemas.documents.cluster import Access, ClientRate
 from schemas.errors import Fault
 from tests.clusters.kubernetes.living import (
     NODES,
@@ -238,7 +238,7 @@ def test_no_more_is_asked_than_the_rate_allows(monkeypatch):
 
 def test_the_manifests_rate_is_that_of_its_client(kube):
     """spec.clientRate."""
-    from reconciler.clusters.kubernetes.connect import Keys
+    from reconciler.clusters.kubernetes.api.connection import Keys
 
     spec = OBSERVED.model_copy(
         update={"client_rate": ClientRate(qps=7, burst=9), "access": Access(kubeconfig=kube.kubeconfig.name)}

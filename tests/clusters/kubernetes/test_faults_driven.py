@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.clusters.kubernetes import api as api_module
+from reconciler.clusters.kubernetes.api import api_client as api_module
 from reconciler.clusters.kubernetes.driver import KubernetesCluster
-from reconciler.clusters.kubernetes.marks import Marks, marks_of
 from reconciler.clusters.kubernetes.names import EXIT, LEASE, SLICE, STAMP
-from reconciler.clusters.port import Busy, Done, Refused, SliceTerms
+from reconciler.clusters.kubernetes.nodes.node_marks import Marks, marks_of
+from reconciler.model.cluster_port import Busy, Done, Refused, SliceTerms
 from schemas.errors import Fault
 from tests.clusters.kubernetes.living import (
     HOME,
@@ -143,7 +143,7 @@ def test_an_eviction_that_is_denied_stops_neither_the_others_nor_other_nodes(sit
 def test_a_watch_that_is_silent_makes_the_cluster_unreachable(site, monkeypatch):
     """The server answers, and yet what we know grows old: nothing new starts there."""
     later = api_module.monotonic_s() + 600
-    monkeypatch.setattr("reconciler.clusters.kubernetes.informer.monotonic_s", lambda: later)
+    monkeypatch.setattr("reconciler.clusters.kubernetes.api.informer.monotonic_s", lambda: later)
     with pytest.raises(Fault) as caught:
         site.driver.observe(NOW)
     assert caught.value.reason == "ClusterUnreachable"

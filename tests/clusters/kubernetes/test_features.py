@@ -11,7 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.clusters.kubernetes.features import BATCH, Features, discover, features, serves_requests
+from reconciler.clusters.kubernetes.api.api_features import (
+    BATCH,
+    Features,
+    discover,
+    features,
+    serves_requests,
+)
 from tests.support.kube import eventually
 from tests.support.requests import install
 

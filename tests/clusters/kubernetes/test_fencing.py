@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from reconciler.clusters.kubernetes.api import Json
+from reconciler.clusters.kubernetes.api.api_client import Json
 from reconciler.clusters.kubernetes.driver import KubernetesCluster
 from reconciler.clusters.kubernetes.names import LEASE, STAMP
-from reconciler.clusters.port import Busy, Done, Refused, SliceTerms
-from schemas.cluster import Admission
+from reconciler.model.cluster_port import Busy, Done, Refused, SliceTerms
+from schemas.documents.cluster import Admission
 from tests.clusters.kubernetes.living import HOME, MINUTE, NODES, SPEC, SPEECH, TERMS, VISION, A, prepared
 from tests.clusters.kubernetes.tenants import FIRST, NEWER, NOW, pod
 from tests.clusters.rig import placed

@@ -10,20 +10,20 @@ from datetime import timedelta
 import pytest
 
 from reconciler.clock import SystemClock
-from reconciler.clusters.kubernetes.admission import AdmissionService
-from reconciler.clusters.kubernetes.api import Api, Rejected
-from reconciler.clusters.kubernetes.authors import (
+from reconciler.clusters.kubernetes.admission.object_authors import (
     BINDING_PATH,
     GUARD,
     POLICY_PATH,
     WEBHOOK_PATH,
     guarded_since,
 )
-from reconciler.clusters.kubernetes.features import Features, discover
+from reconciler.clusters.kubernetes.admission.placement_objects import Placement
+from reconciler.clusters.kubernetes.admission.webhook import AdmissionService
+from reconciler.clusters.kubernetes.api.api_client import Api, Rejected
+from reconciler.clusters.kubernetes.api.api_features import Features, discover
 from reconciler.clusters.kubernetes.names import AUTHOR, SYSTEM_NAMESPACE
-from reconciler.clusters.kubernetes.placement import Placement
-from reconciler.clusters.port import Difference, Done, Stamp
-from schemas.cluster import Admission
+from reconciler.model.cluster_port import Difference, Done, Stamp
+from schemas.documents.cluster import Admission
 from tests.clusters.kubernetes.judging import NOW, STAMP, create, site
 from tests.support.door import SPEC
 from tests.support.kube import eventually

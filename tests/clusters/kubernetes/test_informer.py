@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.clusters.kubernetes.informer import Informer
+from reconciler.clusters.kubernetes.api.informer import Informer
 from tests.support.kube import eventually, gpu_node
 
 

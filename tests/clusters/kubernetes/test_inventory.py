@@ -8,12 +8,18 @@ from datetime import UTC, datetime
 
 import pytest
 
-from reconciler.clusters.kubernetes import inventory
-from reconciler.clusters.kubernetes.inventory import gpus_of, named_pools, pool_of, read_node, read_pod
 from reconciler.clusters.kubernetes.names import LEASE, SLICE
-from reconciler.clusters.kubernetes.strays import LASTING, Strays, strays
-from reconciler.clusters.kubernetes.views import Known, Looks, by_node, owners_of
-from schemas.cluster import Checks, ClusterSpec
+from reconciler.clusters.kubernetes.nodes import node_inventory
+from reconciler.clusters.kubernetes.nodes.cluster_view import Known, Looks, by_node, owners_of
+from reconciler.clusters.kubernetes.nodes.node_inventory import (
+    gpus_of,
+    named_pools,
+    pool_of,
+    read_node,
+    read_pod,
+)
+from reconciler.clusters.kubernetes.nodes.stray_pods import LASTING, Strays, strays
+from schemas.documents.cluster import Checks, ClusterSpec
 from tests.support.kube import cpu_node, gpu_node
 
 DAEMON_SET = {"apiVersion": "apps/v1", "kind": "DaemonSet", "controller": True}
@@ -90,7 +96,7 @@ def test_a_node_belongs_to_a_pool(found, pool):
     ],
 )
 def test_a_node_that_is_not_what_its_pool_says_is_told(found, why):
-    assert why in inventory.misfit(found, NAMED["a"], SPEC)
+    assert why in node_inventory.misfit(found, NAMED["a"], SPEC)
     assert bool(why) == bool(view([found]).nodes["a"].unfit)
 
 
@@ -121,7 +127,7 @@ def test_a_taint_that_pods_of_slices_do_not_tolerate_is_named(taints, shown):
     rows = [{"key": k, "effect": e} | ({"value": v} if v else {}) for k, v, e in taints]
     found = replace(node("a"), taints=tuple(rows))
     spec = SPEC.model_copy(update={"checks": Checks(tolerate=("spot",))})
-    assert inventory.repelling_taint(found, spec) == shown
+    assert node_inventory.repelling_taint(found, spec) == shown
     known = Known({"a": found}, {}, {}, "default")
     seen = Looks(spec, NAMED).look(known, {}, AT).nodes["a"]
     assert (seen.taint, seen.usable) == (shown, not shown and found.ready)
@@ -133,8 +139,8 @@ def test_a_pod_that_claims_devices_counts_as_a_gpu_pod():
         {"name": "gpu", "resourceClaimTemplateName": "one-gpu"},
         {"name": "b", "resourceClaimName": "c"},
     ]
-    assert inventory.gpus_of({"containers": [{"name": "main"}], "resourceClaims": claims}) == 2
-    assert inventory.gpus_of({"containers": [{"name": "main"}]}) == 0
+    assert node_inventory.gpus_of({"containers": [{"name": "main"}], "resourceClaims": claims}) == 2
+    assert node_inventory.gpus_of({"containers": [{"name": "main"}]}) == 0
 
 
 def test_other_gpu_nodes_are_listed_and_no_more():

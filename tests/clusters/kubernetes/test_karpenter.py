@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from reconciler.clusters.kubernetes.driver import KubernetesCluster
-from reconciler.clusters.port import Done, LeaseRef, Refused, SliceTerms
-from schemas.cluster import Admission, ClusterSpec
+from reconciler.model.cluster_port import Done, LeaseRef, Refused, SliceTerms
+from schemas.documents.cluster import Admission, ClusterSpec
 from tests.clusters.kubernetes.living import MINUTE
 from tests.clusters.kubernetes.tenants import pod
 from tests.clusters.rig import FIRST, NOW, placed

@@ -9,13 +9,13 @@ from datetime import timedelta
 import cel
 import pytest
 
-from reconciler.clusters.kubernetes import kubeconfig
-from reconciler.clusters.kubernetes.api import Api, Json, Rejected
-from reconciler.clusters.kubernetes.features import discover
-from reconciler.clusters.kubernetes.keys import CONCERNS, REFUSED, is_refused
-from reconciler.clusters.kubernetes.kubeconfig import Whose
-from reconciler.clusters.kubernetes.tenancy import account_name, secret_name
-from schemas.cluster import Admission
+from reconciler.clusters.kubernetes.api.api_client import Api, Json, Rejected
+from reconciler.clusters.kubernetes.api.api_features import discover
+from reconciler.clusters.kubernetes.tenancy import member_tokens
+from reconciler.clusters.kubernetes.tenancy.member_tokens import Whose
+from reconciler.clusters.kubernetes.tenancy.slice_objects import account_name, secret_name
+from reconciler.clusters.kubernetes.tenancy.token_secrets import CONCERNS, REFUSED, is_refused
+from schemas.documents.cluster import Admission
 from tests.clusters.kubernetes.judging import judged, without_patches
 from tests.clusters.kubernetes.tenants import BO, CY, as_user, ensured, opened, terms
 from tests.support.kube import Plane, eventually
@@ -141,8 +141,8 @@ def test_a_member_gets_a_kubeconfig_and_nobody_elses_token(
     assert plane.api.find(f"{SECRETS}/{MINE}") is None
     theft["metadata"]["deletionTimestamp"] = "2026-11-21T08:00:00Z"
     assert told(bo, theft), "a Secret is not on its way out because somebody says so"
-    ticket = kubeconfig.renewed(bo, Whose("vision", "vision-train", BO))
-    assert kubeconfig.token(bo, ticket, timedelta(minutes=10)).value
+    ticket = member_tokens.renewed(bo, Whose("vision", "vision-train", BO))
+    assert member_tokens.token(bo, ticket, timedelta(minutes=10)).value
     for change in ({"data": DATA}, {"metadata": {"annotations": OTHERS}}):
         with pytest.raises(Rejected, match="MemberSecret: "):
             bo.merge(f"{SECRETS}/{MINE}", change)

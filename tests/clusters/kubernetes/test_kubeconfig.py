@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 import yaml
 
-from reconciler.clusters.kubernetes import kubeconfig
-from reconciler.clusters.kubernetes.connect import from_text
-from reconciler.clusters.kubernetes.kubeconfig import Door, Whose
-from reconciler.clusters.kubernetes.tenancy import account_name, secret_name
-from reconciler.clusters.port import Done
+from reconciler.clusters.kubernetes.api.connection import from_text
+from reconciler.clusters.kubernetes.tenancy import member_tokens
+from reconciler.clusters.kubernetes.tenancy.member_tokens import Door, Whose
+from reconciler.clusters.kubernetes.tenancy.slice_objects import account_name, secret_name
+from reconciler.model.cluster_port import Done
 from schemas.errors import UserError
 from tests.clusters.kubernetes.tenants import (
     BO,
@@ -49,9 +49,9 @@ def slices(kube):
 def entered(plane, given):
     """The API with that token alone."""
     door = Door(plane.kubeconfig, plane.kubeconfig.read_text(), None)
-    users = {"vision": kubeconfig.by_token(given)}
+    users = {"vision": member_tokens.by_token(given)}
     return from_text(
-        "east", yaml.safe_dump(kubeconfig.document("vision", "east", kubeconfig.server_of(door), users))
+        "east", yaml.safe_dump(member_tokens.document("vision", "east", member_tokens.server_of(door), users))
     )
 
 
@@ -60,7 +60,7 @@ MINE = Whose("vision", "vision", BO)
 
 def issued(plane, api, whose=MINE):
     """A token, asked for by somebody."""
-    return kubeconfig.token(api, kubeconfig.renewed(api, whose), LIFE)
+    return member_tokens.token(api, member_tokens.renewed(api, whose), LIFE)
 
 
 def unused(plane, api, ticket):
@@ -68,8 +68,8 @@ def unused(plane, api, ticket):
 
     An API server takes a token that it has accepted for another ten seconds without looking again.
     """
-    assert allowed(entered(plane, kubeconfig.token(api, ticket, LIFE)), PODS)
-    return entered(plane, kubeconfig.token(api, ticket, LIFE + timedelta(minutes=1)))
+    assert allowed(entered(plane, member_tokens.token(api, ticket, LIFE)), PODS)
+    return entered(plane, member_tokens.token(api, ticket, LIFE + timedelta(minutes=1)))
 
 
 @pytest.fixture
@@ -208,7 +208,7 @@ def test_a_token_cannot_renew_itself(kube, bo):
     """It would outlive the person's own credentials."""
     token = entered(kube, issued(kube, bo))
     with pytest.raises(UserError) as caught:
-        kubeconfig.renewed(token, MINE)
+        member_tokens.renewed(token, MINE)
     assert caught.value.reason == "KubeconfigRefused"
 
 
@@ -233,22 +233,22 @@ def test_two_slices_cannot_see_each_other(kube, bo):
 
 def test_asking_again_ends_the_one_before_at_once(kube, bo):
     """B5: the token, and the kubeconfig that would have asked for the next."""
-    ticket = kubeconfig.renewed(bo, MINE)
+    ticket = member_tokens.renewed(bo, MINE)
     before = unused(kube, bo, ticket)
     now = entered(kube, issued(kube, bo))
     dead(before)
     assert allowed(now, PODS)
     with pytest.raises(UserError) as caught:
-        kubeconfig.token(bo, ticket, LIFE)
+        member_tokens.token(bo, ticket, LIFE)
     assert caught.value.reason == "KubeconfigEnded"
 
 
 def test_whoever_is_no_member_any_more_is_out_at_once(kube, slices, bo):
     """B5: whatever their tokens were bound to; and nobody else is."""
-    bound = unused(kube, bo, kubeconfig.renewed(bo, MINE))
+    bound = unused(kube, bo, member_tokens.renewed(bo, MINE))
     path = f"/api/v1/namespaces/vision/serviceaccounts/{account_name(BO)}/token"
     free = bo.create(path, {"spec": {"expirationSeconds": 360000}})["status"]["token"]
-    unbound = entered(kube, kubeconfig.Token(free, NOW))
+    unbound = entered(kube, member_tokens.Token(free, NOW))
     other = entered(kube, issued(kube, as_user(kube, CY), Whose("vision", "vision", CY)))
     assert allowed(other, PODS)
     ensured(slices, terms("vision", "vision", "vision-dev", members=(CY,)))
@@ -261,7 +261,7 @@ def test_whoever_is_no_member_any_more_is_out_at_once(kube, slices, bo):
 
 
 def test_a_slice_that_goes_ends_its_kubeconfigs(kube, slices, bo):
-    token = unused(kube, bo, kubeconfig.renewed(bo, MINE))
+    token = unused(kube, bo, member_tokens.renewed(bo, MINE))
     assert finished(lambda now: slices.remove("vision", False, NEWER, now)) == Done()
     dead(token)
 
@@ -276,8 +276,8 @@ def test_an_admin_gets_a_kubeconfig_for_anybody_and_its_end_is_the_servers_word(
 
 def test_the_wrong_cluster_is_noticed(kube, slices):
     with pytest.raises(UserError) as caught:
-        kubeconfig.renewed(kube.api, Whose("other", "vision", BO))
+        member_tokens.renewed(kube.api, Whose("other", "vision", BO))
     assert "belongs to slice vision" in str(caught.value)
     with pytest.raises(UserError) as caught:
-        kubeconfig.renewed(kube.api, Whose("other", "nowhere", BO))
+        member_tokens.renewed(kube.api, Whose("other", "nowhere", BO))
     assert "has no ServiceAccount" in str(caught.value)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.clusters.kubernetes import names
-from reconciler.clusters.kubernetes.inventory import read_node
-from reconciler.clusters.kubernetes.marks import (
+from reconciler.clusters.kubernetes.nodes.node_inventory import read_node
+from reconciler.clusters.kubernetes.nodes.node_marks import (
     Marks,
     cordoned_by_others,
     differing,
@@ -19,7 +19,7 @@ from reconciler.clusters.kubernetes.marks import (
     patch,
     untouched,
 )
-from reconciler.clusters.port import LeaseRef, Stamp
+from reconciler.model.cluster_port import LeaseRef, Stamp
 from tests.support.kube import gpu_node
 
 END = datetime(2026, 11, 21, 9, tzinfo=UTC)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.clusters.kubernetes.measured import (
+from reconciler.clusters.kubernetes.checks.measurements import (
     LOG_LINES,
     LONGEST_LOG,
     Measured,
@@ -17,7 +17,7 @@ from reconciler.clusters.kubernetes.measured import (
     parsed,
     plain,
 )
-from schemas.cluster import Checks
+from schemas.documents.cluster import Checks
 
 NCCL = Measured(True, {"latency_us": 21.3, "bandwidth_gb_s": 471.0}, "8 GPUs")
 

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.clusters.kubernetes.inventory import Node, read_node
-from reconciler.clusters.kubernetes.marks import Marks
-from reconciler.clusters.kubernetes.mig import (
+from reconciler.clusters.kubernetes.names import MIG_BEFORE, MIG_CONFIG, MIG_STATE
+from reconciler.clusters.kubernetes.nodes.mig import (
     Change,
     Failed,
     Ready,
@@ -18,9 +17,10 @@ from reconciler.clusters.kubernetes.mig import (
     settle,
     step,
 )
-from reconciler.clusters.kubernetes.names import MIG_BEFORE, MIG_CONFIG, MIG_STATE
-from reconciler.clusters.kubernetes.nodes import NODES, NodeWriter
-from reconciler.clusters.port import Busy, Refused
+from reconciler.clusters.kubernetes.nodes.node_inventory import Node, read_node
+from reconciler.clusters.kubernetes.nodes.node_marks import Marks
+from reconciler.clusters.kubernetes.nodes.node_writer import NODES, NodeWriter
+from reconciler.model.cluster_port import Busy, Refused
 from tests.clusters.kubernetes.checking import (
     FIRST,
     HOUR,

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.clusters.kubernetes.api import Api, Json
+from reconciler.clusters.kubernetes.api.api_client import Api, Json
 from reconciler.clusters.kubernetes.driver import KubernetesCluster
 from reconciler.clusters.kubernetes.names import (
     MIG_BEFORE,
@@ -19,8 +19,8 @@ from reconciler.clusters.kubernetes.names import (
     SLICE,
     STAMP,
 )
-from reconciler.clusters.port import Done
-from schemas.cluster import ClusterSpec
+from reconciler.model.cluster_port import Done
+from schemas.documents.cluster import ClusterSpec
 from tests.clusters.kubernetes.checking import FIRST, LATER, NOW
 from tests.support.kube import eventually, gpu_node
 

@@ -7,9 +7,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from reconciler.clusters.kubernetes.api import Rejected
-from reconciler.clusters.kubernetes.notes import LONGEST_NOTE, MOST_HEARD, Heard, announce, event, shortened
-from reconciler.clusters.port import Note
+from reconciler.clusters.kubernetes.api.api_client import Rejected
+from reconciler.clusters.kubernetes.tenancy.cluster_events import (
+    LONGEST_NOTE,
+    MOST_HEARD,
+    Heard,
+    announce,
+    event,
+    shortened,
+)
+from reconciler.model.cluster_port import Note
 from tests.support.kube import eventually
 
 NOW = datetime(2026, 11, 21, 8, 0, 0, tzinfo=UTC)

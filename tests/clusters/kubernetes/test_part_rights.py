@@ -7,16 +7,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from reconciler.clock import ManualClock
-from reconciler.clusters.kubernetes.admission import AdmissionService
-from reconciler.clusters.kubernetes.api import Api
-from reconciler.clusters.kubernetes.closing import Ground
-from reconciler.clusters.kubernetes.election import Election
+from reconciler.clusters.kubernetes.admission.closed_nodes import Ground
+from reconciler.clusters.kubernetes.admission.closing_objects import ground_map
+from reconciler.clusters.kubernetes.admission.webhook import AdmissionService
+from reconciler.clusters.kubernetes.api.api_client import Api
+from reconciler.clusters.kubernetes.api.lease_election import Election
 from reconciler.clusters.kubernetes.names import NAMESPACE_SLICE
-from reconciler.clusters.kubernetes.outside import ground_map
 from reconciler.clusters.kubernetes.rbac import ADMISSION_RULES, DOOR_RULES
-from reconciler.deploying import rights
-from reconciler.deploying.objects import objects
-from reconciler.deploying.values import read
+from reconciler.deploying import part_rights
+from reconciler.deploying.install_values import read
+from reconciler.deploying.installed_objects import objects
 from schemas.errors import Fault
 from tests.clusters.kubernetes.shipped import PLACE, account, called, each
 from tests.clusters.kubernetes.tenants import namespace
@@ -24,7 +24,7 @@ from tests.deploy.cases import CASES
 from tests.support.kube import Plane, eventually
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
-ELECTION_RULES = rights.election(PLACE, "controller")
+ELECTION_RULES = part_rights.election(PLACE, "controller")
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_what_is_tested_is_what_is_shipped(part, rules):
     values = read(CASES["pull mode with every part and two replicas"])
     mine = [o for o in objects(values, PLACE) if o["metadata"]["name"] == PLACE.named(part)]
     given = [row for o in mine if o["kind"] in {"Role", "ClusterRole"} for row in o["rules"]]
-    assert sorted(map(str, given)) == sorted(map(str, rights.written(rules)))
+    assert sorted(map(str, given)) == sorted(map(str, part_rights.written(rules)))
 
 
 def served(plane: Plane, api: Api) -> None:

@@ -14,13 +14,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from reconciler.clusters.kubernetes.admission import PATHS, mutated
-from reconciler.clusters.kubernetes.api import Api, Json, Rejected
-from reconciler.clusters.kubernetes.features import discover
-from reconciler.clusters.kubernetes.inventory import read_pod
+from reconciler.clusters.kubernetes.admission.webhook import PATHS, mutated
+from reconciler.clusters.kubernetes.api.api_client import Api, Json, Rejected
+from reconciler.clusters.kubernetes.api.api_features import discover
 from reconciler.clusters.kubernetes.names import SLICE
-from reconciler.clusters.port import Done, Stamp
-from schemas.cluster import Admission
+from reconciler.clusters.kubernetes.nodes.node_inventory import read_pod
+from reconciler.model.cluster_port import Done, Stamp
+from schemas.documents.cluster import Admission
 from tests.clusters.kubernetes.judged import (
     CASES,
     CHANGES,

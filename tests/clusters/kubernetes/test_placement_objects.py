@@ -9,13 +9,13 @@ from datetime import timedelta
 import pytest
 
 from reconciler.clock import SystemClock
-from reconciler.clusters.kubernetes.admission import PATHS, AdmissionService, mutated
-from reconciler.clusters.kubernetes.features import ADMISSION, discover
+from reconciler.clusters.kubernetes.admission.object_shapes import KINDS
+from reconciler.clusters.kubernetes.admission.placement_objects import Placement
+from reconciler.clusters.kubernetes.admission.webhook import PATHS, AdmissionService, mutated
+from reconciler.clusters.kubernetes.api.api_features import ADMISSION, discover
 from reconciler.clusters.kubernetes.names import SLICE, SYSTEM_NAMESPACE
-from reconciler.clusters.kubernetes.placement import Placement
-from reconciler.clusters.kubernetes.shaping import KINDS
-from reconciler.clusters.port import Busy, Difference, Done, Refused, Stamp
-from schemas.cluster import Admission
+from reconciler.model.cluster_port import Busy, Difference, Done, Refused, Stamp
+from schemas.documents.cluster import Admission
 from tests.clusters.kubernetes.judged import namespace
 from tests.clusters.kubernetes.judging import (
     NOW,

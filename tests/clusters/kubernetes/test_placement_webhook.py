@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from reconciler.clusters.kubernetes.features import ADMISSION, discover
+from reconciler.clusters.kubernetes.api.api_features import ADMISSION, discover
 from reconciler.clusters.kubernetes.names import SLICE
-from schemas.cluster import Admission
+from schemas.documents.cluster import Admission
 from tests.clusters.kubernetes.judged import CASES, OURS, Case, gpu_pod, pod
 from tests.clusters.kubernetes.judging import Judged, judged
 from tests.support.kube import Plane

@@ -7,16 +7,16 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.applying import Applier
-from reconciler.clusters.kubernetes.connect import Keys
-from reconciler.clusters.open import Ground, open_cluster
-from reconciler.clusters.port import ClusterDriver
-from reconciler.clusters.pull import ReportBranches
+from reconciler.clusters.kubernetes.api.connection import Keys
+from reconciler.clusters.open_cluster import Ground, open_cluster
+from reconciler.clusters.pulled_cluster import ReportBranches
 from reconciler.loop import Reconciler
-from reconciler.store.cache import DocumentCache
-from reconciler.store.memory import MemoryStore
-from schemas.cluster import Access, ClusterSpec
-from schemas.reading import READER_VERSION
+from reconciler.model.cluster_port import ClusterDriver
+from reconciler.processes.applier import Applier
+from reconciler.store.document_cache import DocumentCache
+from reconciler.store.memory_store import MemoryStore
+from schemas.documents.cluster import Access, ClusterSpec
+from schemas.reading.reader import READER_VERSION
 from tests.support.kube import eventually, gpu_node
 from tests.support.pulled import pulled_drivers
 from tests.support.world import World, cluster

@@ -6,7 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.clusters.kubernetes.asked import (
+from reconciler.clusters.kubernetes.names import AUTHOR
+from reconciler.deciding.fold import deletions_digest
+from reconciler.gpr_objects.object_changes import door_actions, held_cancellations, orphans
+from reconciler.gpr_objects.object_files import (
     FILED_BY,
     GENERATION,
     ORIGIN,
@@ -14,15 +17,12 @@ from reconciler.clusters.kubernetes.asked import (
     StatusPatch,
     asked_from,
 )
-from reconciler.clusters.kubernetes.names import AUTHOR
-from reconciler.clusters.kubernetes.requests import door_actions, held_cancellations, orphans
-from reconciler.fold import deletions_digest
-from schemas.gpr import GPR
-from schemas.identity import NONCE
-from schemas.reading import read_document
-from schemas.status import Phase
-from schemas.strictyaml import load
-from schemas.view import gpr_path
+from schemas.documents.gpr import GPR
+from schemas.documents.identity import NONCE
+from schemas.reading.reader import read_document
+from schemas.reading.strict_yaml import load
+from schemas.rules.view import gpr_path
+from schemas.status.gpr_status import Phase
 from tests.support.asked import BO, KEY, PATH, SPEC, asked, edit, file_of, said, scene, status, told
 from tests.support.world import START, approval, at, gpr, project
 

@@ -7,11 +7,11 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.clusters.kubernetes.asked import (
+from reconciler.gpr_objects.object_files import (
     Asked,
     asked_from,
 )
-from schemas.status import Assignment, Phase
+from schemas.status.gpr_status import Assignment, Phase
 from tests.support.asked import BO, KEY, PATH, SPEC, asked, edit, file_of, said, scene, status, told
 from tests.support.world import at, gpr
 

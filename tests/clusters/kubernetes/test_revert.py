@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.clusters.kubernetes.api import Api, Json
-from reconciler.clusters.kubernetes.informer import key_of
+from reconciler.clusters.kubernetes.api.api_client import Api, Json
+from reconciler.clusters.kubernetes.api.informer import key_of
 from reconciler.clusters.kubernetes.names import MANAGED_BY, MANAGER
 from tests.e2e.fleet import Fleet, fleet
 from tests.support import repos

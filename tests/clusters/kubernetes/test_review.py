@@ -9,11 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.clusters.kubernetes.api import Json
-from reconciler.clusters.kubernetes.inventory import Pod
-from reconciler.clusters.kubernetes.names import SLICE
-from reconciler.clusters.kubernetes.policies import PLACING, SUSPECT, rules
-from reconciler.clusters.kubernetes.review import (
+from reconciler.clusters.kubernetes.admission.admission_policies import PLACING, SUSPECT, rules
+from reconciler.clusters.kubernetes.admission.pod_review import (
     GPUS,
     VARIABLES,
     Subject,
@@ -22,6 +19,9 @@ from reconciler.clusters.kubernetes.review import (
     subject,
     unplaced,
 )
+from reconciler.clusters.kubernetes.api.api_client import Json
+from reconciler.clusters.kubernetes.names import SLICE
+from reconciler.clusters.kubernetes.nodes.node_inventory import Pod
 from tests.clusters.kubernetes.judged import (
     CASES,
     CHANGES,

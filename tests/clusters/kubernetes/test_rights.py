@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.clusters.kubernetes.api import Api
-from reconciler.clusters.kubernetes.features import ADMISSION
+from reconciler.clusters.kubernetes.api.api_client import Api
+from reconciler.clusters.kubernetes.api.api_features import ADMISSION
 from reconciler.clusters.kubernetes.rbac import RULES, Rule
 from schemas.errors import Fault
 from tests.clusters.kubernetes.living import NOW, SYSTEM_NAMESPACE, Life, prepared

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from reconciler.clusters.kubernetes.api import Json
+from reconciler.clusters.kubernetes.api.api_client import Json
 from reconciler.clusters.kubernetes.driver import KubernetesCluster
-from reconciler.clusters.kubernetes.scaling import DELETE, MACHINE, NAMESPACE, Scaling, path_of
-from reconciler.clusters.port import Done, Refused, Stamp
-from schemas.cluster import Admission, ClusterSpec
-from schemas.elastic import ScaleTarget
+from reconciler.clusters.kubernetes.nodes.pool_scale import DELETE, MACHINE, NAMESPACE, Scaling, path_of
+from reconciler.model.cluster_port import Done, Refused, Stamp
+from schemas.documents.cluster import Admission, ClusterSpec
+from schemas.documents.elastic import ScaleTarget
 from tests.clusters.rig import FIRST, NOW
 from tests.support.kube import Plane, eventually, gpu_node
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.clusters.port import Busy, Done, Refused
+from reconciler.model.cluster_port import Busy, Done, Refused
 from tests.clusters.kubernetes.tenants import (
     BO,
     CLAIM,

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.clusters.kubernetes.api import Rejected
-from reconciler.clusters.kubernetes.tenancy import objects
-from reconciler.clusters.port import Busy, Difference, Done, Refused
+from reconciler.clusters.kubernetes.api.api_client import Rejected
+from reconciler.clusters.kubernetes.tenancy.slice_objects import objects
+from reconciler.model.cluster_port import Busy, Difference, Done, Refused
 from tests.clusters.kubernetes.tenants import (
     BO,
     CLAIM,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.clusters.port import Difference, Done, Refused
+from reconciler.model.cluster_port import Difference, Done, Refused
 from tests.clusters.kubernetes.tenants import (
     FIRST,
     NOW,

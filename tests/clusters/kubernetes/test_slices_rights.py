@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from reconciler.clusters.kubernetes.rbac import RULES, Rule
-from reconciler.clusters.kubernetes.slices import Slices
-from reconciler.clusters.kubernetes.tenancy import RBAC as GROUP
-from reconciler.clusters.port import Done, Refused
+from reconciler.clusters.kubernetes.tenancy.slice_objects import RBAC as GROUP
+from reconciler.clusters.kubernetes.tenancy.slice_writer import Slices
+from reconciler.model.cluster_port import Done, Refused
 from schemas.errors import Fault
 from tests.clusters.kubernetes.tenants import (
     BO,

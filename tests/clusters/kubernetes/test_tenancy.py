@@ -6,9 +6,15 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.clusters.kubernetes import tenancy
-from reconciler.clusters.kubernetes.repairs import LONGEST_PAUSE, Quarrel, Quarrels, _others, repaired
-from reconciler.clusters.kubernetes.spaces import is_protected
+from reconciler.clusters.kubernetes.tenancy import slice_objects
+from reconciler.clusters.kubernetes.tenancy.namespaces import is_protected
+from reconciler.clusters.kubernetes.tenancy.object_repair import (
+    LONGEST_PAUSE,
+    Quarrel,
+    Quarrels,
+    _others,
+    repaired,
+)
 from tests.clusters.kubernetes.tenants import BO, CY, NOW, SECOND, terms
 
 HOUR = timedelta(hours=1)
@@ -27,7 +33,7 @@ def rules(body):
 
 def test_the_members_role_grants_nothing_that_moves_a_wall():
     """B10: the reference's list of what a user's role must not have."""
-    granted = rules(tenancy.member_role())
+    granted = rules(slice_objects.member_role())
     assert not {(group, resource) for group, resource, _ in granted} & {
         ("", "secrets"),
         ("", "serviceaccounts"),
@@ -36,8 +42,8 @@ def test_the_members_role_grants_nothing_that_moves_a_wall():
         ("", "nodes"),
         ("", "pods/binding"),
         ("", "pods/eviction"),
-        (tenancy.RBAC, "roles"),
-        (tenancy.RBAC, "rolebindings"),
+        (slice_objects.RBAC, "roles"),
+        (slice_objects.RBAC, "rolebindings"),
     }
     readable = {"resourcequotas", "namespaces", "networkpolicies", "events", "pods/log"}
     assert {verb for _, resource, verb in granted if resource in readable} == {"get", "list", "watch"}
@@ -46,7 +52,7 @@ def test_the_members_role_grants_nothing_that_moves_a_wall():
 
 def test_a_pipeline_of_the_slice_may_ask_by_an_object():
     """A8: its request as a custom resource, but not what became of it, which only the door writes."""
-    granted = rules(tenancy.member_role())
+    granted = rules(slice_objects.member_role())
     assert {verb for group, resource, verb in granted if (group, resource) == ("egs.dev", "gprs")} == {
         *("get", "list", "watch", "create", "update", "patch", "delete"),
     }
@@ -55,25 +61,27 @@ def test_a_pipeline_of_the_slice_may_ask_by_an_object():
 
 def test_every_binding_is_to_the_fixed_role_or_to_a_members_own():
     """A manifest names people; it can never grant more than the one role."""
-    bodies = tenancy.objects(terms(), "default", "vision")
+    bodies = slice_objects.objects(terms(), "default", "vision")
     bindings = [body for body in bodies if body["kind"] == "RoleBinding"]
     roles = {body["metadata"]["name"] for body in bodies if body["kind"] == "Role"}
     for body in bindings:
         ref = body["roleRef"]
-        assert (ref["kind"], ref["name"]) == ("ClusterRole", tenancy.MEMBER_ROLE) or ref["name"] in roles
+        assert (ref["kind"], ref["name"]) == ("ClusterRole", slice_objects.MEMBER_ROLE) or ref[
+            "name"
+        ] in roles
     for body in bodies:
         if body["kind"] == "Role":
             assert all(rule["resourceNames"] for rule in body["rules"])
 
 
 def test_the_same_terms_give_the_same_objects_whatever_their_order():
-    one = tenancy.objects(terms(members=(BO, CY)), "default", "vision")
-    assert one == tenancy.objects(terms(members=(CY, BO, BO)), "default", "vision")
+    one = slice_objects.objects(terms(members=(BO, CY)), "default", "vision")
+    assert one == slice_objects.objects(terms(members=(CY, BO, BO)), "default", "vision")
 
 
 def test_walls_come_before_rights():
     """No pod of a member ever runs without them."""
-    kinds = [body["kind"] for body in tenancy.objects(terms(), "default", "vision")]
+    kinds = [body["kind"] for body in slice_objects.objects(terms(), "default", "vision")]
     assert kinds.index("NetworkPolicy") == 0
     assert kinds[-1] == "RoleBinding"
 
@@ -82,7 +90,7 @@ def test_nothing_leaves_for_the_clusters_own_networks():
     """C6: the world is reached, the metadata service, nodes and others' pods are not."""
     world = next(
         body
-        for body in tenancy.objects(terms(), "default", "vision")
+        for body in slice_objects.objects(terms(), "default", "vision")
         if body["metadata"]["name"] == "egs-world"
     )
     blocks = [peer["ipBlock"] for rule in world["spec"]["egress"] for peer in rule["to"]]
@@ -91,11 +99,11 @@ def test_nothing_leaves_for_the_clusters_own_networks():
 
 
 def test_an_address_is_the_same_member_in_any_case_and_fits_into_a_name():
-    assert tenancy.account_name("Bo@Example.com") == tenancy.account_name(BO)
-    assert tenancy.account_name(BO) != tenancy.account_name(CY)
-    twice = tenancy.objects(terms(members=(BO, BO.upper())), "default", "vision")
-    assert len({tenancy.identity(body) for body in twice}) == len(twice)
-    assert len(tenancy.account_name("x" * 64 + "@" + "y" * 189)) < 63
+    assert slice_objects.account_name("Bo@Example.com") == slice_objects.account_name(BO)
+    assert slice_objects.account_name(BO) != slice_objects.account_name(CY)
+    twice = slice_objects.objects(terms(members=(BO, BO.upper())), "default", "vision")
+    assert len({slice_objects.identity(body) for body in twice}) == len(twice)
+    assert len(slice_objects.account_name("x" * 64 + "@" + "y" * 189)) < 63
 
 
 @pytest.mark.parametrize(
@@ -106,14 +114,14 @@ def test_an_address_is_the_same_member_in_any_case_and_fits_into_a_name():
         pytest.param({"more": 1}, (), id="a field that is none of its content"),
         pytest.param(
             {"metadata": {"labels": {}}},
-            tuple(f"metadata.labels[{k}]" for k in tenancy.labels("vision", "default")),
+            tuple(f"metadata.labels[{k}]" for k in slice_objects.labels("vision", "default")),
             id="no labels",
         ),
     ],
 )
 def test_what_differs_is_named(change, fields):
-    want = tenancy.objects(terms(), "default", "vision")[0]
-    assert tenancy.differing(tenancy.POLICY, want, {**want, **change}) == fields
+    want = slice_objects.objects(terms(), "default", "vision")[0]
+    assert slice_objects.differing(slice_objects.POLICY, want, {**want, **change}) == fields
 
 
 @pytest.mark.parametrize(

@@ -7,18 +7,18 @@ from datetime import UTC, datetime
 
 import pytest
 
-from reconciler.clusters.kubernetes.asked import DOOR, FILED_BY, Author, Edit
-from reconciler.door import DoorSettings, RequestDoor
+from reconciler.gpr_objects.door import DoorSettings, RequestDoor
+from reconciler.gpr_objects.object_files import DOOR, FILED_BY, Author, Edit
+from reconciler.model.evidence import GIT
 from reconciler.settings import Settings
-from reconciler.store.cache import DocumentCache
-from reconciler.store.memory import MemoryRemote, MemoryStore
-from reconciler.store.port import Draft, Person
+from reconciler.store.document_cache import DocumentCache
+from reconciler.store.memory_store import MemoryRemote, MemoryStore
+from reconciler.store.store_port import Draft, Person
 from reconciler.trust.machines import signer, signing
-from reconciler.trust.model import GIT
-from reconciler.trust.vouching import on_behalf_of
-from schemas.reading import READER_VERSION
-from schemas.status import Phase
-from schemas.strictyaml import load
+from reconciler.trust.vouchers import on_behalf_of
+from schemas.reading.reader import READER_VERSION
+from schemas.reading.strict_yaml import load
+from schemas.status.gpr_status import Phase
 from tests.support.asked import BO, KEY, PATH, asked, edit, file_of, scene, status
 from tests.support.machinekeys import key
 from tests.support.world import START, at

@@ -9,10 +9,10 @@ from datetime import datetime
 
 import pytest
 
-from reconciler.notifying import courier
-from reconciler.notifying.courier import PATIENCE, Answer, Courier, Parcel, sent
-from reconciler.notifying.messages import Message
-from reconciler.notifying.secrets import Address
+from reconciler.telling import courier
+from reconciler.telling.courier import PATIENCE, Answer, Courier, Parcel, sent
+from reconciler.telling.messages import Message
+from reconciler.telling.route_secrets import Address
 from tests.support.kube import eventually
 from tests.support.receivers import mailbox, webhook
 from tests.support.world import START, at

@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 
 from reconciler.loop import Cycle, Reconciler
-from reconciler.notifying.courier import Answer, Courier, Parcel
-from reconciler.notifying.mailroom import Mailroom
-from reconciler.notifying.routing import OWN
-from reconciler.notifying.secrets import Secrets
-from reconciler.readback import events_from
+from reconciler.status.parse import events_from
+from reconciler.telling.courier import Answer, Courier, Parcel
+from reconciler.telling.mailroom import Mailroom
+from reconciler.telling.route_secrets import Secrets
+from reconciler.telling.routing import OWN
 from tests.support import repos
 from tests.support.crash import BRANCH, STORY, Folder, Kill, Points, Stage, Walk
 from tests.support.receivers import webhook

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.gauges import entries_waiting
-from reconciler.notifying.courier import Answer
-from reconciler.notifying.mailroom import Mailroom
-from reconciler.notifying.secrets import Secrets
-from reconciler.store.port import Outcome
-from schemas.yamltext import dump
+from reconciler.processes.gauges import entries_waiting
+from reconciler.store.store_port import Outcome
+from reconciler.telling.courier import Answer
+from reconciler.telling.mailroom import Mailroom
+from reconciler.telling.route_secrets import Secrets
+from schemas.reading.yaml_text import dump
 from tests.support.receivers import Noted
 from tests.support.world import World, at, project, slice_
 

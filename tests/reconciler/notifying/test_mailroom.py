@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.events import Event, Told
-from reconciler.facts import Facts, Wanted
-from reconciler.notifying.courier import Answer
-from reconciler.notifying.mailroom import FIRST_PAUSE, LONGEST_PAUSE, SILENT_AFTER, SOON, Mailroom
-from reconciler.notifying.outbox import Outbox, entry_of
-from reconciler.notifying.quiethours import is_quiet
-from reconciler.notifying.routing import Ways, grouped, names
-from reconciler.notifying.secrets import Secrets
-from schemas.outbox import Delivery
+from reconciler.model.events import Event, Told
+from reconciler.model.facts import Facts, Wanted
+from reconciler.telling.courier import Answer
+from reconciler.telling.mailroom import FIRST_PAUSE, LONGEST_PAUSE, SILENT_AFTER, SOON, Mailroom
+from reconciler.telling.outbox import Outbox, entry_of
+from reconciler.telling.quiet_hours import is_quiet
+from reconciler.telling.route_secrets import Secrets
+from reconciler.telling.routing import Ways, grouped, names
+from schemas.status.outbox import Delivery
 from tests.support.nightly import law
 from tests.support.receivers import Noted
 from tests.support.routed import decided, routed

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.events import Event, Told
-from reconciler.notifying.messages import LONGEST_TITLE, message_of
-from reconciler.notifying.outbox import entry_of
-from schemas.notifications import Template
-from schemas.outbox import Delivery
+from reconciler.model.events import Event, Told
+from reconciler.telling.messages import LONGEST_TITLE, message_of
+from reconciler.telling.outbox import entry_of
+from schemas.documents.notifications import Template
+from schemas.status.outbox import Delivery
 from tests.support.world import at
 
 DELAYED = entry_of(Event(at(1), Told.DELAYED, "a/x starts an hour later", "a/x", "east"))

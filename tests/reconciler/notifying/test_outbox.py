@@ -8,9 +8,10 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.events import Event, Told
-from reconciler.facts import Facts, Wanted
-from reconciler.notifying.outbox import (
+from reconciler.model.events import Event, Told
+from reconciler.model.facts import Facts, Wanted
+from reconciler.status.render import render
+from reconciler.telling.outbox import (
     GIVEN_UP,
     MOST_NOTICES,
     MOST_OUTBOXES,
@@ -20,12 +21,11 @@ from reconciler.notifying.outbox import (
     posted,
     ready,
 )
-from reconciler.notifying.routing import Ways
-from reconciler.status import render
-from schemas.base import Person
-from schemas.notifications import ProfileSpec, Route
-from schemas.outbox import Delivery
-from schemas.routes import LONGEST_DIGEST
+from reconciler.telling.routing import Ways
+from schemas.documents.base import Person
+from schemas.documents.notifications import ProfileSpec, Route
+from schemas.rules.route_rules import LONGEST_DIGEST
+from schemas.status.outbox import Delivery
 from tests.reconciler.test_diff import wanted as bare
 from tests.support.readback import facts_from
 from tests.support.routed import ROUTES, routed

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.notifying.quiethours import free_from, is_quiet
-from schemas.notifications import QuietHours
+from reconciler.telling.quiet_hours import free_from, is_quiet
+from schemas.documents.notifications import QuietHours
 from tests.support.nightly import law
 
 CLOCKS = st.times().map(lambda t: f"{t:%H:%M}")

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.events import Event, Told
-from reconciler.notifying.outbox import entry_of
-from reconciler.notifying.routing import Way, Ways, grouped
-from schemas.notifications import Route
-from schemas.outbox import Entry
+from reconciler.model.events import Event, Told
+from reconciler.telling.outbox import entry_of
+from reconciler.telling.routing import Way, Ways, grouped
+from schemas.documents.notifications import Route
+from schemas.status.outbox import Entry
 from tests.support.routed import ROUTES, routed
 from tests.support.world import at
 

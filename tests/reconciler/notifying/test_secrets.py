@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.notifying.secrets import MOST_ADDRESSES, MOST_BYTES, Secrets
+from reconciler.telling.route_secrets import MOST_ADDRESSES, MOST_BYTES, Secrets
 from schemas.errors import UserError
 
 URL = "json://user:secret-word@hooks.example.com/secret-path"

@@ -161,7 +161,7 @@ def _digest_like(twin: Bench, bench: Bench) -> str:
 
 def unsigned_first(bench: Bench) -> Acting:
     """An unsigned file does nothing; signed it does."""
-    from schemas.yamltext import dump
+    from schemas.reading.yaml_text import dump
 
     bench.put(dump(bench.content()), pusher="ada")
     yield

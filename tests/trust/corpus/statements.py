@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from schemas.approval import NAMESPACE
-from schemas.yamltext import dump
+from schemas.documents.approval import NAMESPACE
+from schemas.reading.yaml_text import dump
 from tests.support import world
 from tests.support.court import LONG, Acting, Bench, Case, sign_content
 from tests.support.machinekeys import key

@@ -1,0 +1,60 @@
+"""Put the parts of a portal together; the one place that knows all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fastapi import FastAPI
+
+from portal.http.app import create_app
+from portal.http.context import Parts
+from portal.identity.logins import Logins
+from portal.settings import PortalSettings
+from portal.views.reader import Reader
+from portal.writes.writer import GroupWriter
+from reconciler.clock import Clock, monotonic_s
+from reconciler.store.document_cache import DocumentCache
+from reconciler.store.git.git_store import GitStore
+from reconciler.trust.machines import own_key, signing
+from schemas.reading.reader import READER_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Portal:
+    """One process; `start` it before it is asked anything."""
+
+    app: FastAPI
+    parts: Parts
+    reader: Reader
+    writer: GroupWriter
+    store: GitStore
+
+    def start(self) -> None:
+        """Read and write from now on; returns at once."""
+        self.reader.start()
+        self.writer.start()
+
+    def stop(self) -> None:
+        """Carry what waits, then end."""
+        self.writer.stop()
+        self.reader.stop()
+        self.parts.costly.stop()
+        self.store.close()
+
+
+def portal(settings: PortalSettings, clock: Clock, monotonic: Callable[[], float] = monotonic_s) -> Portal:
+    """Over a real repository, with its mirror and caches in `settings.base.state`. Answers grow old by `monotonic`.
+
+    UserError for what somebody has to mend first: keys, credentials, certificates, a mirror that another one uses.
+    """
+    base = settings.base
+    base.state.mkdir(parents=True, exist_ok=True)
+    sign = signing(own_key(base.trust))
+    store = GitStore(base.repo, base.state / "mirror.git", credentials=base.credentials, sign=sign)
+    # One file, and for each thread a connection of its own: what one has parsed the other finds.
+    read, written = (DocumentCache(base.state / "documents.sqlite", READER_VERSION) for _ in range(2))
+    reader = Reader(store, read, base, clock, monotonic)
+    writer = GroupWriter(store, written, settings, reader, clock)
+    parts = Parts(reader, writer, Logins(settings, clock.now), clock.now, store, settings)
+    return Portal(create_app(parts), parts, reader, writer, store)

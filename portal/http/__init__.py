@@ -1,0 +1,1 @@
+"""What every path of the API has in common."""

@@ -1,0 +1,127 @@
+"""The application: every path of the API, the errors they answer with, and what stands around them.
+
+Held by tests/portal/test_app.py and, for the whole of it, the schemathesis test.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from portal import routes
+from portal.http import docs_page, health, webhooks
+from portal.http.context import Parts
+from portal.http.errors import ApiError, bad_parameters, unavailable
+from portal.http.headers import Around, error_answer
+from portal.http.validation_errors import mistake
+from portal.openapi.document import API, document_of
+from portal.openapi.refusals import refusals
+from reconciler.sources.command_errors import NotFound
+from schemas.errors import EgsError, UserError
+
+VERSION = "1"
+DESCRIPTION = (
+    "Everything that people do with `egs` and Git, for programs. Every write becomes a commit or a pull request by its "
+    "caller; every read is of a commit, which the headers name."
+)
+OFTEN = ("gpr", "waittime")
+"""Modules of paths that programs ask all the time."""
+MOST_MISTAKES = 10
+"""Mistakes of one request that are told."""
+
+
+def create_app(parts: Parts) -> FastAPI:
+    """The application over these parts. It starts and stops nothing."""
+    app = FastAPI(title="EGS", version=VERSION, description=DESCRIPTION, docs_url=None, redoc_url=None)
+    app.state.parts = parts
+    for router in (health.router, webhooks.router, docs_page.router):
+        _place(app, router, "", {})
+    for router in found_routers():
+        _place(app, router, API, refusals(400, 404, 408, 413, 422))
+    app.add_exception_handler(ApiError, _refused)
+    app.add_exception_handler(EgsError, _translated)
+    app.add_exception_handler(RequestValidationError, _mistaken)
+    app.add_exception_handler(HTTPException, _elsewhere)
+    app.add_middleware(Around, parts=parts)
+    app.openapi = lambda: document_of(app)  # type: ignore[method-assign]  # as FastAPI's manual says
+    return app
+
+
+def _place(app: FastAPI, router: APIRouter, prefix: str, more: Mapping[int | str, dict[str, Any]]) -> None:
+    """Its paths, as paths of the application itself: to find one in a router inside costs half as much as an answer."""
+    for route in router.routes:
+        assert isinstance(route, APIRoute), "routers have paths, and no routers inside"
+        app.add_api_route(
+            prefix + route.path,
+            route.endpoint,
+            response_model=route.response_model,
+            status_code=route.status_code,
+            tags=route.tags,
+            dependencies=route.dependencies,
+            summary=route.summary,
+            description=route.description,
+            responses={**more, **route.responses},
+            methods=list(route.methods or ()),
+            operation_id=route.operation_id,
+            include_in_schema=route.include_in_schema,
+            response_class=route.response_class,
+            response_model_exclude_none=route.response_model_exclude_none,
+            response_model_exclude_unset=route.response_model_exclude_unset,
+            response_model_by_alias=route.response_model_by_alias,
+            name=route.name,
+            openapi_extra=route.openapi_extra,
+        )
+
+
+def found_routers() -> Iterator[APIRouter]:
+    """Of every module in `portal.routes`: what is asked most comes first, and is found first."""
+    found = {module.name for module in pkgutil.iter_modules(routes.__path__)}
+    for name in sorted(found, key=lambda name: (name not in OFTEN, name)):
+        router: APIRouter = importlib.import_module(f"{routes.__name__}.{name}").router
+        yield router
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, ApiError)
+    return error_answer(error)
+
+
+async def _translated(_: Request, error: Exception) -> Response:
+    """What the commands' own code refuses; trouble of the world is 503."""
+    assert isinstance(error, EgsError)
+    if isinstance(error, NotFound):
+        return error_answer(ApiError(HTTPStatus.NOT_FOUND, "NotFound", str(error)))
+    if isinstance(error, UserError):
+        return error_answer(ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, error.reason, str(error)))
+    return error_answer(unavailable(str(error)))
+
+
+async def _mistaken(_: Request, error: Exception) -> Response:
+    """Where, and what is wrong: never what was sent, which may be a secret."""
+    assert isinstance(error, RequestValidationError)
+    errors = error.errors()
+    if any(one["type"] == "json_invalid" for one in errors[:MOST_MISTAKES]):
+        return error_answer(ApiError(HTTPStatus.BAD_REQUEST, "BadRequest", "the body is no JSON"))
+    found = [mistake(one) for one in errors[:MOST_MISTAKES]]
+    more = f"; and {len(errors) - MOST_MISTAKES} more" if len(errors) > MOST_MISTAKES else ""
+    return error_answer(bad_parameters("; ".join(found) + more))
+
+
+async def _elsewhere(_: Request, error: Exception) -> Response:
+    """No such path, or not with that method."""
+    assert isinstance(error, HTTPException)
+    status = HTTPStatus(error.status_code)
+    key, text = {
+        404: ("NoSuchPath", "there is no such path; /openapi.json lists all"),
+        405: ("MethodNotAllowed", "this path does not know that method; /openapi.json lists all"),
+    }.get(error.status_code, ("BadRequest", "the request cannot be read"))
+    return error_answer(ApiError(status, key, text, headers=error.headers))

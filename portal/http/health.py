@@ -1,0 +1,48 @@
+"""Whether the process lives and is ready: for a kubelet, a load balancer, and people who wonder. No caller needed.
+
+Alive: it answers. Ready: the repository was read to the end, and the remote answered within the last three polls; a
+replica that is not ready gives old answers, so it is asked nothing until it is.
+
+Held by tests/portal/test_app.py.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import APIRouter, Response
+
+from portal.http.context import Of, Wire
+
+router = APIRouter(tags=["health"])
+
+
+class HealthOut(Wire):
+    """An answer to a probe."""
+
+    ok: bool
+    reason: str
+    message: str
+
+
+@router.get("/healthz", summary="Whether the process lives", response_model=HealthOut)
+async def healthz() -> HealthOut:
+    """200 as long as it answers at all."""
+    return HealthOut(ok=True, reason="Alive", message="it answers")
+
+
+_UNREADY: dict[int | str, dict[str, Any]] = {
+    503: {
+        "model": HealthOut,
+        "description": "Not ready: nothing was read yet, or the remote does not answer.",
+    }
+}
+
+
+@router.get("/readyz", summary="Whether it can answer", response_model=HealthOut, responses=_UNREADY)
+async def readyz(parts: Of, response: Response) -> HealthOut:
+    """200 when the repository was read and the remote answered within three polls, else 503."""
+    found = parts.reads.ready()
+    response.status_code = (HTTPStatus.OK if found.ok else HTTPStatus.SERVICE_UNAVAILABLE).value
+    return HealthOut(ok=found.ok, reason=found.reason, message=found.message)

@@ -1,0 +1,1 @@
+"""The vendor's words for requests, workspaces, templates, policies and keys."""

@@ -1,0 +1,333 @@
+"""Requests over the wire, with the vendor's names: what is asked for, what is changed, what stands. Models only."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+
+from portal.http.context import Changed, Flag, Line, Whole, Wire
+from schemas.documents.gpr import Prefer, StartMode
+
+Text = Annotated[str, Field(max_length=200)]
+TextLine = Annotated[Line, Field(max_length=200)]
+Span = Annotated[
+    str,
+    Field(
+        max_length=40,
+        description="Like 0d6h0m, 6h, 90m or 1w; 6h0m0s is taken too.",
+        examples=["0d6h0m"],
+    ),
+]
+Time = Annotated[str, Field(max_length=40, description="RFC 3339.", examples=["2026-11-21T08:00:00Z"])]
+
+
+class Model(Wire):
+    """What will run, for people."""
+
+    name: Annotated[Line, Field(max_length=200, description="Model.")] = ""
+    framework: Annotated[Line, Field(max_length=100, description="Framework.")] = ""
+    parameters: Annotated[dict[str, str], Field(max_length=100, description="Free parameters.")] = Field(
+        default_factory=dict
+    )
+
+
+class Terms(Wire):
+    """What a request can say of itself; absent fields are left to the template, then to the defaults."""
+
+    number_of_gpus: Annotated[Whole, Field(ge=1, le=64)] | None = Field(
+        default=None, alias="numberOfGPUs", description="GPUs that each node has at least.", examples=[8]
+    )
+    number_of_gpu_nodes: Annotated[Whole, Field(ge=1, le=100_000)] | None = Field(
+        default=None, alias="numberOfGPUNodes", description="Whole GPU nodes.", examples=[2]
+    )
+    memory_per_gpu: Annotated[Whole, Field(ge=0, le=4_194_304)] | None = Field(
+        default=None,
+        alias="memoryPerGPU",
+        description="GB that each GPU has at least; above 4096 it is taken as MiB; 0: any.",
+        examples=[80],
+    )
+    instance_type: Annotated[Line, Field(max_length=63)] | None = Field(
+        default=None, description="Only this machine type; empty: any.", examples=["a2-highgpu-8g"]
+    )
+    gpu_shape: Text | Annotated[list[Text], Field(max_length=20)] | None = Field(
+        default=None,
+        description="A shape, or several in order of preference; empty or `any`: any.",
+        examples=["H100-80GB"],
+    )
+    exit_duration: Span | None = Field(default=None, description="Strict: the nodes leave at its end.")
+    priority: Annotated[Whole, Field(ge=1, le=1_000_000)] | None = Field(
+        default=None,
+        description="Low 1-100, medium 101-200, high 201-300; above 300 it is set to 300, and `message` says so.",
+        examples=[101],
+    )
+    idle_time_out_duration: Span | Literal[""] | None = Field(
+        default=None, description="Release after this long without use; counts only where it is enforced."
+    )
+    enforce_idle_time_out: Flag | None = Field(
+        default=None, description="Absent: as soon as there is a duration."
+    )
+    enable_eviction: Flag | None = Field(default=None, description="May make room for a higher band.")
+    requeue_on_failure: Flag | None = Field(default=None, description="Queue again when its nodes fail.")
+    multi_node: Flag | None = Field(
+        default=None, description="Follows from numberOfGPUNodes; what else is said here changes nothing."
+    )
+    dedicated_nodes: Flag | None = Field(
+        default=None, description="Nodes are always a request's own; false changes nothing."
+    )
+    enable_rdma: Flag | None = Field(default=None, alias="enableRDMA", description="Only nodes with RDMA.")
+    enable_secondary_network: Flag | None = Field(
+        default=None, description="Only nodes with a second pod network."
+    )
+    cluster_name: Annotated[str, Field(max_length=63)] | None = Field(
+        default=None, description="Only this cluster; empty: any that the workspace spans."
+    )
+    preferred_clusters: Annotated[list[str], Field(max_length=100)] | None = Field(
+        default=None, description="Only these clusters, in this order of preference."
+    )
+    enable_auto_cluster_selection: Flag | None = Field(
+        default=None, description="true: any cluster; then none may be named."
+    )
+    enable_auto_gpu_selection: Flag | None = Field(
+        default=None, description="true: any shape and machine type; then none may be named."
+    )
+    template_name: Annotated[str, Field(max_length=63)] | None = Field(
+        default=None, description="Template that fills in what is absent here."
+    )
+    not_before: Time | None = Field(default=None, description="Earliest wanted start.")
+    start: StartMode | None = Field(
+        default=None,
+        description="asap | ready (early only when a GPU pod waits) | promised (never before the promise).",
+    )
+    prefer: Prefer | None = Field(
+        default=None, description="Of the pools that fit: earliest start, lowest price, least memory."
+    )
+    max_wait: Span | None = Field(
+        default=None, description="With prefer: other pools count when the wait would be longer."
+    )
+    model: Model | TextLine | None = Field(default=None, description="What will run; a text is its name.")
+
+
+class GprAsk(Terms):
+    """A new request."""
+
+    gpr_name: TextLine = Field(
+        default="", description="For people; the file is called like it.", examples=["gpt-4o-workload"]
+    )
+    slice_name: str = Field(max_length=63, description="The workspace it is for.", examples=["vision"])
+    name: Annotated[str, Field(max_length=63)] | None = Field(
+        default=None, description="Name of its file; absent: made of gprName and the id."
+    )
+
+
+def _truth(value: Any) -> Any:
+    if value == 1 and value is not True:  # to Python they are the same
+        raise ValueError("this has to be true")
+    return value
+
+
+class GprEdit(Terms):
+    """What is to be another; absent fields stay. null leaves a field to the template and the defaults."""
+
+    gpr_id: str = Field(max_length=200, description="The request's id, or slice/name.")
+    gpr_name: TextLine | None = Field(default=None, description="For people.")
+    early_release: Annotated[Literal[True], BeforeValidator(_truth)] | None = Field(
+        default=None, description="true ends it now; its nodes go to whoever waits."
+    )
+    extend: Span | None = Field(default=None, description="Total grace asked for, beyond its duration.")
+    stopped: Flag | None = Field(
+        default=None, description="true gives the nodes back and keeps the time; false queues again for it."
+    )
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> GprEdit:
+        if self.model_fields_set <= {"gpr_id"}:
+            raise ValueError("name what is to be another: priority, gprName, earlyRelease, …")
+        return self
+
+
+class GprNamed(Wire):
+    """Which request."""
+
+    gpr_id: str = Field(max_length=200, description="Its id, or slice/name.")
+
+
+class GprFiled(Wire):
+    """A request on its way into the queue."""
+
+    gpr_id: str = Field(description="Its id, good at once.", examples=["gpr-7c29e338-ebda"])
+    name: str = Field(description="slice/file.", examples=["vision/train-4f1c2"])
+    change: Changed
+
+
+class GprChanged(Wire):
+    """A request that was changed."""
+
+    gpr_id: str
+    change: Changed
+
+
+class SlipCauseData(Wire):
+    """One thing that moved a promise to later."""
+
+    cause: str = Field(description="From a closed list: docs/estimates.md.")
+    by: str = Field(description="What did it, as far as the caller may see it.")
+
+
+class SlipData(Wire):
+    """A promise that moved to later."""
+
+    was: str
+    now: str | None = Field(description="null: no start is known any more.")
+    cause: str = Field(description="From a closed list: docs/estimates.md.")
+    by: str = Field(description="What did it, as far as the caller may see it.")
+    also: list[SlipCauseData] = Field(
+        default=[], description="The further causes, where no single one moved the start."
+    )
+    at: str
+
+
+class ForecastData(Wire):
+    """When it will likely start, beside the promise."""
+
+    p10: str
+    p50: str
+    p90: str
+    learnt_from: int = Field(description="Requests that ran and ended, from which it is learnt.")
+
+
+class GprStanding(Wire):
+    """How a request is; the vendor's `GpuRequestStatus`."""
+
+    provisioning_status: Literal[
+        "Pending", "Queued", "Provisioning", "Successful", "Complete", "Cancelled", "Rejected", "Failed"
+    ]
+    failure_reason: str = Field(description="For people; empty: it did not fail.")
+    num_gpus_allocated: int = Field(alias="numGPUsAllocated", description="All GPUs of its nodes.")
+    start_timestamp: str = Field(description="Since when it has its nodes; empty: not yet.")
+    completion_timestamp: str = Field(description="When it gave them back; empty: not yet.")
+    cost: str = Field(description="So far.", examples=["12.34 USD"])
+    nodes: list[str]
+    internal_state: Literal["", "Reserved", "Released"]
+    retry_count: int
+    delayed_count: int = Field(description="How often its promise moved to later.")
+
+
+GPR: dict[str, Any] = {
+    "gprId": "gpr-7c29e338-ebda",
+    "name": "vision/gpt-4o-workload-4f1c2",
+    "gprName": "gpt-4o-workload",
+    "sliceName": "vision",
+    "clusterName": "east",
+    "numberOfGPUs": 8,
+    "numberOfGPUNodes": 2,
+    "instanceType": "a2-highgpu-8g",
+    "memoryPerGPU": 80,
+    "priority": 201,
+    "gpuSharingMode": "dedicated",
+    "estimatedStartTime": "2026-11-21T08:02:40Z",
+    "estimatedWaitTime": "0h2m40s",
+    "exitDuration": "6h0m0s",
+    "earlyRelease": False,
+    "gpuShape": "H100-80GB",
+    "multiNode": True,
+    "dedicatedNodes": True,
+    "enableRDMA": False,
+    "enableSecondaryNetwork": False,
+    "idleTimeOutDuration": "",
+    "enforceIdleTimeOut": False,
+    "requeueOnFailure": True,
+    "enableEviction": True,
+    "phase": "Queued",
+    "reason": "WaitingForNodes",
+    "message": "2 nodes of east/h100 are free at 08:02",
+    "position": 1,
+    "rank": 1,
+    "slips": [],
+    "forecast": {
+        "p10": "2026-11-21T08:02:40Z",
+        "p50": "2026-11-21T08:02:40Z",
+        "p90": "2026-11-21T09:00:00Z",
+        "learntFrom": 40,
+    },
+    "endTime": "2026-11-21T14:02:40Z",
+    "notBefore": "",
+    "start": "asap",
+    "prefer": "earliest",
+    "maxWait": "",
+    "extend": "0h0m0s",
+    "stopped": False,
+    "model": {"name": "gpt-4o", "framework": "pytorch", "parameters": {}},
+    "gpuShapes": ["H100-80GB"],
+    "preferredClusters": ["east"],
+    "specDigest": "sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
+    "status": {
+        "provisioningStatus": "Queued",
+        "failureReason": "",
+        "numGPUsAllocated": 0,
+        "startTimestamp": "",
+        "completionTimestamp": "",
+        "cost": "0.00 USD",
+        "nodes": [],
+        "internalState": "",
+        "retryCount": 0,
+        "delayedCount": 0,
+    },
+}
+"""A request that waits, for the OpenAPI document."""
+
+
+class GprData(Wire):
+    """A request and how it stands; the vendor's `GpuRequestData`, and what we know beside it.
+
+    Shape, memory, machine type and cluster are those asked for, and where any would do those that it has or is
+    promised. Times are RFC 3339 in UTC, empty where there is none.
+    """
+
+    model_config = ConfigDict(json_schema_extra={"examples": [GPR]})
+
+    gpr_id: str = Field(examples=["gpr-7c29e338-ebda"])
+    name: str = Field(description="slice/file.")
+    gpr_name: str
+    slice_name: str
+    cluster_name: str
+    number_of_gpus: int = Field(alias="numberOfGPUs", description="Of each node, as asked for.")
+    number_of_gpu_nodes: int = Field(alias="numberOfGPUNodes")
+    instance_type: str
+    memory_per_gpu: int = Field(alias="memoryPerGPU", description="GB.")
+    priority: int
+    gpu_sharing_mode: str
+    estimated_start_time: str
+    estimated_wait_time: str = Field(examples=["0h2m40s"])
+    exit_duration: str = Field(examples=["6h0m0s"])
+    early_release: bool
+    gpu_shape: str
+    multi_node: bool
+    dedicated_nodes: bool
+    enable_rdma: bool = Field(alias="enableRDMA")
+    enable_secondary_network: bool
+    idle_time_out_duration: str
+    enforce_idle_time_out: bool
+    requeue_on_failure: bool
+    enable_eviction: bool
+    phase: str = Field(
+        description="Our own phase; docs/gpr.md has them. `Filed`: the controller has not answered it yet."
+    )
+    reason: str = Field(description="Stable word for why it stands there; empty: as it should.")
+    message: str = Field(description="The same for people, with what to do.")
+    position: int | None = Field(description="In the queue of its pool; null: it does not wait there.")
+    rank: int | None = Field(description="In the whole queue.")
+    slips: list[SlipData]
+    forecast: ForecastData | None
+    end_time: str = Field(description="Its strict end, decided or promised.")
+    not_before: str
+    start: StartMode
+    prefer: Prefer
+    max_wait: str
+    extend: str
+    stopped: bool
+    model: Model
+    gpu_shapes: list[str] = Field(description="All shapes it asks for, in order; empty: any.")
+    preferred_clusters: list[str] = Field(description="All clusters it asks for, in order; empty: any.")
+    spec_digest: str = Field(description="What an admin's word binds.")
+    status: GprStanding

@@ -1,0 +1,345 @@
+"""API keys over the wire: made, listed and revoked (K2). Pure, but for the random text of a new one.
+
+A key is never deleted but revoked: whoever still uses it is told so, its name is not taken by another key, and one
+changed line says who ended it and when. No key is made by one that does not carry all of its person within the scope
+(role Owner), nor with more than that one carries, nor to outlive it: whoever steals a key cannot keep what it opens.
+
+Held by tests/portal/test_apikeys.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from portal.http.context import Changed, Wire
+from portal.http.errors import ApiError, bad_parameters, forbidden
+from portal.http.names import checked_name, is_address, listed
+from portal.identity.callers import Caller, Grant
+from portal.views.view import View
+from portal.writes.yaml_files import new_document
+from schemas.documents.apikey import ApiKeySpec, Role, digest_of
+from schemas.reading.units import format_instant
+
+LONGEST = timedelta(days=3660)
+"""Of a key's life: ten years."""
+LONGEST_BY_TOKEN = timedelta(days=90)
+"""The same of a key that a session makes which an ID token opened: who found that token keeps nothing for years."""
+MOST_IN_FORCE = 50
+"""Keys of one person."""
+
+
+class KeyWish(Wire):
+    """A key that is to be."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "name": "vision-pipeline",
+                    "role": "Editor",
+                    "validity": "2026-12-31",
+                    "username": "bo@example.com",
+                    "description": "nightly training",
+                    "workspaceName": "vision",
+                }
+            ]
+        }
+    )
+
+    name: str = Field(min_length=1, max_length=253, description="Its name.", examples=["vision-pipeline"])
+    role: Role = Field(
+        description="Owner: whatever the person may; Editor: file and end requests; Viewer: read."
+    )
+    validity: Annotated[str, Field(max_length=10)] = Field(
+        default="",
+        description='Last day (UTC) on which it is good; "": tomorrow.',
+        examples=["2026-12-31"],
+    )
+    username: str = Field(
+        default="",
+        max_length=254,
+        description="An address: in whose name it acts, which is yours unless an admin asks (for who is no admin, up "
+        "to the role Editor); any other text changes nothing.",
+    )
+    description: str = Field(default="", max_length=500, description="For people.")
+    workspace_name: str | None = Field(
+        default=None,
+        max_length=253,
+        description="The workspace that it is good for; Editor and Viewer need one. Absent: the whole project.",
+    )
+
+
+class KeyMade(Wire):
+    """A new key; nobody can ever read it again."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "apiKey": "egs_…",
+                    "name": "vision-pipeline",
+                    "expiresAt": "2027-01-01T00:00:00Z",
+                    "change": {"way": "pushed", "commit": "8d5f…"},
+                }
+            ]
+        }
+    )
+
+    api_key: str = Field(description="Its text. It opens the API once the change is on main.", repr=False)
+    name: str = Field(description="Its name.")
+    expires_at: str = Field(description="It opens nothing from then on.")
+    change: Changed = Field(description="Where the change is.")
+
+
+class KeyNamed(Wire):
+    """Which key: by its name, or by its text."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "vision-pipeline"}]})
+
+    name: str | None = Field(default=None, min_length=1, max_length=253, description="Its name.")
+    api_key: str | None = Field(
+        default=None, min_length=1, max_length=256, description="Its text.", repr=False
+    )
+
+
+class KeyRevoked(Wire):
+    """A key that opens nothing any more."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"name": "vision-pipeline", "change": {"way": "pushed", "commit": "8d5f…"}}]
+        }
+    )
+
+    name: str = Field(description="Its name.")
+    change: Changed = Field(description="Where the change is.")
+
+
+class KeyShown(Wire):
+    """A key without its secret."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "name": "vision-pipeline",
+                    "role": "Editor",
+                    "email": "bo@example.com",
+                    "username": "bo@example.com",
+                    "workspaceName": "vision",
+                    "workspaces": ["vision"],
+                    "validity": "2026-12-31",
+                    "expiresAt": "2027-01-01T00:00:00Z",
+                    "state": "Active",
+                    "description": "nightly training",
+                }
+            ]
+        }
+    )
+
+    name: str
+    role: Role
+    email: str = Field(description="In whose name it acts.")
+    username: str = Field(description="The same.")
+    workspace_name: str = Field(description='The first of `workspaces`; "": the whole project.')
+    workspaces: tuple[str, ...] = Field(description="What it is good for; empty: the whole project.")
+    validity: str = Field(
+        description='Last day on which it is good for a time; "": it does not end by itself.'
+    )
+    expires_at: str = Field(description='It opens nothing from then on; "": it does not end by itself.')
+    state: Literal["Active", "Expired", "Revoked"]
+    description: str
+
+
+class KeysShown(Wire):
+    """Keys without their secrets, by name."""
+
+    api_keys: tuple[KeyShown, ...]
+
+
+# -- making ------------------------------------------------------------------------------------------------------------
+
+
+def spec_of(asked: KeyWish, caller: Caller, view: View, now: datetime) -> ApiKeySpec:
+    """The key that the caller may make of what is asked for, without its text; ApiError 403 and 422."""
+    checked_name("name", asked.name)
+    scope = _scope(asked, caller, view)
+    email = _in_whose_name(asked, caller, view)
+    end = end_of(asked.validity, now)
+    _check_own(caller, scope, end, view.wanted.keys.get(caller.key))
+    if not caller.is_admin and not caller.actor.member_of:
+        raise forbidden(
+            f"{caller.email} works in no workspace, so a key would open nothing; have an owner of one add you first"
+        )
+    if caller.is_handed and end > now + LONGEST_BY_TOKEN:
+        raise forbidden(
+            f"a login by an ID token makes keys for {LONGEST_BY_TOKEN.days} days at most; name an earlier day, or log "
+            "in with a browser at the portal itself"
+        )
+    check_number(view, email, now)
+    return ApiKeySpec(
+        sha256="0" * 64,
+        email=email,
+        role=asked.role,
+        slices=scope,
+        not_after=end,
+        description=asked.description,
+    )
+
+
+def check_number(view: View, email: str, now: datetime) -> None:
+    """ApiError 422 where that person has as many keys as anybody may."""
+    keys = (spec for spec in view.wanted.keys.values() if spec.email == email and not spec.revoked)
+    if sum(spec.not_after is None or now < spec.not_after for spec in keys) >= MOST_IN_FORCE:
+        raise bad_parameters(
+            f"{email} has {MOST_IN_FORCE} keys in force, and nobody has more; revoke one first"
+        )
+
+
+def document(name: str, spec: ApiKeySpec, text: str) -> bytes:
+    """The manifest of that key."""
+    told = spec.model_copy(update={"sha256": digest_of(text)})
+    fields = told.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    return new_document("ApiKey", name, fields)
+
+
+def _scope(asked: KeyWish, caller: Caller, view: View) -> tuple[str, ...]:
+    if not asked.workspace_name:
+        return ()  # the whole project, as far as the person may
+    name = asked.workspace_name
+    if name not in view.wanted.slices or not caller.may_see(name):
+        seen = [each for each in view.wanted.slices if caller.may_see(each)]
+        raise bad_parameters(
+            f"workspaceName: there is no such workspace, or you may not see it; there are {listed(seen)}"
+        )
+    return (name,)
+
+
+def _in_whose_name(asked: KeyWish, caller: Caller, view: View) -> str:
+    if not is_address(asked.username) or asked.username.lower() == caller.email.lower():
+        return caller.email
+    if not caller.is_admin:
+        raise forbidden(f"username: only admins make keys that act for others; yours acts for {caller.email}")
+    # With a key in another admin's name one admin would be two.
+    if asked.username.lower() in {admin.email.lower() for admin in view.wanted.project.admins}:
+        raise forbidden(f"username: {asked.username} is an admin and makes keys in that name themselves")
+    if asked.role == "Owner":
+        raise forbidden(
+            f"role: you make keys for {asked.username} up to the role Editor; one of the role Owner that person "
+            "makes themselves"
+        )
+    return asked.username
+
+
+def end_of(validity: str, now: datetime) -> datetime:
+    """The end of that day in UTC; ApiError 422 for a day that is over, or is none."""
+    try:
+        day = (
+            datetime.strptime(validity, "%Y-%m-%d").replace(tzinfo=UTC)
+            if validity
+            else _day(now) + timedelta(days=1)
+        )
+    except ValueError as error:
+        raise bad_parameters("validity: a day reads like 2026-12-31") from error
+    if day < _day(now):
+        raise bad_parameters(f"validity: {validity} is over; the key would open nothing")
+    if day > now + LONGEST:
+        raise bad_parameters(
+            f"validity: {validity} is more than ten years away; a key is made anew now and then"
+        )
+    return day + timedelta(days=1)
+
+
+def _day(now: datetime) -> datetime:
+    return now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def _check_own(caller: Caller, scope: tuple[str, ...], end: datetime, by: ApiKeySpec | None) -> None:
+    """No key carries more than who makes it, and none but an Owner's makes any; `by`: the key that makes it, if one."""
+    slices = frozenset(scope) or None
+    if not any(_carries(grant, slices) for grant in caller.grants):
+        where = ", ".join(scope) or "the whole project"
+        raise forbidden(
+            f"keys for {where} are made by who carries the role Owner there, and {_with_what(caller)} does not; "
+            "log in yourself, or use a key of role Owner"
+        )
+    # The key's own end: the session that it opened ends within the hour, and can be opened again.
+    if by is not None and by.not_after is not None and end > by.not_after:
+        raise forbidden(
+            f"the key {caller.key}, which makes it, ends at {format_instant(by.not_after)}, and no key that it makes "
+            "outlives it; name an earlier day"
+        )
+
+
+def _with_what(caller: Caller) -> str:
+    return f"the key {caller.key}" if caller.key else "your login"
+
+
+def _carries(grant: Grant, slices: frozenset[str] | None) -> bool:
+    """Whether it has everything that a key of any role with that scope could have."""
+    if grant.role != "Owner":
+        return False
+    return grant.slices is None or (slices is not None and slices <= grant.slices)
+
+
+# -- looking and ending ------------------------------------------------------------------------------------------------
+
+
+def keys_shown(view: View, caller: Caller, workspace: str | None, now: datetime) -> Iterator[KeyShown]:
+    """Those that the caller may know of: their own within what they see, an admin all; of one workspace, or all."""
+    for name, spec in sorted(view.wanted.keys.items()):
+        if _may_know(caller, spec) and (workspace is None or workspace in spec.slices):
+            yield _shown(name, spec, now)
+
+
+def _may_know(caller: Caller, spec: ApiKeySpec) -> bool:
+    if caller.is_admin:
+        return True
+    scope = frozenset(spec.slices) or None
+    covered = any(g.slices is None or (scope is not None and scope <= g.slices) for g in caller.grants)
+    return covered and spec.email == caller.email
+
+
+def _shown(name: str, spec: ApiKeySpec, now: datetime) -> KeyShown:
+    end = spec.not_after
+    is_over = end is not None and end <= now
+    return KeyShown(
+        name=name,
+        role=spec.role,
+        email=spec.email,
+        username=spec.email,
+        workspace_name=spec.slices[0] if spec.slices else "",
+        workspaces=spec.slices,
+        validity="" if end is None else f"{end - timedelta(seconds=1):%Y-%m-%d}",
+        expires_at="" if end is None else format_instant(end),
+        state="Revoked" if spec.revoked else "Expired" if is_over else "Active",
+        description=spec.description,
+    )
+
+
+def named(asked: KeyNamed, caller: Caller, view: View) -> str:
+    """The key that is meant, for whoever may end it; ApiError 404, 403 and 422."""
+    if (asked.name is None) == (asked.api_key is None):
+        raise bad_parameters("name: give either the key's name or its text as apiKey")
+    found = view.keys.get(digest_of(asked.api_key)) if asked.api_key is not None else None
+    name = asked.name if found is None else found[0]
+    spec = view.wanted.keys.get(name or "")
+    if name is None or spec is None or not _may_know(caller, spec):
+        # Of a key's text nothing is said again.
+        what = "of that text" if asked.name is None else f"called {asked.name}"
+        raise _missing(what)
+    slices = frozenset(spec.slices) or None
+    if not caller.is_admin and not any(_carries(grant, slices) for grant in caller.grants):
+        raise forbidden(
+            f"{_with_what(caller)} ends no keys, which takes the role Owner; log in, or use a key of that role"
+        )
+    return name
+
+
+def _missing(what: str) -> ApiError:
+    return ApiError(HTTPStatus.NOT_FOUND, "NotFound", f"there is no API key {what}, or you may not see it")

@@ -1,0 +1,159 @@
+"""A member's way into a workspace's namespaces, with a token that ends within the hour (B6).
+
+The portal asks the cluster with the operator's kubeconfig, from the folder that `--kubeconfigs` names, for a token of
+the caller's own ServiceAccount; so it can only ever give what a member may have, and only to that member. What was
+given out before goes on until its own end, or until its owner is no member any more.
+
+Held by tests/portal/test_kubeconfig.py, on a real API server too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from http import HTTPStatus
+from pathlib import Path
+
+from pydantic import ConfigDict, Field
+
+from portal.http.context import Wire
+from portal.http.errors import ApiError, bad_parameters, conflict, forbidden, unavailable
+from portal.http.names import listed
+from portal.identity.callers import Caller
+from portal.identity.rights import check_member, seen_slice
+from portal.vendor.workspace_models import ClusterNamed
+from portal.views.view import View
+from reconciler.clusters.kubernetes.api.api_client import Rejected
+from reconciler.clusters.kubernetes.tenancy import member_tokens
+from reconciler.clusters.kubernetes.tenancy.member_tokens import Door, Whose
+from schemas.documents.cluster import ClusterSpec
+from schemas.documents.slice import SliceSpec
+from schemas.errors import UserError
+from schemas.reading.units import format_instant
+from schemas.reading.yaml_text import dump
+
+LIFE = timedelta(hours=1)
+"""Of a token; whoever works on asks again."""
+
+
+class KubeConfig(Wire):
+    """A kubeconfig. Whoever has it is, until it ends, the member in the workspace's namespaces: keep it secret."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"kubeConfig": "apiVersion: v1\nkind: Config\n…", "expiresAt": "2026-11-21T09:00:00Z"}
+            ]
+        }
+    )
+
+    kube_config: str = Field(description="YAML for kubectl, with a context for each namespace.", repr=False)
+    expires_at: str = Field(description="When its tokens end, as the server set it.")
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Who gets in, where, and by which of the operator's kubeconfigs."""
+
+    slice: str
+    cluster: str
+    namespaces: tuple[str, ...]
+    email: str
+    file: str
+    context: str | None
+
+
+def way_of(view: View, caller: Caller, asked: ClusterNamed) -> Way:
+    """What the caller may have; ApiError 404, 403 and 422."""
+    spec = seen_slice(view, caller, asked.workspace_name)
+    check_member(caller, asked.workspace_name, "get its kubeconfig")
+    if asked.cluster_name not in spec.clusters:
+        raise bad_parameters(
+            f"clusterName: workspace {asked.workspace_name} spans {listed(spec.clusters)} and no cluster of that name"
+        )
+    file, context = _operators(asked.cluster_name, view.wanted.clusters.get(asked.cluster_name))
+    namespaces = tuple(dict.fromkeys(spec.namespaces))
+    email = _member(spec, caller, asked.workspace_name)
+    return Way(asked.workspace_name, asked.cluster_name, namespaces, email, file, context)
+
+
+def _operators(name: str, cluster: ClusterSpec | None) -> tuple[str, str | None]:
+    """Name and context of the operator's kubeconfig of that cluster."""
+    if cluster is None:
+        raise bad_parameters(
+            f"clusterName: cluster {name} is not there any more; detach it from the workspace"
+        )
+    if cluster.driver != "kubernetes":
+        raise bad_parameters(
+            f"clusterName: cluster {name} is a simulated one; there is nothing for kubectl to reach"
+        )
+    access = cluster.access
+    if access is None or access.kubeconfig is None:
+        raise bad_parameters(
+            f"clusterName: clusters/{name}.yaml names no kubeconfig in spec.access.kubeconfig, by which alone the API "
+            f"reaches clusters; run `egs kubeconfig` with your own credentials of {name}"
+        )
+    return access.kubeconfig, access.context
+
+
+def _member(spec: SliceSpec, caller: Caller, name: str) -> str:
+    """The address as the manifest spells it, of which the ServiceAccount is made."""
+    found = next((p.email for p in spec.people if p.email.lower() == caller.email.lower()), None)
+    if found is None:
+        raise forbidden(
+            f"{caller.email} is no member of workspace {name}, and members alone have an account in its namespaces; "
+            "an owner or admin adds the address to its members first"
+        )
+    return found
+
+
+def given(way: Way, folder: Path | None) -> KubeConfig:
+    """Asks the cluster. ApiError 409 where the namespaces are not there yet, 422 without a way, 503 in trouble."""
+    door = _door(way, folder)
+    try:
+        server = member_tokens.server_of(door)
+        api = member_tokens.connected(door, way.cluster)
+        tokens = {}
+        for namespace in way.namespaces:
+            ticket = member_tokens.standing(api, Whose(way.slice, namespace, way.email))
+            tokens[namespace] = member_tokens.token(api, ticket, LIFE)
+    except UserError as error:
+        raise _refused(way, error) from error
+    users = {namespace: member_tokens.by_token(token) for namespace, token in tokens.items()}
+    end = min(token.end for token in tokens.values())
+    return KubeConfig(
+        kube_config=dump(member_tokens.document(way.slice, way.cluster, server, users)),
+        expires_at=format_instant(end),
+    )
+
+
+def _door(way: Way, folder: Path | None) -> Door:
+    text = None
+    if folder is not None:
+        try:
+            text = (folder / way.file).read_text(encoding="utf-8")
+        except (OSError, ValueError):
+            text = None
+    if folder is None or text is None:
+        raise ApiError(
+            HTTPStatus.UNPROCESSABLE_ENTITY,
+            "NoKubeconfig",
+            f"this portal has no kubeconfig of cluster {way.cluster}: its operator puts {way.file} into a folder and "
+            "starts it with --kubeconfigs DIR; `egs kubeconfig` works with your own credentials",
+        )
+    return Door(folder / way.file, text, way.context)
+
+
+def _refused(way: Way, error: UserError) -> ApiError:
+    """What the caller can do of it: wait until the namespace is there; the rest is the operator's to mend."""
+    cause = error.__cause__
+    if isinstance(cause, Rejected) and cause.status in (404, 409):
+        return conflict(
+            f"the namespaces of workspace {way.slice} in cluster {way.cluster} are not ready for {way.email} yet; "
+            "try again when the controller has looked at it",
+            "WorkspaceNotReady",
+        )
+    return unavailable(
+        f"cluster {way.cluster} gives the portal no token for workspace {way.slice} ({error.reason}); its operator "
+        "looks after the portal's kubeconfig of that cluster"
+    )

@@ -1,0 +1,282 @@
+"""Templates as the API has them and as files have them, both ways. Pure.
+
+The vendor's `enableEviction` is our `preemptible`; an idle timeout that is not enforced is none; a shape may be a
+list in order of preference. Held by tests/portal/test_templates.py: there and back is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import timedelta
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field, ValidationError
+
+from portal.http.context import Changed, Flag, Line, Whole, Wire
+from portal.http.durations import checked_duration
+from portal.http.errors import ApiError, bad_parameters
+from portal.http.names import listed
+from schemas.documents.gpr import Network, Wish
+from schemas.reading.units import format_duration, memory_gb
+from schemas.rules.problems import quoted
+
+ANY = "any"
+
+Text = Annotated[str, Field(max_length=200)]
+TextLine = Annotated[Line, Field(max_length=200)]
+
+
+class TemplateFields(Wire):
+    """What a template says; what is absent is left to requests, and in a change kept as it is."""
+
+    cluster_name: Text | None = Field(
+        default=None, description='The cluster; "" or absent: any of the workspace\'s.', examples=["east"]
+    )
+    preferred_clusters: Annotated[tuple[Text, ...], Field(max_length=100)] | None = Field(
+        default=None,
+        description="Several, in order of preference; `clusterName`, where given, is the first of them.",
+    )
+    number_of_gpus: Whole | None = Field(
+        default=None, alias="numberOfGPUs", ge=1, le=64, description="Per node.", examples=[8]
+    )
+    number_of_gpu_nodes: Whole | None = Field(
+        default=None, alias="numberOfGPUNodes", ge=1, le=100_000, description="Whole nodes.", examples=[2]
+    )
+    memory_per_gpu: Whole | None = Field(
+        default=None,
+        alias="memoryPerGPU",
+        ge=0,
+        le=4_194_304,
+        description="GB each GPU has at least; above 4096 it is MiB; 0: any.",
+        examples=[80],
+    )
+    gpu_shape: Text | None = Field(
+        default=None, description='The GPU\'s shape; "" or "any": any.', examples=["H100-80GB"]
+    )
+    gpu_shapes: Annotated[tuple[Text, ...], Field(max_length=20)] | None = Field(
+        default=None, description="Several, in order of preference; `gpuShape` is the first of them."
+    )
+    instance_type: TextLine | None = Field(
+        default=None, description='Machine type; "": any.', examples=["p5.48xlarge"]
+    )
+    exit_duration: Text | None = Field(
+        default=None, description="How long, strictly.", examples=["0d6h0m", "6h"]
+    )
+    priority: Whole | None = Field(
+        default=None, ge=1, le=300, description="1 to 300, higher first.", examples=[150]
+    )
+    gpu_sharing_mode: Text | None = Field(default=None, description="`dedicated` or `mig:<profile>`.")
+    enforce_idle_time_out: Flag | None = Field(
+        default=None, description="Whether nodes without use are given back; needs `idleTimeOutDuration`."
+    )
+    idle_time_out_duration: Text | None = Field(
+        default=None, description="After how long without use.", examples=["0d0h30m"]
+    )
+    enable_eviction: Flag | None = Field(
+        default=None, description="Whether it may make room for more urgent requests."
+    )
+    requeue_on_failure: Flag | None = Field(
+        default=None, description="Whether it is queued again when its nodes fail."
+    )
+    enable_auto_gpu_selection: Flag | None = Field(
+        default=None, description="true: any shape and machine type; neither may be given beside it."
+    )
+    enable_rdma: Flag | None = Field(default=None, alias="enableRDMA", description="Only nodes with RDMA.")
+    enable_secondary_network: Flag | None = Field(
+        default=None, description="Only nodes with a second network for pods."
+    )
+
+
+EXAMPLE: dict[str, Any] = {
+    "name": "finetune-small",
+    "clusterName": "east",
+    "numberOfGPUs": 8,
+    "numberOfGPUNodes": 1,
+    "memoryPerGPU": 80,
+    "gpuShape": "H100-80GB",
+    "exitDuration": "0d2h0m",
+    "priority": 120,
+    "enforceIdleTimeOut": True,
+    "idleTimeOutDuration": "0d0h30m",
+    "enableEviction": True,
+    "requeueOnFailure": True,
+}
+
+
+class TemplateWish(TemplateFields):
+    """A template that is to be, or to change."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
+
+    name: str = Field(min_length=1, max_length=253, description="Its name.", examples=["finetune-small"])
+
+
+class Template(TemplateFields):
+    """A template as it is in force."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
+
+    name: str = Field(description="Its name.")
+
+
+class TemplateNamed(Wire):
+    """Which template."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"gprTemplateName": "finetune-small"}]})
+
+    gpr_template_name: str = Field(min_length=1, max_length=253, description="Its name.")
+
+
+class TemplateChanged(Wire):
+    """A template that was made or changed, and where the change is."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"name": "finetune-small", "change": {"way": "pushed", "commit": "8d5f…"}}]
+        }
+    )
+
+    name: str = Field(description="The template's name.")
+    change: Changed = Field(description="Where the change is.")
+
+
+def template_of(name: str, spec: Wish) -> Template:
+    """What a file says, as the API has it."""
+    clusters = spec.clusters or ()
+    shapes = (spec.gpu_shape,) if isinstance(spec.gpu_shape, str) else spec.gpu_shape or ()
+    given = {
+        "name": name,
+        "cluster_name": clusters[0] if clusters else None,
+        "preferred_clusters": clusters if len(clusters) > 1 else None,
+        "number_of_gpus": spec.gpus_per_node,
+        "number_of_gpu_nodes": spec.nodes,
+        "memory_per_gpu": None if spec.memory_per_gpu is None else memory_gb(spec.memory_per_gpu),
+        "gpu_shape": shapes[0] if shapes else None,
+        "gpu_shapes": shapes if len(shapes) > 1 else None,
+        "instance_type": spec.instance_type,
+        "exit_duration": _shown(spec.duration),
+        "priority": spec.priority,
+        "gpu_sharing_mode": spec.sharing,
+        "enforce_idle_time_out": None if spec.idle_timeout is None else True,
+        "idle_time_out_duration": _shown(spec.idle_timeout),
+        "enable_eviction": spec.preemptible,
+        "requeue_on_failure": spec.requeue_on_failure,
+        "enable_rdma": None if spec.network is None else spec.network.rdma,
+        "enable_secondary_network": None if spec.network is None else spec.network.secondary,
+    }
+    return Template.model_validate(given, by_name=True)
+
+
+def _shown(value: timedelta | None) -> str | None:
+    return None if value is None else format_duration(value)
+
+
+def wish_of(asked: TemplateFields, before: Wish) -> Wish:
+    """What the file is to say: `before` with what is asked for; ApiError 422 where no file can say so."""
+    _check_auto(asked)
+    given = {field: getattr(before, field) for field in Wish.model_fields}
+    given |= _plain(asked) | _places(asked) | _shapes(asked) | _network(asked, before) | _idle(asked, before)
+    try:
+        return Wish.model_validate(given)
+    except ValidationError as error:
+        raise _refused(error) from error
+
+
+def _plain(asked: TemplateFields) -> dict[str, Any]:
+    """Fields that mean one thing each; "" and 0 take one out."""
+    found: dict[str, Any] = {
+        "gpus_per_node": asked.number_of_gpus,
+        "nodes": asked.number_of_gpu_nodes,
+        "priority": asked.priority,
+        "preemptible": asked.enable_eviction,
+        "requeue_on_failure": asked.requeue_on_failure,
+    }
+    given = {field: value for field, value in found.items() if value is not None}
+    if asked.memory_per_gpu is not None:
+        given["memory_per_gpu"] = memory_gb(asked.memory_per_gpu) or None
+    if asked.exit_duration is not None:
+        given["duration"] = checked_duration("exitDuration", asked.exit_duration)
+    for field, text in (("instance_type", asked.instance_type), ("sharing", asked.gpu_sharing_mode)):
+        if text is not None:
+            given[field] = text or None
+    return given
+
+
+def _places(asked: TemplateFields) -> dict[str, Any]:
+    if asked.cluster_name is None and asked.preferred_clusters is None:
+        return {}
+    return {"clusters": _first(asked.cluster_name, asked.preferred_clusters) or None}
+
+
+def _shapes(asked: TemplateFields) -> dict[str, Any]:
+    if asked.enable_auto_gpu_selection:
+        return {"gpu_shape": None, "instance_type": None}
+    if asked.gpu_shape is None and asked.gpu_shapes is None:
+        return {}
+    shapes = tuple(s for s in _first(asked.gpu_shape, asked.gpu_shapes) if s != ANY)
+    return {"gpu_shape": shapes[0] if len(shapes) == 1 else shapes or None}
+
+
+def _first(one: str | None, several: tuple[str, ...] | None) -> tuple[str, ...]:
+    """The one, then the others, each once."""
+    return tuple(dict.fromkeys(text for text in (one or "", *(several or ())) if text))
+
+
+def _network(asked: TemplateFields, before: Wish) -> dict[str, Any]:
+    if asked.enable_rdma is None and asked.enable_secondary_network is None:
+        return {}
+    old = before.network or Network()
+    rdma = old.rdma if asked.enable_rdma is None else asked.enable_rdma
+    secondary = old.secondary if asked.enable_secondary_network is None else asked.enable_secondary_network
+    return {"network": Network(rdma=rdma, secondary=secondary)}
+
+
+def _idle(asked: TemplateFields, before: Wish) -> dict[str, Any]:
+    if asked.enforce_idle_time_out is False:
+        return {"idle_timeout": None}
+    if asked.idle_time_out_duration:
+        return {"idle_timeout": checked_duration("idleTimeOutDuration", asked.idle_time_out_duration)}
+    if asked.enforce_idle_time_out and before.idle_timeout is None:
+        raise bad_parameters("enforceIdleTimeOut: give idleTimeOutDuration too, for example 0d0h30m")
+    return {}
+
+
+def _check_auto(asked: TemplateFields) -> None:
+    named = [
+        name for name, value in (("gpuShape", asked.gpu_shape), ("gpuShapes", asked.gpu_shapes)) if value
+    ]
+    named += ["instanceType"] if asked.instance_type else []
+    if asked.enable_auto_gpu_selection and named and asked.gpu_shape != ANY:
+        raise bad_parameters(
+            f"enableAutoGpuSelection: with it any GPU will do; leave {' and '.join(named)} out, or the switch"
+        )
+
+
+_WIRE = {
+    "gpus_per_node": "numberOfGPUs",
+    "nodes": "numberOfGPUNodes",
+    "memory_per_gpu": "memoryPerGPU",
+    "clusters": "clusterName",
+    "gpu_shape": "gpuShape",
+    "instance_type": "instanceType",
+    "sharing": "gpuSharingMode",
+}
+"""What the API calls fields of files that may be refused."""
+
+
+def _refused(error: ValidationError) -> ApiError:
+    """One sentence by field, in the words of the API."""
+    found: dict[str, str] = {}
+    for each in error.errors(include_url=False, include_context=False):
+        field = str(each["loc"][0]) if each["loc"] else ""
+        found.setdefault(_WIRE.get(field, field), f"{quoted(str(each['input']))} will not do: {each['msg']}")
+    return bad_parameters("; ".join(f"{field}: {why}" for field, why in found.items()))
+
+
+def check_clusters(spec: Wish, known: Collection[str]) -> None:
+    """ApiError 422 for a cluster that is not there."""
+    unknown = [name for name in spec.clusters or () if name not in known]
+    if unknown:
+        raise bad_parameters(
+            f"clusterName: there is no cluster {', '.join(unknown)}; there are {listed(known)}"
+        )

@@ -1,0 +1,380 @@
+"""Workspaces over the wire: what is asked for, what is changed, and how each slice stands (A5, C9). Models and rows.
+
+Reading costs the slices that the caller sees and the requests that are not over. Held by
+tests/portal/test_workspaces.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field
+
+from portal.http.context import Changed, Whole, Wire
+from portal.identity.callers import Caller
+from portal.views.view import View
+from reconciler.model.statuses import live
+from reconciler.queries.costs import cost_so_far
+from schemas.documents.slice import SliceSpec
+from schemas.status.gpr_status import HOLDING, WAITING, GPRStatus
+from schemas.status.usage import MonthUsage
+
+MOST_CLUSTERS = 100
+"""That a slice may span; the vendor's `maxClusters`."""
+NO_NETWORK = "no-network"
+"""Slices have walls between them and no network of their own, as the vendor calls it."""
+
+Names = Annotated[tuple[Annotated[str, Field(min_length=1, max_length=253)], ...], Field(max_length=100)]
+Mails = Annotated[tuple[Annotated[str, Field(max_length=254)], ...], Field(max_length=999)]
+
+_ASKED: dict[str, Any] = {
+    "workspaceName": "llm-gpt-4o",
+    "clusters": ["east"],
+    "namespaces": ["llm-gpt-4o-dev"],
+    "username": "John Doe",
+    "email": "john.doe@example.com",
+    "description": "fine-tuning of language models",
+}
+
+
+class WorkspaceWish(Wire):
+    """A workspace that is to be."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_ASKED]})
+
+    workspace_name: str = Field(
+        min_length=1, max_length=253, description="Its name.", examples=["llm-gpt-4o"]
+    )
+    clusters: Annotated[Names, Field(min_length=1)] = Field(
+        description="Clusters it is to span, in order of preference.", examples=[["east"]]
+    )
+    namespaces: Names = Field(
+        default=(), description="Its namespaces in each of those clusters; none: one of its name."
+    )
+    username: str = Field(
+        default="", max_length=200, description="Name of the owner, for people.", examples=["John Doe"]
+    )
+    email: str = Field(
+        default="",
+        max_length=254,
+        description='Address of the owner; "": yours.',
+        examples=["john.doe@example.com"],
+    )
+    description: str = Field(default="", max_length=500, description="What it is for.")
+    members: Mails = Field(default=(), description="Addresses of who else is to work there.")
+    quota_gpus: Whole | None = Field(
+        default=None,
+        ge=0,
+        le=1_000_000,
+        alias="quotaGPUs",
+        description="GPUs of one request without approval.",
+    )
+    max_clusters: Whole | None = Field(
+        default=None,
+        ge=1,
+        le=MOST_CLUSTERS,
+        description="Refuses this call with more clusters; kept nowhere.",
+    )
+
+
+class WorkspaceEdit(Wire):
+    """What is to be another of a workspace; what is absent stays."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"workspaceName": "llm-gpt-4o", "clusters": ["east", "north"]}]}
+    )
+
+    workspace_name: str = Field(min_length=1, max_length=253, description="Its name.")
+    clusters: Annotated[Names, Field(min_length=1)] | None = Field(
+        default=None, description="All clusters it is to span from now on."
+    )
+    namespaces: Annotated[Names, Field(min_length=1)] | None = Field(
+        default=None,
+        description="All its namespaces from now on; one that is left out goes with what is in it.",
+    )
+    description: str | None = Field(default=None, max_length=500, description="What it is for; owners may.")
+    members: Annotated[Mails, Field(min_length=1)] | None = Field(
+        default=None, description="Addresses of all who are to work there; owners may."
+    )
+    owners: Mails | None = Field(default=None, description="Addresses of all who may change its members.")
+    quota_gpus: Whole | None = Field(
+        default=None,
+        ge=0,
+        le=1_000_000,
+        alias="quotaGPUs",
+        description="GPUs of one request without approval.",
+    )
+
+
+class WorkspaceNamed(Wire):
+    """Which workspace."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"workspaceName": "llm-gpt-4o"}]})
+
+    workspace_name: str = Field(min_length=1, max_length=253, description="Its name.")
+
+
+class ClusterNamed(Wire):
+    """Which cluster of which workspace."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"workspaceName": "vision", "clusterName": "east"}]}
+    )
+
+    workspace_name: str = Field(
+        min_length=1, max_length=253, description="The workspace.", examples=["vision"]
+    )
+    cluster_name: str = Field(min_length=1, max_length=253, description="The cluster.", examples=["east"])
+
+
+class WorkspaceChanged(Wire):
+    """A workspace that was asked for, made, changed or taken away, and where the change is."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "workspaceName": "llm-gpt-4o",
+                    "change": {"way": "branch", "commit": "8d5f…", "branch": "requests/slice-llm-gpt-4o"},
+                }
+            ]
+        }
+    )
+
+    workspace_name: str = Field(description="Its name.")
+    change: Changed = Field(description="Where the change is.")
+
+
+class NamespaceThere(Wire):
+    """A namespace and where it is."""
+
+    namespace: str
+    clusters: tuple[str, ...]
+
+
+class Use(Wire):
+    """What it has now."""
+
+    waiting: int = Field(description="Requests that wait.")
+    holding: int = Field(description="Requests that hold nodes.")
+    gpus_held: int = Field(description="GPUs of all those nodes.")
+    nodes_held: int = Field(description="Those nodes.")
+
+
+class MonthCost(Wire):
+    """What leases that ended in a month took."""
+
+    month: str = Field(description="In UTC.", examples=["2026-11"])
+    gpu_hours: float
+    amount: float
+    leases: int
+
+
+class WorkspaceCost(Wire):
+    """What it cost so far: leases that ended, by month, newest last, and those that go on."""
+
+    currency: str = Field(examples=["USD"])
+    gpu_hours: float = Field(description="Of all months and of what goes on.")
+    amount: float = Field(description="The same in money.")
+    running_amount: float = Field(description="Of leases that go on, until the controller's last look.")
+    months: tuple[MonthCost, ...]
+
+
+class WorkspaceLimits(Wire):
+    """Hard bounds of its requests, the project's included; absent: any."""
+
+    max_duration: str | None
+    max_priority: int
+    max_nodes: int | None
+    max_gpus: int | None
+    max_memory_per_gpu: int | None
+    gpu_shapes: tuple[str, ...] = Field(description="Empty: all.")
+    max_waiting: int | None
+    gpu_hours_per_month: int | None
+
+
+class WorkspaceQuota(Wire):
+    """What one request may hold without approval, the project's bound included; absent: any."""
+
+    gpus: int | None
+    nodes: int | None
+    gpu_hours_per_month: int | None
+
+
+class Workspace(Wire):
+    """A workspace as it is in force."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "name": "vision",
+                    "overlayNetworkDeploymentMode": NO_NETWORK,
+                    "maxClusters": MOST_CLUSTERS,
+                    "sliceDescription": "models that see",
+                    "clusters": ["east"],
+                    "namespaces": [{"namespace": "vision", "clusters": ["east"]}],
+                    "members": ["bo@example.com"],
+                    "owners": ["ida@example.com"],
+                    "quota": {"gpus": 16, "nodes": 2, "gpuHoursPerMonth": 5000},
+                    "limits": {
+                        "maxDuration": "7d0h0m",
+                        "maxPriority": 200,
+                        "maxNodes": 4,
+                        "maxGpus": 32,
+                        "maxMemoryPerGpu": 80,
+                        "gpuShapes": ["H100-80GB"],
+                        "maxWaiting": 3,
+                        "gpuHoursPerMonth": 10000,
+                    },
+                    "use": {"waiting": 1, "holding": 1, "gpusHeld": 16, "nodesHeld": 2},
+                    "cost": {
+                        "currency": "USD",
+                        "gpuHours": 96.0,
+                        "amount": 240.0,
+                        "runningAmount": 80.0,
+                        "months": [{"month": "2026-11", "gpuHours": 64.0, "amount": 160.0, "leases": 2}],
+                    },
+                    "weight": 1.0,
+                    "paused": False,
+                }
+            ]
+        }
+    )
+
+    name: str
+    overlay_network_deployment_mode: str = Field(description="Always `no-network`.")
+    max_clusters: int = Field(description="That it could span.")
+    slice_description: str
+    clusters: tuple[str, ...] = Field(description="In order of preference.")
+    namespaces: tuple[NamespaceThere, ...]
+    members: tuple[str, ...] = Field(description="Who may file requests.")
+    owners: tuple[str, ...] = Field(description="Who may change its members.")
+    quota: WorkspaceQuota | None = Field(description="null: no bound but the limits.")
+    limits: WorkspaceLimits
+    use: Use
+    cost: WorkspaceCost
+    weight: float = Field(description="Share beside other workspaces of one priority.")
+    paused: bool = Field(description="Whether what others change of it in clusters is left as it is.")
+
+
+class Workspaces(Wire):
+    """Every workspace that the caller sees."""
+
+    workspaces: tuple[Workspace, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a slice's requests that are not over come to."""
+
+    waiting: int = 0
+    holding: int = 0
+    nodes: int = 0
+    gpus: int = 0
+    gpu_hours: float = 0.0
+    amount: float = 0.0
+
+
+def standings(view: View) -> Mapping[str, Standing]:
+    """By slice; one pass over the requests that are not over. Asked for by `View.once`."""
+    found: dict[str, list[GPRStatus]] = {}
+    for key, status in live(view.facts.requests).items():
+        found.setdefault(key.partition("/")[0], []).append(status)
+    return {name: _standing(view, own) for name, own in found.items()}
+
+
+def _standing(view: View, own: list[GPRStatus]) -> Standing:
+    holding = [status for status in own if status.phase in HOLDING]
+    held = [(len(s.assignment.nodes) if s.assignment else 0, _gpus_per_node(view, s)) for s in holding]
+    costs = [_running_cost(view, status) for status in holding]
+    return Standing(
+        waiting=sum(status.phase in WAITING for status in own),
+        holding=len(holding),
+        nodes=sum(nodes for nodes, _ in held),
+        gpus=sum(nodes * gpus for nodes, gpus in held),
+        gpu_hours=sum(hours for hours, _ in costs),
+        amount=sum(amount for _, amount in costs),
+    )
+
+
+def _gpus_per_node(view: View, status: GPRStatus) -> int:
+    held = status.assignment
+    pool = None if held is None else view.wanted.pools.get((held.cluster, held.pool))
+    return 0 if pool is None else pool.gpus_per_node
+
+
+def _running_cost(view: View, status: GPRStatus) -> tuple[float, float]:
+    """GPU-hours and money of the lease that goes on: what the ledger, which counts leases that ended, has not yet."""
+    cost = cost_so_far(view.wanted, status, view.facts.at)
+    if cost is None or status.start_time is None:
+        return 0.0, 0.0
+    before = status.cost_before
+    counted = (0.0, 0.0) if before is None else (before.gpu_hours, before.amount)
+    return max(0.0, cost.gpu_hours - counted[0]), max(0.0, cost.amount - counted[1])
+
+
+def workspaces(view: View, caller: Caller) -> tuple[Workspace, ...]:
+    """All that the caller sees, by name."""
+    return tuple(workspace_of(view, name) for name in sorted(view.wanted.slices) if caller.may_see(name))
+
+
+def workspace_of(view: View, name: str) -> Workspace:
+    """A slice in force."""
+    spec, standing = view.wanted.slices[name], view.once(standings).get(name, Standing())
+    return Workspace(
+        name=name,
+        overlay_network_deployment_mode=NO_NETWORK,
+        max_clusters=MOST_CLUSTERS,
+        slice_description=spec.description,
+        clusters=spec.clusters,
+        namespaces=tuple(NamespaceThere(namespace=each, clusters=spec.clusters) for each in spec.namespaces),
+        members=tuple(person.email for person in spec.members),
+        owners=tuple(person.email for person in spec.owners),
+        quota=_quota(spec),
+        limits=_limits(spec),
+        use=Use(
+            waiting=standing.waiting,
+            holding=standing.holding,
+            gpus_held=standing.gpus,
+            nodes_held=standing.nodes,
+        ),
+        cost=_cost(view, name, standing),
+        weight=spec.weight,
+        paused=spec.paused,
+    )
+
+
+def _quota(spec: SliceSpec) -> WorkspaceQuota | None:
+    quota = spec.quota
+    if quota is None:
+        return None
+    return WorkspaceQuota(gpus=quota.gpus, nodes=quota.nodes, gpu_hours_per_month=quota.gpu_hours_per_month)
+
+
+def _limits(spec: SliceSpec) -> WorkspaceLimits:
+    limits = spec.limits.model_dump(mode="json", by_alias=True, exclude={"where"})
+    return WorkspaceLimits.model_validate(limits)
+
+
+def _cost(view: View, name: str, standing: Standing) -> WorkspaceCost:
+    usage = view.facts.usage.get(name)
+    months = () if usage is None else usage.months
+    return WorkspaceCost(
+        currency=view.wanted.project.currency,
+        gpu_hours=round(sum(month.gpu_hours for month in months) + standing.gpu_hours, 4),
+        amount=round(sum(month.amount for month in months) + standing.amount, 4),
+        running_amount=round(standing.amount, 4),
+        months=tuple(_month(month) for month in months),
+    )
+
+
+def _month(month: MonthUsage) -> MonthCost:
+    return MonthCost(
+        month=month.month,
+        gpu_hours=round(month.gpu_hours, 4),
+        amount=round(month.amount, 4),
+        leases=month.leases,
+    )

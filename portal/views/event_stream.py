@@ -1,0 +1,61 @@
+"""What a stream tells of events: the latest, then each as it is committed. One owner.
+
+A stream begins at most an hour back and remembers how far it has looked; of a newer view it looks at what is newer.
+
+Held by tests/portal/test_eventstream.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from itertools import islice
+
+from portal.http.sse import Told
+from portal.identity.callers import Caller
+from portal.views.event_log import SEARCHED
+from portal.views.event_search import Asked, EventData, search_of
+from portal.views.view import View
+from reconciler.queries.event_search import Between, Filter, Spot
+
+LATEST = 200
+"""Events that a stream tells at most of one view: whoever needs every one searches."""
+FURTHEST_BACK = timedelta(hours=1)
+"""How old the first can be."""
+
+
+@dataclass(slots=True)
+class EventStream:
+    """Of one caller. `begun`: when."""
+
+    asked: Asked
+    begun: datetime
+    _since: datetime | None = None
+    _last: Spot | None = field(default=None)
+
+    def tell(self, view: View, caller: Caller, now: datetime) -> list[Told]:
+        """What to say of this view, oldest first: what happened since the last one. ApiError 422."""
+        search = search_of(view, caller, self._wanted(view, now))
+        told: list[Told] = []
+        newest: Spot | None = None
+        for spot, row in islice(view.events.looked(search.wanted, Between(after=self._last)), SEARCHED):
+            newest = newest or spot
+            data = search.data(row)
+            if data is not None:
+                told.append(_told(spot, data))
+            if len(told) == LATEST:
+                break
+        self._last = newest or self._last
+        return told[::-1]
+
+    def _wanted(self, view: View, now: datetime) -> Filter:
+        """With a beginning that stands still, however it was given."""
+        wanted = self.asked.filter(view, now)
+        if self._since is None:
+            earliest = self.begun - FURTHEST_BACK
+            self._since = earliest if wanted.since is None else max(earliest, wanted.since)
+        return replace(wanted, since=self._since)
+
+
+def _told(spot: Spot, data: EventData) -> Told:
+    return Told(f"{spot.path}:{spot.number}", "event", data.model_dump_json(by_alias=True))

@@ -1,0 +1,229 @@
+"""GPU nodes over the wire, in the vendor's words, limited to what the caller's workspaces may use. Pure.
+
+Held by tests/portal/test_queue.py: nobody sees a node that no workspace of theirs may use, and of a node that
+others have only that it is taken.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Literal
+
+from pydantic import Field
+
+from portal.http.context import Wire
+from portal.identity.callers import Caller
+from portal.views.view import View
+from reconciler.model.facts import NodeKey
+from reconciler.queries.tables import held_nodes
+from scheduler.calendars.elastic import existing
+from scheduler.snapshot import Lease, Pool
+from schemas.documents.gpr import RequestSpec
+from schemas.documents.slice import SliceSpec
+from schemas.rules.limits import broken_there
+from schemas.status.gpr_status import NodeState
+
+_LEAST = RequestSpec(slice="none", nodes=1, duration=timedelta(minutes=1), priority=1)
+"""What no workspace may ask for less than: where this may not run, nothing of it may."""
+_BLOCKED = frozenset({NodeState.CORDONED, NodeState.OCCUPIED, NodeState.DIRTY, NodeState.UNFIT})
+
+
+class AllocationTimestamp(Wire):
+    """Seconds since 1970, as the vendor has it."""
+
+    seconds: int
+    nanos: int = 0
+
+
+class Allocation(Wire):
+    """Who has a node; names are empty where that is another workspace's request."""
+
+    gpr_name: str
+    slice_name: str
+    total_gpus_allocated: int = Field(alias="totalGPUsAllocated")
+    allocation_timestamp: AllocationTimestamp
+
+
+class SlicingProfile(Wire):
+    """A part of a GPU, as the vendor has it. Nodes are given out as a whole, so there is never one."""
+
+    profile_name: str
+    memory: int
+    total_gpus: int = Field(alias="totalGPUs")
+    device_name: str
+    available_gpus: int = Field(alias="availableGPUs")
+    memory_per_gpu: int = Field(alias="memoryPerGPU")
+    gpus_per_node: int = Field(alias="gpusPerNode")
+
+
+class Inventory(Wire):
+    """One GPU node."""
+
+    gpu_node_name: str
+    gpu_shape: str
+    gpu_model_name: str = Field(description="As the node's agent reported it; else the shape.")
+    instance_type: str = Field(description="Empty: its pool names none.")
+    cluster_name: str
+    pool: str = Field(description="Empty: it is in none.")
+    memory: int = Field(description="GB of each GPU; 0: not known.")
+    gpu_count: int
+    available_gpus: int = Field(alias="availableGPUs", description="All of a node that nobody has, else 0.")
+    gpu_temp_threshold: float | None = Field(description="°C at which a GPU is too hot.")
+    gpu_power_threshold: float | None = Field(
+        default=None, description="Always null: nobody judges by power."
+    )
+    cloud_provider: str = Field(default="", description="Always empty: no manifest names it.")
+    region: str = Field(default="", description="Always empty: no manifest names it.")
+    cloud: str = Field(default="", description="Always empty: no manifest names it.")
+    node_health: Literal["Healthy", "Unhealthy", "Unschedulable", "Unknown"]
+    gpu_node_status: Literal["NODE_AVAILABLE", "NODE_RESERVED"]
+    allocation: list[Allocation]
+    gpu_slicing_profile: list[SlicingProfile] = Field(
+        default_factory=list, description="Always empty: nodes are given out as a whole."
+    )
+
+
+class Nodes(Wire):
+    """Every GPU node that the caller may know of."""
+
+    managed_nodes: list[Inventory] = Field(description="Those that requests can get.")
+    unmanaged_nodes: list[Inventory] = Field(
+        description="Of no pool; shown to admins, never given to anybody."
+    )
+
+
+class WorkspaceNodes(Wire):
+    """Equal nodes that a workspace may use."""
+
+    instance_type: str
+    gpu_shape: str
+    memory_per_gpu: int
+    gpu_per_node: int
+    total_gpu_nodes: int
+    cluster_name: str
+
+
+class WorkspaceInventory(Wire):
+    """What a workspace may use."""
+
+    workspace_inventory: list[WorkspaceNodes]
+
+
+def held_of(view: View) -> Mapping[NodeKey, Lease]:
+    """Which lease has which node; ask by `view.once_planned`."""
+    return held_nodes(view.state)
+
+
+def may_use(slice_: SliceSpec, pool: Pool) -> bool:
+    """Whether some request of that workspace could run there."""
+    return pool.key[0] in slice_.clusters and not broken_there(_LEAST, slice_.limits, (pool.key[0], pool))
+
+
+def pools_for(view: View, caller: Caller) -> Iterator[Pool]:
+    """Pools that some workspace of the caller may use; all of them for who sees every workspace."""
+    own = [spec for name, spec in view.wanted.slices.items() if caller.may_see(name)]
+    for pool in view.wanted.pools.values():
+        if caller.sees is None or any(may_use(spec, pool) for spec in own):
+            yield pool
+
+
+def inventory(view: View, caller: Caller) -> Nodes:
+    """Nodes by cluster, pool and name."""
+    leases = view.once_planned(held_of)
+    managed = [
+        _node(view, caller, (pool, name), leases.get((pool.key[0], name)))
+        for pool in pools_for(view, caller)
+        for name in existing(pool)
+    ]
+    return Nodes(managed_nodes=managed, unmanaged_nodes=list(_unmanaged(view)) if caller.sees is None else [])
+
+
+def _node(view: View, caller: Caller, node: tuple[Pool, str], lease: Lease | None) -> Inventory:
+    pool, name = node
+    record = view.facts.nodes.get((pool.key[0], name))
+    state = NodeState.READY if record is None else record.state
+    model = next((gpu.product for gpu in record.gpus), "") if record is not None else ""
+    is_free = lease is None and state in (NodeState.READY, NodeState.SUSPECT)
+    return Inventory(
+        gpu_node_name=name,
+        gpu_shape=pool.gpu_shape,
+        gpu_model_name=model or pool.gpu_shape,
+        instance_type=pool.instance_type or "",
+        cluster_name=pool.key[0],
+        pool=pool.key[1],
+        memory=pool.memory_per_gpu,
+        gpu_count=pool.gpus_per_node,
+        available_gpus=pool.gpus_per_node if is_free else 0,
+        gpu_temp_threshold=view.wanted.clusters[pool.key[0]].health.max_temperature,
+        node_health=_health(state),
+        gpu_node_status="NODE_AVAILABLE" if lease is None else "NODE_RESERVED",
+        allocation=[] if lease is None else [_allocation(caller, lease, pool.gpus_per_node)],
+    )
+
+
+def _health(state: NodeState) -> Literal["Healthy", "Unhealthy", "Unschedulable"]:
+    if state is NodeState.READY:
+        return "Healthy"
+    return "Unschedulable" if state in _BLOCKED else "Unhealthy"
+
+
+def _allocation(caller: Caller, lease: Lease, gpus: int) -> Allocation:
+    slice_, _, name = lease.key.partition("/") if caller.may_see(lease.slice) else ("", "", "")
+    return Allocation(
+        gpr_name=name,
+        slice_name=slice_,
+        total_gpus_allocated=gpus,
+        allocation_timestamp=AllocationTimestamp(seconds=lease.held_from),
+    )
+
+
+def _unmanaged(view: View) -> Iterator[Inventory]:
+    pooled = {(key[0], name) for key, pool in view.wanted.pools.items() for name in existing(pool)}
+    for cluster, found in sorted(view.facts.unmanaged.items()):
+        for node in found:
+            if cluster in view.wanted.clusters and (cluster, node.name) not in pooled:
+                yield Inventory(
+                    gpu_node_name=node.name,
+                    gpu_shape=node.product,
+                    gpu_model_name=node.product,
+                    instance_type="",
+                    cluster_name=cluster,
+                    pool="",
+                    memory=0,
+                    gpu_count=node.gpus,
+                    available_gpus=0,
+                    gpu_temp_threshold=None,
+                    node_health="Unknown",
+                    gpu_node_status="NODE_AVAILABLE",
+                    allocation=[],
+                )
+
+
+def workspace_inventory(view: View, slice_: str) -> WorkspaceInventory:
+    """Nodes that a workspace may use, equal ones counted together. The workspace is there."""
+    spec, counts = view.wanted.slices[slice_], Counter[tuple[str, str, int, int, str]]()
+    for pool in view.wanted.pools.values():
+        if may_use(spec, pool):
+            kind = (
+                pool.instance_type or "",
+                pool.gpu_shape,
+                pool.memory_per_gpu,
+                pool.gpus_per_node,
+                pool.key[0],
+            )
+            counts[kind] += len(existing(pool))
+    return WorkspaceInventory(
+        workspace_inventory=[
+            WorkspaceNodes(
+                instance_type=kind[0],
+                gpu_shape=kind[1],
+                memory_per_gpu=kind[2],
+                gpu_per_node=kind[3],
+                total_gpu_nodes=count,
+                cluster_name=kind[4],
+            )
+            for kind, count in counts.items()
+        ]
+    )

@@ -1,0 +1,163 @@
+"""What `egs get` and `egs describe` answer, made of a view for one caller. Pure but for files of requests.
+
+The rows are the commands' own; of others a caller sees that a node is taken, and not by whom.
+
+Held by tests/portal/test_tables.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from portal.http.errors import not_found
+from portal.identity.callers import Caller
+from portal.identity.redaction import Veil
+from portal.vendor.gpr_answers import NOT_SEEN_TEXT
+from portal.views.view import View
+from reconciler.queries import details, tables, workspace_requests
+from reconciler.queries.event_search import EventRow, Filter, slice_of_event
+from reconciler.store.store_port import Store
+from schemas.rules.view import workspace_path
+from schemas.status.gpr_status import Phase
+
+Row = dict[str, Any]
+
+
+def gprs(view: View, caller: Caller, slice_: str, phase: Phase | None, now: datetime) -> list[Row]:
+    """Requests that the caller sees; an empty `slice_`: of all slices."""
+    rows = tables.gprs(view.state, slice_ or None, None if phase is None else str(phase), now)
+    return [_veiled(Veil(caller, view), row) for row in rows if caller.may_see(row["slice"])]
+
+
+def slices(view: View, caller: Caller, now: datetime) -> list[Row]:
+    """Slices that the caller sees."""
+    return [row for row in tables.slices(view.state, now) if caller.may_see(row["name"])]
+
+
+def requests(view: View, caller: Caller, store: Store) -> list[Row]:
+    """Slices that people asked for: an admin sees all, anybody else what they asked for or would be a member of.
+
+    A key shows none that its scope is not good for; of a slice in force counts who may look into it.
+    """
+    veil = Veil(caller, view)
+    rows = workspace_requests.rows_at(store, view.main, view.state)
+    return [_veiled(veil, row) for row in rows if _is_asked_for_by(view, caller, row)]
+
+
+def _is_asked_for_by(view: View, caller: Caller, row: Row) -> bool:
+    name = row["name"]
+    if caller.sees is None or name in view.wanted.slices:
+        return caller.may_see(name)
+    is_theirs = caller.email in (row["requester"], *row["members"])
+    return is_theirs and any(grant.covers(name) for grant in caller.grants)
+
+
+def clusters_seen(view: View, caller: Caller) -> frozenset[str]:
+    """Clusters that the caller's slices may use; all of them for who sees every slice."""
+    if caller.sees is None:
+        return frozenset(view.wanted.clusters)
+    spans = (spec.clusters for name, spec in view.wanted.slices.items() if caller.may_see(name))
+    return frozenset(name for span in spans for name in span) & frozenset(view.wanted.clusters)
+
+
+def clusters(view: View, caller: Caller) -> list[Row]:
+    """Clusters that the caller sees."""
+    seen = clusters_seen(view, caller)
+    return [row for row in tables.clusters(view.state) if row["name"] in seen]
+
+
+def nodes(view: View, caller: Caller, cluster: str, pool: str) -> list[Row]:
+    """Nodes that the caller sees, those of no pool at the end; empty `cluster` and `pool`: of all."""
+    rows = view.once(_all_nodes)
+    seen, veil = clusters_seen(view, caller), Veil(caller, view)
+    return [
+        _veiled(veil, row)
+        for row in rows
+        if row["cluster"] in seen and cluster in ("", row["cluster"]) and pool in ("", row["pool"])
+    ]
+
+
+def _all_nodes(view: View) -> list[Row]:
+    """Worked out once for each view: who has which node when costs a plan."""
+    return tables.nodes(view.state) + tables.unmanaged_nodes(view.state)
+
+
+def described_gpr(view: View, caller: Caller, key: str, now: datetime) -> Row:
+    """The data of `egs describe gpr`."""
+    slice_ = key.partition("/")[0]
+    if not caller.may_see(slice_) or not _is_known(view, key):
+        raise not_found("request", key)
+    found = details.gpr_data(view.state, key, _told(view, caller, Filter(gpr=key)), now)
+    if _is_unanswered(view, key):
+        found["why"] = [NOT_SEEN_TEXT]
+    return _veiled(Veil(caller, view), found)
+
+
+def described_slice(view: View, caller: Caller, name: str) -> Row:
+    """The data of `egs describe slice`."""
+    told = _told(view, caller, Filter(slice=name))
+    return _veiled(Veil(caller, view), details.slice_data(view.state, name, told))
+
+
+def described_request(view: View, caller: Caller, store: Store, name: str) -> Row:
+    """The data of `egs describe request`."""
+    found = next((row for row in requests(view, caller, store) if row["name"] == name), None)
+    if found is None:
+        raise not_found("request for a slice called", name)
+    # Whoever asked for a slice hears of it before they are anybody in it, and nothing of the requests of one before it.
+    may_see = caller.may_see(name)
+    rows = (row for row in view.events.found(Filter(slice=name)) if may_see or not row.get("request"))
+    told = list(islice(rows, details.EVENTS))
+    return {**found, **_veiled(Veil(caller, view), {"file": workspace_path(name), "events": told})}
+
+
+def described_cluster(view: View, caller: Caller, name: str) -> Row:
+    """The data of `egs describe cluster`."""
+    veil, told = Veil(caller, view), _told(view, caller, Filter(cluster=name))
+    return _veiled(veil, details.cluster_data(view.state, name, told))
+
+
+def described_node(view: View, caller: Caller, name: str) -> Row:
+    """The data of `egs describe node`."""
+    cluster, node = details.parts_of_node(name)
+    if cluster not in clusters_seen(view, caller):
+        raise not_found("node", name)
+    told = _told(view, caller, Filter(cluster=cluster, node=node))
+    return _veiled(Veil(caller, view), details.node_data(view.state, name, told))
+
+
+def _is_unanswered(view: View, key: str) -> bool:
+    """Whether its file is good, and no controller has said anything of it yet."""
+    filed = view.wanted.filed.get(key)
+    return key not in view.facts.requests and filed is not None and filed.spec is not None
+
+
+def _is_known(view: View, key: str) -> bool:
+    return key in view.facts.requests or key in view.wanted.filed
+
+
+def _told(view: View, caller: Caller, wanted: Filter) -> list[EventRow]:
+    """The latest events that are not of a slice of others."""
+    return list(islice(_seen(caller, view.events.found(wanted)), details.EVENTS))
+
+
+def _seen(caller: Caller, rows: Iterable[EventRow]) -> Iterable[EventRow]:
+    return (row for row in rows if (slice_ := slice_of_event(row)) is None or caller.may_see(slice_))
+
+
+def _veiled(veil: Veil, row: Row) -> Row:
+    """The same without the names of others' requests, however deep they stand."""
+    return row if veil.caller.sees is None else {name: _veiled_value(veil, one) for name, one in row.items()}
+
+
+def _veiled_value(veil: Veil, value: Any) -> Any:
+    if isinstance(value, str):
+        return veil.text(value)
+    if isinstance(value, dict):
+        return {name: _veiled_value(veil, one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_veiled_value(veil, one) for one in value]
+    return value

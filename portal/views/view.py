@@ -1,0 +1,126 @@
+"""What every answer is made of: one commit of the status branch, and main as it was fetched with it. Immutable.
+
+A view is replaced as a whole when a fetch brings something new, so that an answer never mixes two commits.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap, Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+from typing import Any, TypeVar
+
+from portal.views.event_log import NO_EVENTS, EventLog
+from reconciler.model.facts import Facts, Wanted
+from reconciler.planning.snapshot import build_snapshot
+from reconciler.queries.state import State
+from reconciler.trust.authority import Authority
+from scheduler.snapshot import Snapshot
+from schemas.documents.apikey import ApiKeySpec
+from schemas.documents.gpr import RequestSpec
+from schemas.documents.identity import uid_of
+from schemas.rules.problems import Problem
+from schemas.status.gpr_status import GPRStatus
+
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True)
+class View:
+    """One look at the repository. What is costly is worked out when it is first asked for, then kept."""
+
+    main: str
+    """Commit of main, in the store."""
+    status: str
+    """Commit of the status branch; empty: there is none yet."""
+    facts: Facts
+    """As committed there; its `at` is when they were decided."""
+    wanted: Wanted
+    """The documents in force at `main`."""
+    authority: Authority
+    fetched: datetime
+    """When these commits were first seen. How old an answer is tells `Reads.age_s`."""
+    problems: tuple[Problem, ...] = field(default=())
+    events: EventLog = field(default=NO_EVENTS, compare=False, repr=False)
+    """What happened, as the status branch tells it."""
+    _worked_out: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+    _of_plan: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def once(self, make: Callable[[View], Made]) -> Made:
+        """What `make` works out of this view, the first time that somebody asks; `make` is a function of a module.
+
+        Two who ask at the same instant may both work it out; they get the same.
+        """
+        return _kept(self._worked_out, self, make)
+
+    def once_planned(self, make: Callable[[View], Made]) -> Made:
+        """The same of what follows from the plan alone, which a request that is only filed does not change."""
+        return _kept(self._of_plan, self, make)
+
+    def after(self, before: View | None) -> View:
+        """This view with what `before` has worked out of the same plan: of another main, while nobody has decided."""
+        if before is None or before.facts is not self.facts:
+            return self
+        old, new = before.wanted, self.wanted
+        is_same = (old.project, old.slices, old.pools, old.clusters) == (
+            new.project,
+            new.slices,
+            new.pools,
+            new.clusters,
+        )
+        return replace(self, _of_plan=before._of_plan) if is_same else self
+
+    @cached_property
+    def keys(self) -> Mapping[str, tuple[str, ApiKeySpec]]:
+        """Name and manifest of every API key, by the digest of its text.
+
+        One that two manifests claim opens nothing: nobody could say in whose name.
+        """
+        claims = Counter(spec.sha256 for spec in self.wanted.keys.values())
+        found = self.wanted.keys.items()
+        return {spec.sha256: (name, spec) for name, spec in found if claims[spec.sha256] == 1}
+
+    @cached_property
+    def ids(self) -> Mapping[str, str]:
+        """`slice/name` by request id, also of files that the controller has not answered yet."""
+        found = {
+            uid_of(key, filed.nonce): key
+            for key, filed in self.wanted.filed.items()
+            if key not in self.facts.requests and filed.nonce
+        }
+        return ChainMap(self.once_planned(_answered_ids), found)
+
+    @cached_property
+    def state(self) -> State:
+        """The same as commands have it, so that the API and `egs -o json` give the same rows."""
+        snapshot = self.once_planned(_snapshot)
+        return State(self.facts.at, self.main, self.wanted, self.facts, self.facts, snapshot, self.problems)
+
+    def request(self, id_or_key: str) -> tuple[str, GPRStatus | None, RequestSpec] | None:
+        """`slice/name`, what the controller says of it (None: nothing yet) and what it asks for; None: there is none.
+
+        `id_or_key` is a request's id, or `slice/name`.
+        """
+        key = self.ids.get(id_or_key, id_or_key)
+        status = self.facts.requests.get(key)
+        if status is not None:
+            return key, status, status.accepted_spec
+        filed = self.wanted.filed.get(key)
+        return None if filed is None or filed.spec is None else (key, None, filed.spec)
+
+
+def _snapshot(view: View) -> Snapshot:
+    return build_snapshot(view.wanted, view.facts, None, frozenset())
+
+
+def _answered_ids(view: View) -> dict[str, str]:
+    return {status.uid: key for key, status in view.facts.requests.items()}
+
+
+def _kept(memory: dict[Any, Any], view: View, make: Callable[[View], Made]) -> Made:
+    if make not in memory:
+        memory[make] = make(view)
+    found: Made = memory[make]
+    return found

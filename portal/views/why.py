@@ -1,0 +1,90 @@
+"""`egs why` over the wire: sentences, the forecast, and what would start a request earlier.
+
+The sentences follow from the plan that the view has. Each alternative costs a plan of its own, so they are tried as
+long as the bound allows; the answer says how many were not.
+
+Held by tests/portal/test_whys.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from portal.http.context import Wire
+from portal.identity.redaction import Veil
+from portal.vendor.gpr_answers import NOT_SEEN_TEXT, Found, id_of
+from portal.views.queues import full_plan_of
+from portal.views.view import View
+from reconciler.clock import monotonic_s
+from reconciler.queries.alternatives import Tried
+from reconciler.queries.why import changes, forecast_json, reasons
+from scheduler.snapshot import Plan
+
+MOST_S = 0.4
+"""How long alternatives are tried."""
+REMEMBERED = 1000
+"""Requests of one view whose alternatives are kept."""
+
+
+class Alternative(Wire):
+    """One change that starts the request earlier."""
+
+    field: str = Field(description="Of its file.", examples=["nodes"])
+    value: str | int
+    estimated_start_time: str
+    saved_seconds: int | None = Field(description="null: as it is, it has no start at all.")
+    cluster: str
+    pool: str
+    keeps_place: bool = Field(description="Whether it stays where it is in the queue.")
+
+
+class Why(Wire):
+    """Why a request stands where it does."""
+
+    gpr_id: str
+    slice: str
+    name: str
+    phase: str | None = Field(description="null: the controller has not answered it yet.")
+    reasons: list[str] = Field(description="Sentences, the nearest reason first.")
+    forecast: dict[str, Any] | None
+    alternatives: list[Alternative]
+    untried: int = Field(
+        default=0,
+        description="Changes that were not tried, because the queue is too long for the time there is.",
+    )
+
+
+def why(view: View, found: Found, veil: Veil) -> Why:
+    """As `egs why -o json`, within a bound of time."""
+    status = found.status
+    planned = view.once(full_plan_of) if status is not None else None
+    told = reasons(view.state, found.key, planned) if status is not None else [NOT_SEEN_TEXT]
+    helps = _helps(view, found.key, planned)
+    return Why(
+        gpr_id=id_of(view, found),
+        slice=found.slice,
+        name=found.name,
+        phase=None if status is None else str(status.phase),
+        reasons=[veil.text(sentence) for sentence in told],
+        forecast=forecast_json(None if status is None else status.forecast),
+        alternatives=[Alternative.model_validate(one.json()) for one in helps.found],
+        untried=helps.untried,
+    )
+
+
+def _helps(view: View, key: str, planned: Plan | None) -> Tried:
+    """Of one view the same request is asked for once: what follows from the plan does not change."""
+    known = view.once(_tried_already)
+    if key not in known:
+        end_s = monotonic_s() + MOST_S
+        found = changes(view.state, key, planned, lambda cost_s: monotonic_s() + cost_s <= end_s)
+        if len(known) < REMEMBERED:
+            known[key] = found
+        return found
+    return known[key]
+
+
+def _tried_already(_: View) -> dict[str, Tried]:
+    return {}

@@ -1,0 +1,168 @@
+"""What main's history says of writes that came through the API: by request id, and by the caller's own name for it.
+
+There is no other memory: the trailers of the commits are read, so every replica gives the first answer again, also of
+a write that another one made a moment ago. Only the last `REMEMBERED` commits are looked through.
+
+Anybody who writes commits writes trailers, so those alone are believed that the service committed and, where it signs,
+signed; and each speaks for its author alone. Who pushes to a main that nobody verifies can pretend to be both.
+
+Held by tests/portal/test_idempotency.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+
+from reconciler.model.evidence import GIT
+from reconciler.settings import Trust
+from reconciler.store.believed_commit import Believes
+from reconciler.store.store_port import Commit, Person, Store
+from reconciler.trust.authority import SERVICE as SPEAKS
+from reconciler.trust.keyring import Keyring, TrustFolder
+from reconciler.trust.machines import own_key, signer
+from schemas.errors import Fault
+
+SERVICE = Person("EGS portal", "portal@egs.dev")
+"""Who commits; the author is whoever asked."""
+REQUEST_ID, KEY = "Request-Id", "Idempotency-Key"
+"""Trailers."""
+REMEMBERED = 5000
+"""Commits of main that are looked through: at fifty a second almost two minutes, at one a minute three days."""
+_FIRST_LOOK = 50
+_KEY = re.compile(r"([0-9a-f]{64}) ([0-9a-f]{16})")
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A write that is on main."""
+
+    commit: str
+    email: str
+    id: str
+    key: str = ""  # digest of caller and key; empty: none was given
+    print: str = ""  # digest of what was asked
+
+
+def digest_of(email: str, key: str) -> str:
+    """How a caller's key stands in a trailer: nobody who reads main can use it, and two callers never meet."""
+    return hashlib.sha256(f"{email}\n{key}".encode()).hexdigest()
+
+
+def trailer_of(digest: str, print_: str) -> str:
+    """The value of the trailer `Idempotency-Key`."""
+    return f"{digest} {print_ or '0' * 16}"
+
+
+def made_in(commit: Commit) -> Made | None:
+    """What a commit's trailers say; None: it did not come through the API."""
+    id_ = commit.trailers.get(REQUEST_ID, "")
+    if not id_:
+        return None
+    key = _KEY.fullmatch(commit.trailers.get(KEY, ""))
+    return Made(commit.oid, commit.author.email, id_, *(("", "") if key is None else key.groups()))
+
+
+def is_ours(commit: Commit) -> bool:
+    """Whether the service says that it committed it."""
+    return commit.committer == SERVICE
+
+
+def believer(trust: Trust) -> Believes:
+    """Tells the service's own commits: by their signature where it signs, by any key of the same `service:` name."""
+    key = own_key(trust)
+    if key is None:
+        return is_ours
+    folder = TrustFolder(trust.folder)
+
+    def is_signed(commit: Commit) -> bool:
+        by = signer(GIT, commit.payload, commit.signature) if is_ours(commit) else None
+        if by is None or by == key.public:
+            return by is not None
+        try:
+            names = (_speaks(folder.keyring(), each, commit) for each in (by, key.public))
+            return bool(frozenset.intersection(*names))
+        except Fault:
+            return False  # the folder cannot be read: another replica's key is not known now
+
+    return is_signed
+
+
+def _speaks(keyring: Keyring, key: str, commit: Commit) -> frozenset[str]:
+    return frozenset(name for name in keyring.principals(key, GIT, commit.at) if name.startswith(SPEAKS))
+
+
+def since(store: Store, old: str | None, new: str, most: int) -> Sequence[Commit]:
+    """Commits of main after `old` up to `new`, newest first, at most so many; `old` may not be among them."""
+    for limit in (min(_FIRST_LOOK, most), most):
+        found = store.log(new, limit)
+        until = next((number for number, commit in enumerate(found) if commit.oid == old), None)
+        if until is not None or len(found) < limit:
+            return found[:until]
+    return found
+
+
+@dataclass(slots=True)
+class History:
+    """Writes of main up to the commit that was followed last. Safe to use from several threads."""
+
+    store: Store
+    believes: Believes = is_ours
+    _at: str | None = None
+    _by_id: OrderedDict[tuple[str, str], Made] = field(default_factory=OrderedDict)
+    _by_key: OrderedDict[tuple[str, str], Made] = field(default_factory=OrderedDict)
+    _followed: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def follow(self, tip: str) -> None:
+        """Go on to that commit of main; one that was followed before, as another thread may ask for, is no news."""
+        with self._lock:
+            if tip in self._followed:
+                return
+            for commit in reversed(since(self.store, self._at, tip, REMEMBERED)):
+                for made in self._found(commit):
+                    self._keep(made)
+                self._followed[commit.oid] = None
+            while len(self._followed) > REMEMBERED:
+                self._followed.popitem(last=False)
+            self._at = tip
+
+    def _found(self, commit: Commit) -> Iterator[Made]:
+        """Of a commit and, of a merge, of what it brought."""
+        for oid in commit.parents[1:]:
+            try:
+                merged = self.made(self.store.commit(oid))
+            except Fault:
+                continue  # a stranger's commit that is too large to be read is none of ours
+            if merged is not None:
+                yield merged
+        own = self.made(commit)
+        if own is not None:
+            yield own
+
+    def made(self, commit: Commit) -> Made | None:
+        """What a commit says of itself, if it is believed."""
+        found = made_in(commit)
+        return found if found is not None and self.believes(commit) else None
+
+    def _keep(self, made: Made) -> None:
+        self._by_id.setdefault((made.email, made.id), made)
+        if made.key:
+            self._by_key.setdefault((made.email, made.key), made)
+        for table in (self._by_id, self._by_key):
+            while len(table) > REMEMBERED:
+                table.popitem(last=False)
+
+    def of_id(self, email: str, id_: str) -> Made | None:
+        """That caller's write of that request."""
+        with self._lock:
+            return self._by_id.get((email, id_))
+
+    def of_key(self, email: str, digest: str) -> Made | None:
+        """The first write of that caller under that key."""
+        with self._lock:
+            return self._by_key.get((email, digest))

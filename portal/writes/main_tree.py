@@ -1,0 +1,145 @@
+"""Main as the writer stands on it: its documents, what a change would break, and who changed what since.
+
+Documents are read once, then kept up at the cost of what changed; a change is tried in memory and taken back, so that
+one that is wrong fails alone and costs no commit.
+
+Held by tests/portal/test_standing.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from portal.writes import parsed_files
+from portal.writes.idempotency import since
+from portal.writes.write_request import Changes
+from reconciler.documents.in_force import Desired
+from reconciler.store.document_cache import DocumentCache
+from reconciler.store.git.git_objects import blob_oid
+from reconciler.store.store_port import REGULAR_MODE, Entry, Store
+from schemas.reading import reader
+from schemas.reading.strict_yaml import MAX_BYTES
+from schemas.rules.problems import Problem
+from schemas.rules.repository import Outcome, Repository
+
+MOST_COMMITS = 500
+"""Commits of others that are told apart; of more, all that they changed counts as the last one's."""
+Undo = Mapping[str, Outcome]
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """The last change of a file since this process began."""
+
+    turn: int
+    commit: str
+    email: str
+    name: str = ""
+
+
+@dataclass(slots=True)
+class Standing:
+    """One owner. `tip` is the commit that everything here is of, but for changes that are tried."""
+
+    store: Store
+    tip: str
+    repository: Repository
+    oids: dict[str, str]
+    """Contents of the plain files, by path, without what is tried."""
+    turn: int = 0
+    """Grows with every commit that was followed."""
+    last: dict[str, Changed] = field(default_factory=dict)
+    """By path; nothing of files that did not change yet."""
+    _errors: frozenset[Problem] | None = None
+
+    @classmethod
+    def at(
+        cls,
+        store: Store,
+        cache: DocumentCache,
+        tip: str,
+        is_recorded: Callable[[str], bool] = lambda _: False,
+    ) -> Standing:
+        """Reads all of main; `is_recorded` tells of a file whether the controller accepted its request."""
+        desired = Desired(store, cache)
+        desired.repository.is_recorded = is_recorded
+        desired.update(tip)
+        oids = {e.path: e.oid for e in store.diff(None, tip) if e.oid is not None and e.mode == REGULAR_MODE}
+        return cls(store, tip, desired.repository, oids)
+
+    def content(self, path: str) -> bytes | None:
+        """A file of main; None: there is none. Costs nothing for one that is not there."""
+        oid = self.oids.get(path)
+        return None if oid is None else self.store.read([oid])[oid]
+
+    def follow(self, tip: str) -> None:
+        """Go on to that commit of main, whoever made what is between."""
+        if tip == self.tip:
+            return
+        commits = since(self.store, self.tip, tip, MOST_COMMITS)
+        if commits and commits[-1].parents[:1] == (self.tip,):
+            steps = [(commit, self.store.diff(commit.parents[0], commit.oid)) for commit in reversed(commits)]
+        else:
+            steps = [(self.store.commit(tip), self.store.diff(self.tip, tip))]
+        for commit, entries in steps:
+            self.turn += 1
+            who = commit.author
+            for entry in entries:
+                self.last[entry.path] = Changed(self.turn, commit.oid, who.email, who.name)
+        latest = {e.path: e for _, entries in steps for e in entries}
+        self.repository.update(self._read(latest))
+        for path, entry in latest.items():
+            self._put(path, entry.oid if entry.mode == REGULAR_MODE else None)
+        self.tip, self._errors = tip, None
+
+    def _put(self, path: str, oid: str | None) -> None:
+        if oid is None:
+            self.oids.pop(path, None)
+        else:
+            self.oids[path] = oid
+
+    def _read(self, entries: Mapping[str, Entry]) -> dict[str, Outcome]:
+        oids = {e.oid for e in entries.values() if e.oid is not None and e.mode == REGULAR_MODE}
+        sizes = self.store.sizes(oids)
+        blobs = self.store.read(oid for oid, size in sizes.items() if size <= MAX_BYTES)
+        large = bytes(MAX_BYTES + 1)
+        return {
+            path: None if e.oid is None else reader.read_document(path, blobs.get(e.oid, large), e.mode)
+            for path, e in entries.items()
+        }
+
+    def landed(self, tip: str, steps: Mapping[str, tuple[Changes, str, str]]) -> None:
+        """What was tried is main now: commits with their changes, and whose they are, oldest first."""
+        for oid, (changes, email, name) in steps.items():
+            self.turn += 1
+            self.last |= {path: Changed(self.turn, oid, email, name) for path in changes}
+            for path, data in changes.items():
+                self._put(path, None if data is None else blob_oid(data))
+        self.tip = tip
+
+    def tried(self, changes: Changes) -> tuple[tuple[Problem, ...], Undo]:
+        """Put the changes in; the errors that they bring, and how to take them back."""
+        before = self.errors()
+        undo = {path: self._outcome(path) for path in changes}
+        self.repository.update(
+            {p: None if data is None else parsed_files.read_document(p, data) for p, data in changes.items()}
+        )
+        after = self.errors(anew=True)
+        found = tuple(sorted(p for p in after if p.file in changes or p not in before))
+        return found, undo
+
+    def take_back(self, undo: Undo) -> None:
+        """As it was before `tried`."""
+        self.repository.update(undo)
+        self._errors = None
+
+    def _outcome(self, path: str) -> Outcome:
+        found = self.repository.documents.get(path)
+        return self.repository.refused.get(path) if found is None else found
+
+    def errors(self, *, anew: bool = False) -> frozenset[Problem]:
+        """What is wrong with the documents, with the changes that were put in."""
+        if self._errors is None or anew:
+            self._errors = frozenset(p for p in self.repository.problems() if p.severity == "error")
+        return self._errors

@@ -1,0 +1,111 @@
+"""Whether a caller may make a change alone, may ask for it, or may not; and how it goes to main. Pure.
+
+`reconciler.trust.policy` decides, the same that judges commits of people: the API lets nobody do more.
+
+Held by tests/portal/test_permitting.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Literal
+
+from portal.http.errors import bad_parameters, forbidden
+from portal.views.view import View
+from portal.writes.parsed_files import read_document
+from portal.writes.write_request import Changes, Wish
+from reconciler.documents.restored_files import ends, says
+from reconciler.model.evidence import Actor, Denial
+from reconciler.trust.policy import Change, What, denial
+from schemas.documents.base import Document
+from schemas.documents.gpr import GPR
+from schemas.documents.project import ProjectSpec
+from schemas.reading.reader import rule_of
+from schemas.rules.edits import edit_problems
+from schemas.rules.problems import Problem
+from schemas.rules.repository import Outcome, Repository
+from schemas.status.gpr_status import HOLDING
+
+Read = Callable[[str], bytes | None]
+MOST_PROBLEMS = 20
+"""Problems of one change that are told."""
+
+
+def goes(wish: Wish, changes: Changes, read: Read, project: ProjectSpec | None) -> Literal["push", "propose"]:
+    """Straight to main, or for somebody to merge. Raises ApiError 403."""
+    denials = list(_denials(wish.caller.actor, changes, read))
+    for found in denials:
+        if not _is_an_admins_to_merge(wish.caller.actor, found):
+            raise forbidden(found.message)
+    # What the caller may by a group alone, the judge of a verified main would hold: an admin merges it.
+    if wish.asks or denials or any(_denials(wish.caller.judged, changes, read)):
+        return "propose"
+    asks = project is not None and project.changes == "pull-request"
+    return "propose" if asks and not wish.must_push else "push"
+
+
+def _denials(actor: Actor, changes: Changes, read: Read) -> Iterator[Denial]:
+    for path, data in sorted(changes.items()):
+        if rule_of(path) is None:
+            raise bad_parameters(f"nothing is changed, because {path} is no document's path")
+        found = denial(actor, _change(path, read(path), data))
+        if found is not None:
+            yield found
+
+
+# Not those of reconciler.changes.will_it_count: they take a signature for good that nobody has verified, and a file
+# that is looked at several times is read once here.
+def _change(path: str, old: bytes | None, new: bytes | None) -> Change:
+    what: What = "delete" if new is None else "create" if old is None else "change"
+    return Change(path, what, _document(path, old), _document(path, new))
+
+
+def _document(path: str, data: bytes | None) -> Document | None:
+    found = None if data is None else read_document(path, data)
+    return found if isinstance(found, Document) else None
+
+
+def _is_an_admins_to_merge(actor: Actor, found: Denial) -> bool:
+    """A request for a slice is anybody's to ask, and a slice's other fields its owners'."""
+    rule = rule_of(found.path)
+    kind, names = (rule[0].kind, rule[1]) if rule is not None else ("", {})
+    if kind == "WorkspaceRequest":
+        return found.rule == "NeedsAdmin"
+    return kind == "Slice" and names["name"] in actor.owns
+
+
+def forbidden_edits(
+    view: View, repository: Repository, changes: Changes, before: Mapping[str, Outcome]
+) -> Iterator[Problem]:
+    """Changed terms of requests that hold nodes; `repository` has the changes already, `before` what it had there."""
+    templates = {name: template.spec for name, template in repository.templates.items()}
+    for path, data in changes.items():
+        found = rule_of(path)
+        if found is None or found[0].kind != "GPR" or data is None:
+            continue
+        names: Mapping[str, str] = found[1]
+        status = view.facts.requests.get(f"{names['slice']}/{names['name']}")
+        new = repository.resolved(names["slice"], names["name"])
+        if status is not None and status.phase in HOLDING and new is not None:
+            old = before.get(path)
+            said = says(old if isinstance(old, GPR) else None, templates)
+            for each in edit_problems(path, status.accepted_spec, new, status.phase, said):
+                yield each.problem(None)
+
+
+def without_ends(found: Iterable[Problem], changes: Changes) -> list[Problem]:
+    """Without what is wrong with files that end their request: nothing else in them matters."""
+    ending = {path for path, data in changes.items() if ends(path, data)}
+    if len(ending) == len(changes):
+        return []
+    return [problem for problem in found if problem.file not in ending]
+
+
+def refuse(found: list[Problem]) -> None:
+    """ApiError 422 with every problem, if there is one."""
+    if not found:
+        return
+    shown = found[:MOST_PROBLEMS]
+    text = "; ".join(f"{p.file}: {p.message} ({p.rule}; {p.fix})" for p in shown)
+    data = {"problems": [{"file": p.file, "rule": p.rule, "message": p.message, "fix": p.fix} for p in shown]}
+    raise bad_parameters(f"nothing is changed, because it would be invalid: {text}", data)

@@ -1,0 +1,55 @@
+"""The caller's own name for a change, and the first answer where that change is on main already.
+
+A route that looks for what it changes asks here first: what the first try took away is not there for the second.
+
+Held by tests/portal/test_replays.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends
+
+from portal.http.context import Asking, Of
+from portal.openapi.refusals import IdempotencyKey
+from portal.vendor.gpr_answers import found_in, id_of
+from portal.views.view import View
+from portal.writes.parsed_files import read_document
+from portal.writes.write_request import Landed
+from reconciler.store.store_port import Store
+from schemas.documents.gpr import GPR
+from schemas.documents.identity import NONCE, uid_of
+from schemas.rules.view import gpr_path
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """An idempotency key, and what is known of it."""
+
+    key: str = ""
+    landed: Landed | None = None
+    """The change is on main: nothing is to be looked at, or made, any more."""
+
+
+async def naming_of(caller: Asking, parts: Of, idempotency: IdempotencyKey = "") -> Naming:
+    """What the request's key says; ApiError 409 where it was used for something else."""
+    return Naming(idempotency, await parts.writer.known(caller, idempotency))
+
+
+Named = Annotated[Naming, Depends(naming_of)]
+
+
+def id_then(view: View, store: Store, commit: str, id_or_key: str) -> str:
+    """The id of a request that this commit of main changed, or took away; `id_or_key`: as its caller named it."""
+    if "/" not in id_or_key:
+        return id_or_key
+    path, parent = gpr_path(*id_or_key.split("/", 1)), store.parent(commit)
+    data = None if parent is None else store.read_path(parent, path)
+    document = None if data is None else read_document(path, data)
+    seed = document.metadata.labels.get(NONCE) if isinstance(document, GPR) else None
+    if seed:
+        return uid_of(id_or_key, seed)
+    found = found_in(view, id_or_key)
+    return id_or_key if found is None else id_of(view, found) or id_or_key

@@ -1,0 +1,402 @@
+"""Carries what callers ask for to the repository: one thread, one commit for each wish, many wishes in one push.
+
+What always holds:
+  * an answer means that the remote has the commit, whatever is killed afterwards;
+  * a wish that is wrong fails alone; whoever loses the race for main is made again on what won;
+  * a push whose outcome nobody knows is settled by reading main again: a wish that is there is answered, never made
+    a second time;
+  * what waits for somebody to merge it waits for main, too: it is pushed after what goes there, within the same budget.
+
+Held by tests/portal/test_writer.py, test_writer_laws.py, test_crash.py and test_budget.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+from functools import partial
+from http import HTTPStatus
+from uuid import uuid4
+
+from portal.http.errors import ApiError, unavailable
+from portal.http.headers import ASKED, Asked
+from portal.identity.callers import Caller
+from portal.settings import PortalSettings
+from portal.views.reader import Reader
+from portal.writes.idempotency import History, believer, digest_of
+from portal.writes.main_tree import Standing
+from portal.writes.outcomes import Outcomes, is_accepted
+from portal.writes.parsed_files import cached_text
+from portal.writes.proposals import Proposals
+from portal.writes.write_request import Landed, Wish
+from portal.writes.write_round import Round, Sorter, Step, Waiting, first_answer, made_before
+from reconciler.clock import Clock, monotonic_s
+from reconciler.documents.unread_files import recorded
+from reconciler.forges.open_forge import open_forge
+from reconciler.store.document_cache import DocumentCache
+from reconciler.store.git.git_store import GitStore
+from reconciler.store.store_port import Outcome, Store, chain
+from reconciler.store.write_decision import postponed_until
+from schemas.errors import EgsError, Fault
+
+log = logging.getLogger(__name__)
+
+TRIES = 30
+"""Lost races after which the callers are told to ask again."""
+MOST_AT_ONCE = 200
+"""Wishes of one push."""
+MOST_WAITING = 5000
+"""Wishes that wait; more are sent away."""
+ANSWER_S = 25.0
+"""How long a caller waits for an answer; then it is said that nobody knows yet."""
+PACE_S = 0.1
+"""Between the beginnings of two pushes: what comes meanwhile goes in one, and costs as much as one."""
+SHARED_PACE_S = 0.35
+"""The same while others push too: whoever loses the race has to read main before the next try, which takes as long."""
+SHARED_S = 5.0
+"""How long others are expected to go on."""
+PATIENCE = timedelta(seconds=5)
+"""What would have to wait longer for the forge's budget is answered `accepted`."""
+SETTLE_S = (0.5, 1.0, 2.0, 4.0, 8.0)
+"""Pauses between looks at a remote that does not answer, after a push whose outcome is unknown."""
+
+
+class GroupWriter:
+    """See `writing.Writer`. `start` it; `stop` ends it when everything that waits is carried."""
+
+    def __init__(
+        self, store: Store, cache: DocumentCache, settings: PortalSettings, reader: Reader, clock: Clock
+    ) -> None:
+        self._store, self._cache, self._settings, self._clock = store, cache, settings, clock
+        self._reader, self._main = reader, settings.base.main_branch
+        self._proposals = Proposals(store, self._main, settings.base.forge, open_forge, self._count_push)
+        self._history = History(store, believer(settings.base.trust))
+        self._standing: Standing | None = None
+        self._is_doubtful = False
+        self._queue: deque[Waiting] = deque()
+        self._news = threading.Condition()
+        self._ended = False
+        self._pushes: deque[datetime] = deque(maxlen=600)
+        self._pushed_s = self._others_s = -SHARED_S
+        self._outcomes = Outcomes()
+        self._forging = ThreadPoolExecutor(2, thread_name_prefix="forge")
+        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+
+    # -- what is asked of it ---------------------------------------------------------------------------------
+
+    async def submit(self, wish: Wish) -> Landed:
+        """See `writing.Writer.submit`."""
+        waiting = self._queued(wish)
+        inner = asyncio.wrap_future(waiting.future)
+        inner.add_done_callback(lambda done: done.cancelled() or done.exception())
+        try:
+            # Whoever goes away takes nothing back: the change may be on its way already.
+            return await asyncio.wait_for(asyncio.shield(inner), ANSWER_S)
+        except TimeoutError as error:
+            id_ = waiting.asked.id
+            text = (
+                "the repository did not answer whether the change arrived; look for it, or ask again with the same "
+                "Idempotency-Key"
+            )
+            raise ApiError(
+                HTTPStatus.SERVICE_UNAVAILABLE, "OutcomeUnknown", text, {"id": id_}, {"Retry-After": "5"}
+            ) from error
+
+    def follow(self, id_: str, caller: Caller) -> Landed | None:
+        """See `writing.Writer.follow`; any replica knows what landed. Raises what refused it, where that was here."""
+        what = self._outcomes.of(id_, caller.email)
+        if what is not None and not is_accepted(what):
+            if isinstance(what, Exception):
+                raise what
+            return what
+        self._follow_main()
+        made = self._history.of_id(caller.email, id_)
+        if made is not None:
+            return Landed("pushed", made.commit, id=id_)
+        return what if isinstance(what, Landed) else None
+
+    async def known(self, caller: Caller, key: str) -> Landed | None:
+        """See `writing.Writer.known`."""
+        if not key:
+            return None
+        await asyncio.to_thread(self._follow_main)
+        asked = ASKED.get() or Asked(uuid4().hex)
+        made = made_before(self._history, caller.email, asked.id, digest_of(caller.email, key))
+        return None if made is None else first_answer(asked, made)
+
+    def _follow_main(self) -> None:
+        tip = self._store.tips().get(self._main)
+        if tip is not None:
+            self._history.follow(tip)
+
+    def start(self) -> None:
+        """Carry from now on; returns at once."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Take nothing more; returns when everything that waits was carried, or told that it was not."""
+        with self._news:
+            self._ended = True
+            self._news.notify()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._forging.shutdown(wait=True)
+
+    def wake(self) -> None:
+        """Look at the time again: for clocks that are set."""
+        with self._news:
+            self._news.notify()
+
+    def _queued(self, wish: Wish) -> Waiting:
+        asked = ASKED.get() or Asked(uuid4().hex)
+        turn = 0 if self._standing is None else self._standing.turn
+        waiting = Waiting(wish, asked, turn, self._reader.view().main, self._clock.now())
+        with self._news:
+            if self._ended:
+                raise unavailable("the portal is ending; ask again, another replica answers")
+            if len(self._queue) >= MOST_WAITING:
+                raise unavailable(f"{MOST_WAITING} changes wait already; ask again")
+            self._queue.append(waiting)
+            self._news.notify()
+        return waiting
+
+    # -- its thread ------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while (batch := self._taken()) is not None:
+            self._pushed_s = monotonic_s()
+            try:
+                self._carry(batch)
+            except EgsError as error:
+                log.warning("writes not carried reason=%s message=%s", error.reason, error)
+                self._give_up(batch, error)
+            except Exception as error:
+                log.exception("writes not carried; please report it")
+                self._give_up(batch, error)
+
+    def _give_up(self, batch: Sequence[Waiting], error: Exception) -> None:
+        self._is_doubtful = True  # what was tried may be half there
+        for waiting in batch:
+            self._answer(waiting, error)
+
+    def _taken(self) -> list[Waiting] | None:
+        """The next wishes, when the budget allows a push; None: it is over."""
+        with self._news:
+            while True:
+                now = self._clock.now()
+                until = self._postponed_until(now)
+                if self._ended and (not self._queue or until is not None):
+                    break
+                soon_s = self._pushed_s + self._pace_s() - monotonic_s()
+                if self._queue and until is None and soon_s > 0 and not self._ended:
+                    self._news.wait(soon_s)
+                    continue
+                if self._queue and until is None:
+                    return [self._queue.popleft() for _ in range(min(len(self._queue), MOST_AT_ONCE))]
+                if until is not None and until - now > PATIENCE:
+                    self._accept()
+                self._news.wait(None if until is None else max(0.01, (until - now).total_seconds()))
+        self._give_up(
+            list(self._queue), unavailable("the portal ended before the change was pushed; ask again")
+        )
+        self._queue.clear()
+        return None
+
+    def _postponed_until(self, now: datetime) -> datetime | None:
+        return postponed_until(self._pushes, now, self._settings.pushes_per_minute)
+
+    def _count_push(self) -> None:
+        self._pushes.append(self._clock.now())
+
+    def _pace_s(self) -> float:
+        return SHARED_PACE_S if monotonic_s() - self._others_s < SHARED_S else PACE_S
+
+    def _accept(self) -> None:
+        for waiting in self._queue:
+            if not waiting.accepted:
+                waiting.accepted = True
+                landed = Landed("accepted", id=waiting.asked.id)
+                self._outcomes.keep(waiting.asked.id, waiting.wish.caller.email, landed)
+                waiting.future.set_result(landed)
+
+    def _carry(self, batch: list[Waiting]) -> None:
+        """Until each has an answer, or waits for the next round."""
+        left = batch
+        for _ in range(TRIES):
+            standing = self._stand()
+            self._history.follow(standing.tip)
+            found = Sorter(standing, self._history, self._reader.view(), self._clock.now()).sort(left)
+            self._tell(found)
+            outcome, left = self._push(standing, found.pushed)
+            if outcome is Outcome.COMMITTED:
+                self._propose_all(found.proposed, standing.tip)
+                return
+            # They were made on top of what did not arrive as it was.
+            left += [step.waiting for step in found.proposed]
+            if not left:
+                return
+        self._give_up(left, unavailable(f"others pushed to main {TRIES} times in a row; ask again"))
+
+    def _tell(self, found: Round) -> None:
+        with self._news:
+            self._queue.extendleft(reversed(found.later))
+            self._queue.extend(found.behind)
+        for waiting, landed in found.answered:
+            self._answer(waiting, landed)
+        for waiting, error in found.refused:
+            self._answer(waiting, error)
+
+    def _stand(self) -> Standing:
+        """Main as it was fetched last, read up to its tip."""
+        tip = self._store.tips().get(self._main) or self._store.fetch([self._main]).get(self._main)
+        if tip is None:
+            raise unavailable(f"the repository has no branch {self._main}; `egs init` writes the first files")
+        if self._standing is None or self._is_doubtful:
+            old, self._is_doubtful = self._standing, False
+            at = tip if old is None else old.tip
+            self._standing = Standing.at(self._store, self._cache, at, self._is_recorded)
+            if old is not None:
+                self._standing.turn, self._standing.last = old.turn, old.last
+        if tip != self._standing.tip:
+            self._others_s = monotonic_s()
+            self._standing.follow(tip)
+        return self._standing
+
+    def _is_recorded(self, path: str) -> bool:
+        """Whether the controller accepted the request of that file, as its status was read last."""
+        return recorded(self._reader.view().facts.requests)(path)
+
+    def _push(self, standing: Standing, steps: list[Step]) -> tuple[Outcome, list[Waiting]]:
+        """How it ended, and those that have to be made again."""
+        if not steps:
+            return Outcome.COMMITTED, []
+        oids = self._store.write_all(chain(standing.tip, [step.draft for step in steps]))
+        self._count_push()
+        outcome = self._store.push(self._main, oids[-1], standing.tip)
+        if outcome is Outcome.COMMITTED:
+            self._landed(standing, steps, oids)
+            return outcome, []
+        for step in reversed(steps):
+            standing.take_back(step.undo)
+        if outcome is Outcome.REFUSED:
+            self._refused(steps)
+            return outcome, []
+        log.info("push lost outcome=%s changes=%d", outcome.value, len(steps))
+        left = [step.waiting for step in steps]
+        return outcome, left if self._fetched(left) else []
+
+    def _landed(self, standing: Standing, steps: Sequence[Step], oids: Sequence[str]) -> None:
+        made = {
+            oid: (step.changes, step.waiting.wish.caller.email, step.draft.author.name)
+            for oid, step in zip(oids, steps, strict=True)
+        }
+        standing.landed(oids[-1], made)
+        self._keep_read(steps)
+        answers = [
+            (step.waiting, Landed("pushed", oid, id=step.waiting.asked.id))
+            for oid, step in zip(oids, steps, strict=True)
+        ]
+        # Whoever reads on the heels of the answer finds their own write.
+        self._reader.look(partial(self._answer_all, answers))
+
+    def _keep_read(self, steps: Sequence[Step]) -> None:
+        """What was parsed here the reader need not parse again: it looks into the same cache."""
+        written = ((path, data) for step in steps for path, data in step.changes.items() if data is not None)
+        found = (cached_text(path, data) for path, data in written)
+        self._cache.put_many(dict(text for text in found if text is not None))
+
+    def _answer_all(self, answers: Sequence[tuple[Waiting, Landed]]) -> None:
+        for waiting, landed in answers:
+            self._answer(waiting, landed)
+
+    def _fetched(self, left: Sequence[Waiting]) -> bool:
+        """Whether main was read again; if not for a while, nobody knows what became of these, and they are told so."""
+        for pause_s in (*SETTLE_S, None):
+            try:
+                self._store.fetch([self._main])
+            except Fault as fault:
+                if pause_s is None or self._ended:
+                    log.warning("outcome unknown changes=%d reason=%s", len(left), fault.reason)
+                    break
+                self._pause(pause_s)
+            else:
+                return True
+        text = "the repository did not answer whether the change arrived; ask again with the same Idempotency-Key"
+        for waiting in left:
+            data = {"id": waiting.asked.id}
+            self._answer(
+                waiting,
+                ApiError(HTTPStatus.SERVICE_UNAVAILABLE, "OutcomeUnknown", text, data, {"Retry-After": "5"}),
+            )
+        return False
+
+    def _pause(self, seconds: float) -> None:
+        threading.Event().wait(seconds)
+
+    def _refused(self, steps: Sequence[Step]) -> None:
+        """The server said no: to all of them, or because of one. Each is tried alone; then it is that one's answer."""
+        if len(steps) > 1:
+            for step in steps:
+                self._carry([step.waiting])
+            return
+        (step,) = steps
+        if self._settings.base.forge is not None and not step.waiting.wish.must_push:
+            # Whatever the budget says: it would be tried on main again, and again refused.
+            if self._looked(steps):
+                self._propose(step, self._stand().tip)
+            return
+        said = self._store.refusal if isinstance(self._store, GitStore) else ""
+        log.warning("push refused by the server said=%s", said)
+        text = "the server refused the push to main, which may be protected; let the portal push there"
+        self._answer(step.waiting, ApiError(HTTPStatus.FORBIDDEN, "PushRefused", text))
+
+    def _propose_all(self, steps: Sequence[Step], tip: str) -> None:
+        """As many as the budget has left; the others come behind all who wait."""
+        if not steps or not self._looked(steps):
+            return
+        for number, step in enumerate(steps):
+            if self._postponed_until(self._clock.now()) is not None:
+                with self._news:
+                    self._queue.extend(step.waiting for step in steps[number:])
+                return
+            self._propose(step, tip)
+
+    def _looked(self, steps: Sequence[Step]) -> bool:
+        """Whether it is known which branches are there; else these have their answers."""
+        try:
+            self._proposals.look()
+        except EgsError as error:
+            for step in steps:
+                self._answer(step.waiting, error)
+            return False
+        return True
+
+    def _propose(self, step: Step, tip: str) -> None:
+        try:
+            landed = self._proposals.push(step, tip)
+        except EgsError as error:
+            self._answer(step.waiting, error)
+            return
+        self._forging.submit(self._open, step, landed)
+
+    def _open(self, step: Step, landed: Landed) -> None:
+        try:
+            self._answer(step.waiting, self._proposals.opened(step, landed))
+        except Exception as error:
+            log.exception("pull request not opened; please report it")
+            self._answer(step.waiting, error)
+
+    def _answer(self, waiting: Waiting, what: Landed | Exception) -> None:
+        if waiting.accepted:
+            self._outcomes.keep(waiting.asked.id, waiting.wish.caller.email, what)
+        elif waiting.future.done():
+            return
+        elif isinstance(what, Exception):
+            waiting.future.set_exception(what)
+        else:
+            waiting.future.set_result(what)

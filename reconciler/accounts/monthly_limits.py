@@ -1,0 +1,339 @@
+"""Who is let in where a slice's GPU-hours of a month, or its requests in the queue, are bounded. Pure.
+
+A month's bound counts the leases that begin in it and everything that waits: a request is charged in full when it is
+let in, and its charge goes with it until it has nodes. Who was let in stays so: a charge never grows, so only a
+policy that changed can take the place away again, and then from the newest. Who does not fit waits outside, with no
+start, until there is room. Whoever was sent away comes back to the place and to the hours that it had.
+
+Held by tests/reconciler/test_charging.py and tests/cases/reconciler/limits.yaml:
+  * what is charged and used of a month is never beyond a limit that was in force all along;
+  * who was let in stays in while the policy stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from types import MappingProxyType
+
+from reconciler.accounts.gpu_hours import (
+    BEYOND_QUOTA,
+    SLACK,
+    hours,
+    is_beyond_quota,
+    month_of,
+    owed,
+    spent_in,
+    under_way,
+)
+from reconciler.approvals.is_approved import OUTSIDE, approval_turn
+from reconciler.model.facts import Facts, Scene, Turn, Wanted
+from reconciler.model.status_edits import lease_duration, with_condition, without_condition
+from reconciler.model.statuses import live
+from scheduler.choices.fit import candidate_pools, limit_violations, usable_pools
+from scheduler.snapshot import PoolKey
+from schemas.documents.gpr import RequestSpec
+from schemas.documents.slice import SliceSpec
+from schemas.rules.limits import HourBound, hour_bounds
+from schemas.status.gpr_status import WAITING, Charge, Condition, GPRStatus, Phase
+from schemas.status.usage import UsageRecord
+
+_MAY_TAKE = "its slice may take"
+
+
+def bounded_slices(wanted: Wanted) -> frozenset[str]:
+    """Slices in which requests have to be let in one after the other."""
+    return frozenset(name for name, slice_ in wanted.slices.items() if is_bounded(slice_))
+
+
+def is_bounded(slice_: SliceSpec) -> bool:
+    """Whether its hours of a month, or its requests in the queue, have a bound."""
+    return slice_.limits.max_waiting is not None or bool(hour_bounds(slice_))
+
+
+def unbounded_turn(key: str, status: GPRStatus, scene: Scene) -> Turn:
+    """The turn of a request of any other slice: whether an admin has to agree; nothing is charged any more."""
+    bare = _without_charge(status) if status.phase in WAITING else status
+    return approval_turn(key, bare, scene)
+
+
+def bounded_turns(
+    slices: Collection[str], requests: Mapping[str, GPRStatus], usage: Mapping[str, UsageRecord], scene: Scene
+) -> Iterator[tuple[str, Turn]]:
+    """The turn of everybody who waits in these slices: whether it is let in, and whether an admin has to agree."""
+    found: dict[str, dict[str, GPRStatus]] = {name: {} for name in sorted(slices)}
+    for key, status in live(requests).items():
+        if status.accepted_spec.slice in found:
+            found[status.accepted_spec.slice][key] = status
+    for name, own in found.items():
+        account = account_of(name, own.values(), usage.get(name), (scene.wanted, scene.now))
+        waiting = [key for key, status in own.items() if status.phase in WAITING]
+        waiting.sort(key=lambda key: _turn_of(key, own[key]))
+        turns = {key: _let_in(key, own[key], account, scene) for key in waiting}
+        yield from ((key, _with_what_is_left(turn, account, scene)) for key, turn in turns.items())
+
+
+def _turn_of(key: str, status: GPRStatus) -> tuple[object, ...]:
+    """Who is in stays in, then who has a promise; what an admin allowed beyond the quota takes nobody's place."""
+    has_word = status.approval is not None and status.approval.decision == "approve"
+    return (status.charge is None, status.estimated_start_time is None, has_word, status.filed_at, key)
+
+
+# -- the account of one slice ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """GPU-hours of a request in one pool."""
+
+    cluster: str
+    gpu_shape: str
+    gpu_hours: float
+
+    def is_under(self, bound: HourBound) -> bool:
+        """Whether the bound counts them."""
+        return bound.covers(self.cluster, self.gpu_shape)
+
+
+Wants = Mapping[PoolKey, Want]
+NOTHING: Wants = MappingProxyType({})
+
+
+def _most(wants: Wants, bound: HourBound) -> float:
+    return max((want.gpu_hours for want in wants.values() if want.is_under(bound)), default=0.0)
+
+
+@dataclass(slots=True)
+class Account:
+    """What a slice has taken of its month so far, by bound, and how many of its requests are in the queue."""
+
+    slice_: SliceSpec
+    month: str
+    bounds: tuple[HourBound, ...]
+    taken: dict[HourBound, float] = field(default_factory=dict)
+    waiting: int = 0
+
+    def left(self, bound: HourBound) -> float:
+        """GPU-hours that are not taken."""
+        return bound.gpu_hours - self.taken.get(bound, 0.0)
+
+    def take(self, wants: Wants, *, beyond_quota: bool, instead_of: Wants = NOTHING) -> None:
+        """Charge a request in every place where it may run: the most that it can hold there."""
+        for bound in self.bounds:
+            if bound.is_hard or not beyond_quota:
+                more = _most(wants, bound) - _most(instead_of, bound)
+                self.taken[bound] = self.taken.get(bound, 0.0) + more
+
+    def has_room(self, now: Wants, wider: Wants, *, beyond_quota: bool) -> bool:
+        """Whether a request that is charged for some pools could be so for more."""
+        return all(
+            _most(wider, bound) - _most(now, bound) <= self.left(bound) + SLACK
+            for bound in self.bounds
+            if bound.is_hard or not beyond_quota
+        )
+
+    def over(self, want: Want) -> tuple[HourBound, ...]:
+        """The bounds that a request would break in that pool."""
+        return tuple(b for b in self.bounds if want.is_under(b) and want.gpu_hours > self.left(b) + SLACK)
+
+
+def account_of(
+    name: str, own: Iterable[GPRStatus], record: UsageRecord | None, known: tuple[Wanted, datetime]
+) -> Account:
+    """The account before anybody of those who wait is let in: the ledger, and what holds nodes."""
+    wanted, month = known[0], month_of(known[1])
+    slice_ = wanted.slices[name]
+    account = Account(slice_, month, hour_bounds(slice_))
+    holding = [taken for s in own if (taken := under_way(s, month, wanted)) is not None]
+    for taken in (*spent_in(record, month), *holding):
+        for bound in account.bounds:
+            if bound.covers(taken.cluster, taken.gpu_shape):
+                counts = taken.gpu_hours if bound.is_hard else taken.gpu_hours - taken.approved
+                account.taken[bound] = account.taken.get(bound, 0.0) + counts
+    return account
+
+
+def full_account(name: str, facts: Facts, wanted: Wanted) -> Account:
+    """The account once everybody who was let in is charged: what a request that is filed now would meet."""
+    own = [status for status in live(facts.requests).values() if status.accepted_spec.slice == name]
+    account = account_of(name, own, facts.usage.get(name), (wanted, facts.at))
+    for status in own:
+        if status.phase in WAITING and not status.accepted_spec.stopped and not _is_back(status):
+            account.waiting += not any(condition.type == OUTSIDE for condition in status.conditions)
+        if status.phase is Phase.QUEUED and status.charge is not None and not _is_paid(status, account):
+            wants, barred = verdict(status.accepted_spec, status, account, wanted).wants, barred_pools(status)
+            open_ = {pool: want for pool, want in wants.items() if pool not in barred}
+            account.take(open_, beyond_quota=is_beyond_quota(status))
+    return account
+
+
+# -- one request -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Pools whose hours are taken: by a limit for everybody, by the quota unless an admin agrees."""
+
+    wants: Mapping[PoolKey, Want]
+    hard: Mapping[PoolKey, HourBound]
+    soft: Mapping[PoolKey, HourBound]
+
+    def barred(self, *, beyond_quota: bool) -> frozenset[PoolKey]:
+        """Those that it may not use."""
+        return frozenset(self.hard if beyond_quota else {**self.hard, **self.soft})
+
+
+def verdict(spec: RequestSpec, status: GPRStatus | None, account: Account, wanted: Wanted) -> Verdict:
+    """What the account says of a request, on record or only wished for."""
+    duration = spec.duration if status is None else min(lease_duration(status), owed(status))
+    wants: dict[PoolKey, Want] = {}
+    for key in candidate_pools(spec, account.slice_, wanted.pools):
+        pool = wanted.pools[key]
+        wants[key] = Want(key[0], pool.gpu_shape, hours(spec.nodes, pool.gpus_per_node, duration))
+    over = {key: account.over(want) for key, want in wants.items()}
+    hard = {key: found[0] for key, found in over.items() if found and found[0].is_hard}
+    soft = {key: found[-1] for key, found in over.items() if found and not found[-1].is_hard}
+    return Verdict(wants, hard, soft)
+
+
+def needs_more_quota(found: Verdict, free: Iterable[PoolKey]) -> bool:
+    """Whether only the month's quota is between a request and the pools that it could use without an admin."""
+    open_ = [key for key in free if key not in found.hard]
+    return bool(open_) and all(key in found.soft for key in open_)
+
+
+def _let_in(key: str, status: GPRStatus, account: Account, scene: Scene) -> Turn:
+    spec, most = status.accepted_spec, account.slice_.limits.max_waiting
+    if spec.stopped:
+        turn = approval_turn(key, status, scene)
+        return turn if turn.status is None else replace(turn, status=_without_charge(turn.status))
+    if most is not None and account.waiting >= most and not _is_back(status):
+        return _outside(status, queue_full(most), scene)
+    account.waiting += not _is_back(status)
+    if _is_paid(status, account):
+        turn = approval_turn(key, status, scene)
+        is_in = turn.status is None or turn.status.phase is Phase.QUEUED
+        return turn if is_in else replace(turn, status=_without_charge(turn.status or status))
+    found = verdict(spec, status, account, scene.wanted)
+    free = usable_pools(spec, account.slice_, scene.wanted.project, scene.wanted.pools, None)
+    more = (BEYOND_QUOTA,) if needs_more_quota(found, free or tuple(found.wants)) else ()
+    turn = approval_turn(key, status, scene, more)
+    judged = turn.status
+    if judged is None or judged.phase is not Phase.QUEUED:
+        return turn if judged is None else replace(turn, status=_without_charge(judged))
+    return _charged((turn, judged), found, account, scene)
+
+
+def _is_back(status: GPRStatus) -> bool:
+    """Whether it was sent away, or lost its nodes: it takes no place in the queue of its slice for that."""
+    return status.charge is not None and status.charge.month is not None
+
+
+def _is_paid(status: GPRStatus, account: Account) -> bool:
+    """Whether all of it counts in a month that is over; the pools that it may use are those of then."""
+    month = None if status.charge is None else status.charge.month
+    return month is not None and month < account.month
+
+
+def _charged(judged: tuple[Turn, GPRStatus], found: Verdict, account: Account, scene: Scene) -> Turn:
+    """Let in, with what it is charged; or outside, where every pool that it may use is barred."""
+    turn, status = judged
+    beyond, usable = is_beyond_quota(status), _usable(status, account, scene.wanted)
+    barred = found.barred(beyond_quota=beyond) | barred_pools(status)
+    open_ = {pool: found.wants[pool] for pool in usable if pool not in barred}
+    if usable and not open_:
+        outside = _outside(status, too_few_hours(usable[0], found, account), scene)
+        return replace(outside, events=turn.events, cause=turn.cause)
+    account.take(open_, beyond_quota=beyond)
+    return replace(turn, status=_with_charge(status, open_, (pool for pool in usable if pool in barred)))
+
+
+def _usable(status: GPRStatus, account: Account, wanted: Wanted) -> tuple[PoolKey, ...]:
+    limit = None if status.approval is None else status.approval.limit
+    return usable_pools(status.accepted_spec, account.slice_, wanted.project, wanted.pools, limit)
+
+
+def _with_what_is_left(turn: Turn, account: Account, scene: Scene) -> Turn:
+    """Once everybody is charged, barred pools open to those who had to do without, as far as there is room.
+
+    Who waits outside is told what is left then: else each cycle would tell another number.
+    """
+    status = turn.status
+    if status is not None and status.charge is None and status.phase is Phase.QUEUED:
+        return _told_anew(turn, status, account, scene)
+    if status is None or not barred_pools(status) or _is_paid(status, account):
+        return turn
+    found, beyond = verdict(status.accepted_spec, status, account, scene.wanted), is_beyond_quota(status)
+    shut = {pool for pool in barred_pools(status) if pool in found.wants}
+    open_ = {pool: want for pool, want in found.wants.items() if pool not in shut}
+    for pool in sorted(shut):
+        wider = {**open_, pool: found.wants[pool]}
+        if account.has_room(open_, wider, beyond_quota=beyond):
+            account.take(wider, beyond_quota=beyond, instead_of=open_)
+            open_, shut = wider, shut - {pool}
+    return replace(turn, status=_with_charge(status, open_, shut))
+
+
+def _told_anew(turn: Turn, status: GPRStatus, account: Account, scene: Scene) -> Turn:
+    is_short = any(c.type == OUTSIDE and c.message.startswith(_MAY_TAKE) for c in status.conditions)
+    usable = _usable(status, account, scene.wanted) if is_short else ()
+    if not usable:
+        return turn
+    found = verdict(status.accepted_spec, status, account, scene.wanted)
+    if usable[0] not in found.barred(beyond_quota=is_beyond_quota(status)):
+        return turn
+    return replace(turn, status=_outside(status, too_few_hours(usable[0], found, account), scene).status)
+
+
+def is_out(status: GPRStatus, wanted: Wanted) -> bool:
+    """Whether a request of a slice that is there is not planned: it waits outside, or breaks a hard limit."""
+    if any(condition.type == OUTSIDE for condition in status.conditions):
+        return True
+    spec = status.accepted_spec
+    return bool(limit_violations(spec, wanted.slices[spec.slice], wanted.pools))
+
+
+def barred_pools(status: GPRStatus) -> frozenset[PoolKey]:
+    """Pools that it may not use, because hours of its slice there are taken."""
+    if status.charge is None:
+        return frozenset()
+    return frozenset((cluster, pool) for cluster, _, pool in (b.partition("/") for b in status.charge.barred))
+
+
+def _with_charge(status: GPRStatus, wants: Mapping[PoolKey, Want], barred: Iterable[PoolKey]) -> GPRStatus:
+    charge = Charge(
+        gpu_hours=round(max((want.gpu_hours for want in wants.values()), default=0.0), 4),
+        barred=tuple(sorted("/".join(pool) for pool in barred)),
+        month=None if status.charge is None else status.charge.month,
+    )
+    charged = without_condition(status, OUTSIDE)
+    return charged if charged.charge == charge else charged.model_copy(update={"charge": charge})
+
+
+def too_few_hours(pool: PoolKey, found: Verdict, account: Account) -> str:
+    """Why a request does without that pool, or waits outside."""
+    bound, asks = found.hard.get(pool) or found.soft[pool], found.wants[pool].gpu_hours
+    may = f"{_MAY_TAKE} {bound.gpu_hours} GPU-hours a month{bound.where}"
+    if asks > bound.gpu_hours:
+        return f"{may} and it alone takes {asks:g}; ask for fewer nodes or less time"
+    left = max(0.0, account.left(bound))
+    return f"{may}; {left:g} of {account.month} are left and it takes {asks:g}; it gets in when there is room"
+
+
+def queue_full(most: int) -> str:
+    """Why the newest request of a slice waits outside."""
+    return f"its slice may have {most} requests in the queue; it gets in when one of the others goes"
+
+
+def _outside(status: GPRStatus, message: str, scene: Scene) -> Turn:
+    condition = Condition(type=OUTSIDE, reason="LimitExceeded", message=message, at=scene.now)
+    return Turn(with_condition(_uncharged(status), condition))
+
+
+def _without_charge(status: GPRStatus) -> GPRStatus:
+    return _uncharged(without_condition(status, OUTSIDE))
+
+
+def _uncharged(status: GPRStatus) -> GPRStatus:
+    return status if status.charge is None else status.model_copy(update={"charge": None})

@@ -1,0 +1,1 @@
+"""From committed facts to the clusters."""

@@ -1,0 +1,304 @@
+"""What has to be done in the clusters so that they match what is committed. Pure, ordered, safe to repeat.
+
+Only committed facts and the clock decide: a start that is not committed is not carried out, a strict end that is
+committed needs nothing more. Nodes come back before nodes go out; in a running request the spare is there before
+the bad node leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import IntEnum
+
+from reconciler.documents.slice_terms import assigned, terms_in
+from reconciler.lifecycle.provisioning import checked_nodes, passed_nodes
+from reconciler.model.cluster_port import ClusterView, LeaseRef, NodeView, SliceTerms, Stage
+from reconciler.model.facts import Facts, Seen, Wanted
+from reconciler.model.status_edits import counted_end, lease_duration
+from reconciler.status.recognised_leases import is_unread
+from schemas.documents.cluster import ClusterSpec, Pool
+from schemas.status.gpr_status import GPRStatus, NodeState, Phase
+
+MIG = "mig:"
+"""What `spec.sharing` begins with where nodes are cut."""
+LET_GO = "LetGo"
+"""Why a node of an elastic pool is shut before it goes."""
+MOVED = "its end moved"
+"""Why a node that is the request's already is added again; also where its mark says less than it should."""
+
+
+class Do(IntEnum):
+    """Kinds of actions, in the order in which they are carried out."""
+
+    REMOVE = 1
+    RESTORE = 2
+    ISOLATE = 3
+    EVICT = 4
+    ENSURE_FLEET = 5
+    ENSURE_SLICE = 6
+    CHECK = 7
+    ADD = 8
+    REMOVE_SLICE = 9
+    SCALE = 10
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Action:
+    """One call to a cluster's driver."""
+
+    do: Do
+    cluster: str
+    node: str = ""
+    request: str = ""
+    lease: LeaseRef | None = None
+    stage: Stage = "pre"
+    slice: str = ""
+    terms: SliceTerms | None = None
+    text: str = ""
+    count: int = 0  # nodes that the pool named in `node` is to have
+    leaving: tuple[str, ...] = ()  # those of its nodes that go first
+
+
+def actions(
+    wanted: Wanted, facts: Facts, seen: Seen, now: datetime, tolerance: timedelta
+) -> tuple[Action, ...]:
+    """All actions for every managed cluster that answers, in order.
+
+    A hand-over later than `tolerance` after its committed start is not begun: a later start is committed first.
+    """
+    found: list[Action] = []
+    for cluster in sorted(seen.views):
+        spec = wanted.clusters.get(cluster)
+        if spec is None:
+            continue
+        done = [*_lease_actions(cluster, (spec, tolerance), facts, seen, now)]
+        if spec.mode == "manage":
+            done += _fleet_actions(cluster, spec, seen)
+            done += _slice_actions(cluster, wanted, facts, seen)
+            done += _health_actions(cluster, facts, seen.views[cluster])
+            done += _scale_actions(cluster, spec, facts, seen.views[cluster])
+        else:
+            done = [*_finishing(done, facts)]
+        found += done
+    return tuple(sorted(found, key=lambda a: (a.do, a.cluster, a.request, a.node, a.slice)))
+
+
+def _finishing(done: list[Action], facts: Facts) -> Iterator[Action]:
+    """In a cluster that is only observed what is ours is finished; nothing begins, nothing else is touched."""
+    for action in done:
+        ends = action.do in {Do.EVICT, Do.REMOVE} or (action.do is Do.CHECK and action.stage == "post")
+        if ends and action.lease is not None and _is_ours(action.lease, facts):
+            yield action
+
+
+def _is_ours(lease: LeaseRef, facts: Facts) -> bool:
+    status = facts.requests.get(lease.request)
+    return status is not None and status.uid == lease.uid
+
+
+def _lease_actions(
+    cluster: str, terms: tuple[ClusterSpec, timedelta], facts: Facts, seen: Seen, now: datetime
+) -> Iterator[Action]:
+    view = seen.views[cluster]
+    here = assigned(cluster, facts)
+    for key, status in here.items():
+        yield from _request_actions(key, status, (*terms, view, seen), now)
+    owners = _owners(here, view, now)
+    unread = is_unread(cluster, facts)
+    for node in view.nodes.values() if not unread else ():
+        if node.lease is not None and owners.get(node.name) != node.lease.uid:
+            yield Action(Do.REMOVE, cluster, node.name, node.lease.request, node.lease)
+
+
+def lease_ref(key: str, status: GPRStatus) -> LeaseRef | None:
+    """The mark a node of this request bears."""
+    start = status.start_time or status.estimated_start_time
+    if start is None:
+        return None
+    end = counted_end(status) or start + lease_duration(status)
+    spec = status.accepted_spec
+    mig = spec.sharing.removeprefix(MIG) if spec.sharing.startswith(MIG) else ""
+    return LeaseRef(uid=status.uid, request=key, slice=spec.slice, end=end, mig=mig, start=start)
+
+
+def is_running(status: GPRStatus, now: datetime) -> bool:
+    """True while the committed lease gives the slice its nodes."""
+    start = status.start_time or status.estimated_start_time
+    end = counted_end(status) or status.estimated_end_time
+    if start is None or end is None:
+        return False
+    return status.phase in {Phase.PROVISIONING, Phase.PROVISIONED} and start <= now < end
+
+
+def _owners(here: Mapping[str, GPRStatus], view: ClusterView, now: datetime) -> dict[str, str]:
+    """Whose (by uid) each node is for now: a replaced one stays until its spare is there, if nobody else has it."""
+    owners: dict[str, str] = {}
+    assigned: set[str] = set()
+    for status in here.values():
+        assert status.assignment is not None
+        assigned.update(status.assignment.nodes)
+        if is_running(status, now):
+            owners |= dict.fromkeys(status.assignment.nodes, status.uid)
+    for status in here.values():
+        assert status.assignment is not None
+        waiting = any(not _owned(view.nodes.get(n), status.uid) for n in status.assignment.nodes)
+        if waiting and is_running(status, now):
+            owners |= {n: status.uid for n in status.replaced_nodes if n not in assigned}
+    return owners
+
+
+def _owned(node: NodeView | None, uid: str) -> bool:
+    return node is not None and node.lease is not None and node.lease.uid == uid
+
+
+def _request_actions(
+    key: str, status: GPRStatus, where: tuple[ClusterSpec, timedelta, ClusterView, Seen], now: datetime
+) -> Iterator[Action]:
+    held, lease = status.assignment, lease_ref(key, status)
+    spec, tolerance, view, seen = where
+    if held is None or lease is None:
+        return
+    nodes = [node for name in held.nodes if (node := view.nodes.get(name)) is not None]
+    others = [node.name for node in nodes if not _owned(node, status.uid)]
+    if status.phase is Phase.RELEASING:
+        clean = checked_nodes(status, "post")
+        yield from (Action(Do.CHECK, held.cluster, n, key, lease, "post") for n in others if n not in clean)
+        return
+    passed = passed_nodes(status, seen) if others else frozenset()
+    # A first hand-over is for all nodes together; later ones (spares, drift) come one by one.
+    begun = status.phase is Phase.PROVISIONED or len(others) < len(nodes)
+    ready = passed >= set(held.nodes) and not _is_late(status, now, tolerance)
+    may_add = is_running(status, now) and (begun or ready)
+    for name in others if now < lease.end else ():
+        if name not in passed:
+            yield Action(Do.CHECK, held.cluster, name, key, lease, "pre")
+        elif may_add:
+            yield Action(Do.ADD, held.cluster, name, key, lease)
+    for node in nodes if is_running(status, now) else ():
+        if node.lease is not None and node.lease.uid == status.uid:
+            yield from _until_its_end(node, Action(Do.ADD, held.cluster, node.name, key, lease), spec, now)
+            if _measures(status, spec) and now < lease.end - spec.notice:
+                yield Action(Do.CHECK, held.cluster, node.name, key, lease, "run")
+
+
+def _measures(status: GPRStatus, spec: ClusterSpec) -> bool:
+    """Whether the nodes of this request are measured against each other while it runs."""
+    assert status.assignment is not None
+    several = len(status.assignment.nodes) > 1
+    return status.phase is Phase.PROVISIONED and several and spec.checks.latency_interval is not None
+
+
+def _is_late(status: GPRStatus, now: datetime, tolerance: timedelta) -> bool:
+    start = status.estimated_start_time
+    return start is not None and now - start > tolerance
+
+
+def _until_its_end(node: NodeView, add: Action, spec: ClusterSpec, now: datetime) -> Iterator[Action]:
+    """Notice to a node that is the request's; where its end moved, it is added again, which calls notice off."""
+    assert add.lease is not None
+    assert node.lease is not None
+    in_notice = now >= add.lease.end - spec.notice
+    is_older = node.lease.start is None and not in_notice  # a mark of a release that wrote less
+    if node.lease.end != add.lease.end or is_older or (node.draining and not in_notice):
+        yield replace(add, text=MOVED)
+    elif in_notice and not node.draining:
+        yield replace(add, do=Do.EVICT)
+
+
+def _fleet_actions(cluster: str, spec: ClusterSpec, seen: Seen) -> Iterator[Action]:
+    differs = any(not found.slice for found in seen.differences.get(cluster, ()))
+    if differs and not spec.paused and (cluster, "") not in seen.outcomes.resting:
+        yield Action(Do.ENSURE_FLEET, cluster)
+
+
+def _slice_actions(cluster: str, wanted: Wanted, facts: Facts, seen: Seen) -> Iterator[Action]:
+    view, terms = seen.views[cluster], terms_in(cluster, wanted, facts)
+    for slice_ in terms:
+        if _needs_work(cluster, slice_, seen):
+            yield Action(Do.ENSURE_SLICE, cluster, slice=slice_.name, terms=slice_)
+    busy = {node.lease.slice for node in view.nodes.values() if node.lease is not None}
+    kept = busy | {slice_.name for slice_ in terms}
+    for name in view.slices:
+        if name not in kept:
+            yield Action(Do.REMOVE_SLICE, cluster, slice=name)
+
+
+def _needs_work(cluster: str, terms: SliceTerms, seen: Seen) -> bool:
+    """It is not there at all, or not as it should be, and neither a pause nor a quarrel forbids to mend it."""
+    have = seen.views[cluster].slices.get(terms.name)
+    if have is None:
+        return True
+    if terms.paused or (cluster, terms.name) in seen.outcomes.resting:
+        return False
+    if cluster not in seen.differences:  # it could not tell more than this
+        return set(have) != set(terms.namespaces)
+    return any(found.slice == terms.name for found in seen.differences[cluster])
+
+
+def _health_actions(cluster: str, facts: Facts, view: ClusterView) -> Iterator[Action]:
+    for node in view.nodes.values():
+        record = facts.nodes.get((cluster, node.name))
+        out = record is not None and record.state in {NodeState.UNHEALTHY, NodeState.QUARANTINED}
+        scale = facts.scales.get((cluster, node.pool))
+        if scale is not None and node.name in scale.leaving:
+            if not node.isolated:
+                yield Action(Do.ISOLATE, cluster, node.name, text=LET_GO)
+            continue
+        if out and record is not None and not node.isolated:
+            yield Action(Do.ISOLATE, cluster, node.name, text=record.reason or "")
+        if not out and node.isolated and (record is None or record.state is not NodeState.LOST):
+            yield Action(Do.RESTORE, cluster, node.name)
+
+
+def _scale_actions(cluster: str, spec: ClusterSpec, facts: Facts, view: ClusterView) -> Iterator[Action]:
+    """What each elastic pool is to have; where it is told of more, only what no node can be lost by that serves."""
+    held = (status.assignment for status in assigned(cluster, facts).values())
+    serving = {name for assignment in held if assignment is not None for name in assignment.nodes}
+    for pool in spec.pools:
+        scale = facts.scales.get((cluster, pool.name)) if pool.elastic is not None else None
+        if scale is None:
+            continue
+        told = view.sizes.get(pool.name)
+        there = {node.name for node in view.nodes.values() if node.pool == pool.name}
+        shut = tuple(n for n in scale.leaving if n in there and view.nodes[n].isolated)
+        count = scale.wanted
+        if told is not None and told > count:
+            least = _least(pool, there, len(shut), told, serving)
+            count = told if _may_take(pool, serving & there, view) else max(count, min(told, least))
+        if told != count:
+            yield Action(Do.SCALE, cluster, pool.name, count=count, leaving=shut)
+
+
+def _least(pool: Pool, there: AbstractSet[str], shut: int, told: int, serving: AbstractSet[str]) -> int:
+    """All nodes but those that are let go and shut by now; and those on their way, while a node there serves somebody.
+
+    To call nodes off that are on their way, a real scaler might take any in their place.
+    """
+    is_real = pool.elastic is not None and pool.elastic.target is not None
+    coming = max(0, told - len(there)) if is_real and serving & there else 0
+    return len(there) - shut + coming
+
+
+def _may_take(pool: Pool, held: AbstractSet[str], view: ClusterView) -> bool:
+    """Whether a scaler that is told of fewer nodes could take one that is held: Karpenter takes those without pods."""
+    target = None if pool.elastic is None else pool.elastic.target
+    if target is None or not target.is_karpenter:
+        return False
+    used = {work.node for work in view.workloads if work.phase != "Succeeded"}
+    return not held <= used
+
+
+def drifted(planned: tuple[Action, ...], before: Mapping[str, ClusterView]) -> tuple[Action, ...]:
+    """Actions that put right what somebody else changed: a node that was ours in the last look and no more."""
+    return tuple(
+        action
+        for action in planned
+        if action.do is Do.ADD
+        and action.text != MOVED
+        and action.lease is not None
+        and action.cluster in before
+        and _owned(before[action.cluster].nodes.get(action.node), action.lease.uid)
+    )

@@ -1,0 +1,330 @@
+"""Carry actions to the clusters and bring their answers back. A cluster in trouble never holds up another.
+
+Clusters behind a server of their own are asked side by side, each by one thread at a time; what they answer is put
+together afterwards, by one. One whose failure took long is left alone for a while, as out of reach.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from typing import TypeVar
+
+from reconciler.acting.actions import Action, Do
+from reconciler.clock import monotonic_s
+from reconciler.model.cluster_port import (
+    Answer,
+    Busy,
+    CheckResult,
+    ClusterDriver,
+    ClusterView,
+    Difference,
+    Done,
+    Note,
+    Refused,
+    SliceTerms,
+    Stage,
+    Stamp,
+)
+from schemas.documents.cluster import ClusterSpec
+from schemas.errors import EgsError, Fault
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+STALE = "ClusterStale"
+"""Why a cluster that answers counts as out of reach: what it says is old."""
+SLOW_S = 2.0
+"""A call without an answer that took longer than this was waited for in vain; another soon would be so too."""
+FIRST_REST, LONGEST_REST = timedelta(seconds=1), timedelta(seconds=30)
+"""How long a cluster is left alone after that: twice as long each time, and as long as it was waited for."""
+MOST_AT_ONCE = 16
+"""Clusters that are asked side by side."""
+IN_PROCESS = ""
+"""In place of a cluster: all whose drivers ask no server, one after the other by the caller itself."""
+CheckKey = tuple[str, str, Stage]
+
+
+@dataclass(slots=True)
+class Answers:
+    """What came of one round of actions."""
+
+    done: list[Action] = field(default_factory=list)
+    begun: list[Action] = field(default_factory=list)  # done, or under way
+    refused: list[tuple[Action, Refused]] = field(default_factory=list)
+    checks: dict[CheckKey, Busy | tuple[CheckResult, ...]] = field(default_factory=dict)
+    until: list[datetime] = field(default_factory=list)
+    unreachable: set[str] = field(default_factory=set)
+    counts: Counter[tuple[Do, str]] = field(default_factory=Counter)  # by kind and answer, for metrics
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A call that failed, and how long that took."""
+
+    error: EgsError | OSError
+    took_s: float
+
+    @property
+    def in_vain(self) -> bool:
+        """There was no answer, and it was long waited for."""
+        unanswered = isinstance(self.error, OSError) or self.error.reason == "ClusterUnreachable"
+        return unanswered and self.took_s > SLOW_S
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """How long a cluster is left alone."""
+
+    until: datetime
+    length: timedelta
+
+
+class Troubles:
+    """Which clusters failed at what: the log hears of each change once, and whoever hangs is left alone. One owner."""
+
+    def __init__(self) -> None:
+        self._reasons: dict[tuple[str, str], str] = {}
+        self._said: dict[tuple[str, str], str] = {}
+        self._rests: dict[tuple[str, str], Rest] = {}
+
+    def rests(self, cluster: str, now: datetime) -> bool:
+        """True while that cluster is not to be asked, because it kept us waiting in vain."""
+        return any(rest.until > now for (of, _), rest in self._rests.items() if of == cluster)
+
+    def failed(self, cluster: str, doing: str, failed: Failed, now: datetime) -> None:
+        """That cluster failed at this; `now` is when the round began."""
+        self.met(cluster, doing, failed.error)
+        if not failed.in_vain:
+            return
+        before, took = self._rests.get((cluster, doing)), timedelta(seconds=failed.took_s)
+        length = FIRST_REST if before is None else before.length * 2
+        length = min(max(length, took), LONGEST_REST)  # of the time at least one half is the others'
+        self._rests[(cluster, doing)] = Rest(now + took + length, length)
+
+    def met(self, cluster: str, doing: str, error: Exception) -> None:
+        """That cluster failed at this."""
+        reason = error.reason if isinstance(error, EgsError) else type(error).__name__
+        if self._reasons.get((cluster, doing)) != reason:
+            log.warning(
+                "cluster failed cluster=%s doing=%s reason=%s message=%s; tried again, its admin should look",
+                cluster,
+                doing,
+                reason,
+                error,
+            )
+        self._reasons[(cluster, doing)] = reason
+        self._said[(cluster, doing)] = str(error) if isinstance(error, EgsError) else reason
+
+    def silences(self) -> dict[str, str]:
+        """Why clusters cannot be looked at."""
+        return {cluster: said for (cluster, doing), said in self._said.items() if doing == "observe"}
+
+    def over(self, cluster: str, doing: str) -> None:
+        """That cluster did this without trouble."""
+        self._rests.pop((cluster, doing), None)
+        self._said.pop((cluster, doing), None)
+        if self._reasons.pop((cluster, doing), None) is not None:
+            log.info("cluster answers again cluster=%s doing=%s", cluster, doing)
+
+
+def observe(
+    drivers: Mapping[str, ClusterDriver],
+    troubles: Troubles,
+    now: datetime,
+    specs: Mapping[str, ClusterSpec],
+) -> dict[str, ClusterView]:
+    """The view of every cluster that answers; one whose last news are older than its manifest allows does not."""
+    calls = {name: partial(_fresh, name, drivers[name], specs.get(name), now) for name in sorted(drivers)}
+    return dict(_succeeded("observe", calls, drivers, troubles, now))
+
+
+def _fresh(name: str, driver: ClusterDriver, spec: ClusterSpec | None, now: datetime) -> ClusterView:
+    view = driver.observe(now)
+    if spec is not None and now - view.at > spec.stale:
+        raise Fault(f"the last news of cluster {name} are of {view.at:%Y-%m-%dT%H:%M:%SZ}", STALE)
+    return view
+
+
+def compare(
+    drivers: Mapping[str, ClusterDriver],
+    terms: Mapping[str, tuple[SliceTerms, ...]],
+    troubles: Troubles,
+    now: datetime,
+) -> dict[str, tuple[Difference, ...]]:
+    """What of these slices, by cluster, is not as it should be; a cluster that cannot tell is left out."""
+    calls = {
+        name: partial(drivers[name].differences, slices, now)
+        for name, slices in sorted(terms.items())
+        if name in drivers
+    }
+    return dict(_succeeded("compare", calls, drivers, troubles, now))
+
+
+def announce(
+    drivers: Mapping[str, ClusterDriver],
+    notes: Mapping[str, tuple[Note, ...]],
+    troubles: Troubles,
+    now: datetime,
+) -> frozenset[str]:
+    """Tell these notes in their clusters; the clusters that took them."""
+    calls = {
+        name: partial(drivers[name].announce, news, now)
+        for name, news in sorted(notes.items())
+        if news and name in drivers
+    }
+    return frozenset(name for name, _ in _succeeded("announce", calls, drivers, troubles, now))
+
+
+def apply(
+    actions: Iterable[Action],
+    drivers: Mapping[str, ClusterDriver],
+    troubles: Troubles,
+    stamp: Stamp,
+    now: datetime,
+) -> Answers:
+    """Carry out every action once; a cluster that fails is left alone for the rest of the round."""
+    turns: dict[str, list[tuple[int, Action]]] = {}
+    for turn, action in enumerate(actions):
+        if action.cluster in drivers and not _left_alone(action.cluster, drivers, troubles, now):
+            key = action.cluster if _is_remote(drivers[action.cluster]) else IN_PROCESS
+            turns.setdefault(key, []).append((turn, action))
+    calls = {key: partial(_in_turn, mine, drivers, stamp, now) for key, mine in turns.items()}
+    carried = [found for mine in _side_by_side(calls, calls.keys() - {IN_PROCESS}).values() for found in mine]
+    answers, answered = Answers(), set[str]()
+    for _, action, answer in sorted(carried, key=lambda found: found[0]):
+        if isinstance(answer, Failed):
+            troubles.failed(action.cluster, "apply", answer, now)
+            answers.unreachable.add(action.cluster)
+            answers.counts[action.do, "Failed"] += 1
+            continue
+        answered.add(action.cluster)
+        answers.counts[action.do, "Done" if isinstance(answer, tuple) else type(answer).__name__] += 1
+        _note(action, answer, answers)
+    for cluster in sorted(answered - answers.unreachable):
+        troubles.over(cluster, "apply")
+    return answers
+
+
+def _in_turn(
+    turns: Iterable[tuple[int, Action]], drivers: Mapping[str, ClusterDriver], stamp: Stamp, now: datetime
+) -> list[tuple[int, Action, Answer | tuple[CheckResult, ...] | Failed]]:
+    """These actions one after the other, but none of a cluster that failed at one before."""
+    found: list[tuple[int, Action, Answer | tuple[CheckResult, ...] | Failed]] = []
+    failed = set[str]()
+    for turn, action in turns:
+        if action.cluster in failed:
+            continue
+        answer = _tried(partial(_carry_out, action, drivers[action.cluster], stamp, now))
+        if isinstance(answer, Failed):
+            failed.add(action.cluster)
+        found.append((turn, action, answer))
+    return found
+
+
+def _succeeded(
+    doing: str,
+    calls: Mapping[str, Callable[[], T]],
+    drivers: Mapping[str, ClusterDriver],
+    troubles: Troubles,
+    now: datetime,
+) -> Iterator[tuple[str, T]]:
+    """What the clusters answer, in the order of `calls`; whoever fails or is left alone is missing."""
+    tries: dict[str, Callable[[], T | Failed]] = {
+        name: partial(_tried, call)
+        for name, call in calls.items()
+        if not _left_alone(name, drivers, troubles, now)
+    }
+    remote = {name for name in tries if _is_remote(drivers[name])}
+    for name, found in _side_by_side(tries, remote).items():
+        if isinstance(found, Failed):
+            troubles.failed(name, doing, found, now)
+        else:
+            troubles.over(name, doing)
+            yield name, found
+
+
+def _left_alone(
+    cluster: str, drivers: Mapping[str, ClusterDriver], troubles: Troubles, now: datetime
+) -> bool:
+    """Only where there are others that it would hold up."""
+    return len(drivers) > 1 and troubles.rests(cluster, now)
+
+
+def _is_remote(driver: ClusterDriver) -> bool:
+    """Whether it asks a server of its own. Others are quick, and share a store or a story that has one thread."""
+    return bool(getattr(driver, "remote", False))
+
+
+def _side_by_side(calls: Mapping[str, Callable[[], T]], remote: Collection[str]) -> dict[str, T]:
+    """What each call gives, in the order of `calls`; the remote ones in threads, if they are several."""
+    if len(remote) < 2:
+        return {name: call() for name, call in calls.items()}
+    with ThreadPoolExecutor(min(len(remote), MOST_AT_ONCE), "cluster") as pool:
+        begun = {name: pool.submit(calls[name]) for name in calls if name in remote}
+        here = {name: call() for name, call in calls.items() if name not in begun}
+        return {name: begun[name].result() if name in begun else here[name] for name in calls}
+
+
+def _tried(call: Callable[[], T]) -> T | Failed:
+    begun_s = monotonic_s()
+    try:
+        return call()
+    except (EgsError, OSError) as error:
+        return Failed(error, monotonic_s() - begun_s)
+
+
+def _note(action: Action, answer: Answer | tuple[CheckResult, ...], answers: Answers) -> None:
+    if not isinstance(answer, Refused):
+        answers.begun.append(action)
+    match answer:
+        case Busy():
+            answers.until.append(answer.until)
+            if action.do is Do.CHECK and action.lease is not None:
+                answers.checks[(action.lease.uid, action.node, action.stage)] = answer
+        case Refused():
+            answers.refused.append((action, answer))
+        case Done():
+            answers.done.append(action)
+        case _:
+            assert action.lease is not None
+            answers.checks[(action.lease.uid, action.node, action.stage)] = answer
+            answers.done.append(action)
+
+
+def _carry_out(
+    action: Action, driver: ClusterDriver, stamp: Stamp, now: datetime
+) -> Answer | tuple[CheckResult, ...]:
+    lease = action.lease
+    match action.do:
+        case Do.ENSURE_FLEET:
+            return driver.ensure_fleet(stamp, now)
+        case Do.ENSURE_SLICE:
+            return driver.ensure_slice(_terms(action), stamp, now)
+        case Do.REMOVE_SLICE:
+            return driver.remove_slice(action.slice, stamp, now)
+        case Do.ISOLATE:
+            return driver.isolate(action.node, action.text, stamp, now)
+        case Do.RESTORE:
+            return driver.restore(action.node, stamp, now)
+        case Do.SCALE:
+            return driver.scale(action.node, action.count, action.leaving, stamp, now)
+    assert lease is not None
+    calls: dict[Do, Callable[[], Answer | tuple[CheckResult, ...]]] = {
+        Do.CHECK: lambda: driver.check(action.node, action.stage, lease, stamp, now),
+        Do.ADD: lambda: driver.add(action.node, lease, stamp, now),
+        Do.EVICT: lambda: driver.evict(action.node, lease.uid, lease.end, stamp, now),
+        Do.REMOVE: lambda: driver.remove(action.node, lease.uid, stamp, now),
+    }
+    return calls[action.do]()
+
+
+def _terms(action: Action) -> SliceTerms:
+    assert action.terms is not None, "a slice is ensured on its terms"
+    return action.terms

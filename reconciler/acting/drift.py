@@ -1,0 +1,188 @@
+"""Drift: what somebody else changed of a slice in a cluster. What is told of it, and how soon it is mended again.
+
+Drift is a difference under terms that were fulfilled before: the first making of a slice, and what a changed manifest
+asks for, are none. Each difference is told once as long as it stands. Whoever undoes our repair again and again meets
+longer and longer pauses, for each object and as long as the slice's terms stay the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from reconciler.acting.actions import Action, Do
+from reconciler.model.cluster_port import Difference, SliceTerms
+from reconciler.model.events import Event, Told
+
+FIRST_PAUSE = timedelta(seconds=30)
+"""Between the first repair of an object and the second; each further pause is twice as long …"""
+LONGEST_PAUSE = timedelta(hours=1)
+"""… up to this; an object that stays as it is for that long begins anew."""
+MOST_TOLD = 20
+"""Differences of one slice in one cluster that are told one by one."""
+
+Place = tuple[str, str]
+"""(cluster, slice)."""
+FLEET = ""
+"""In place of a slice: nodes' marks, and what a cluster needs as a whole."""
+
+
+MENDS = frozenset({Do.ENSURE_SLICE, Do.ENSURE_FLEET})
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What was compared: the terms asked about in each cluster that answered, and what differed."""
+
+    terms: Mapping[str, tuple[SliceTerms, ...]]
+    differences: Mapping[str, tuple[Difference, ...]]
+    paused: frozenset[str] = frozenset()  # clusters
+    nodes: Mapping[str, Collection[str]] = field(default_factory=dict)  # those there are, by cluster
+
+    def places(self) -> Iterator[tuple[Place, SliceTerms, list[Difference]]]:
+        """Every slice that was compared, and what bears no slice, each with its differences."""
+        for cluster, found in sorted(self.differences.items()):
+            by_slice: dict[str, list[Difference]] = {}
+            for difference in found:
+                by_slice.setdefault(difference.slice, []).append(difference)
+            fleet = SliceTerms(FLEET, (), paused=cluster in self.paused)
+            for terms in (fleet, *self.terms.get(cluster, ())):
+                yield (cluster, terms.name), terms, by_slice.pop(terms.name, [])
+            for name, rest in sorted(
+                by_slice.items()
+            ):  # of no slice that we know: shown, and nobody's to mend
+                yield (cluster, name), SliceTerms(name, (), paused=True), rest
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """The last repair of one object, and how many there were in a row."""
+
+    terms: SliceTerms
+    at: datetime
+    count: int
+
+    @property
+    def pause(self) -> timedelta:
+        """How long the next one waits."""
+        return min(FIRST_PAUSE * (1 << min(self.count - 1, 10)), LONGEST_PAUSE)
+
+
+@dataclass(slots=True)
+class Drift:
+    """What one process knows of drift; lost in a crash, after which the first differences are mended untold."""
+
+    _settled: dict[Place, SliceTerms] = field(default_factory=dict)
+    _repairs: dict[tuple[str, str], Repair] = field(default_factory=dict)  # by cluster and object
+    _told: set[tuple[Told, str, Difference]] = field(default_factory=set)  # and standing
+    _new: set[tuple[str, str]] = field(
+        default_factory=set
+    )  # nodes, by cluster, that do not bear our marks yet
+    _marked: set[tuple[str, str]] = field(
+        default_factory=set
+    )  # nodes, by cluster, that came to bear them since
+
+    def resting(self, looked: Looked, now: datetime) -> frozenset[Place]:
+        """Slices that are not to be mended now: repaired just before, or theirs to differ while paused."""
+        found = set()
+        for place, terms, differences in looked.places():
+            is_left = terms.paused and place in self._settled
+            if is_left or (differences and all(self._rests(place[0], terms, d, now) for d in differences)):
+                found.add(place)
+        return frozenset(found)
+
+    def after(
+        self, looked: Looked, begun: Iterable[Action], done: Iterable[Action], now: datetime
+    ) -> list[Event]:
+        """What to tell once this round's actions were `begun`, some of them `done`."""
+        mending = {(a.cluster, a.slice) for a in begun if a.do in MENDS}
+        mended = {(a.cluster, a.slice) for a in done if a.do in MENDS}
+        events: list[Event] = []
+        standing: set[tuple[Told, str, Difference]] = set()
+        places = set[Place]()
+        for place, terms, differences in looked.places():
+            places.add(place)
+            drifted = self._drifted(place, terms, differences)
+            if not differences:
+                self._settled[place] = terms
+            elif terms.paused and place not in mending:
+                events += self._tell(Told.DRIFT_SEEN, place, differences, now)
+            elif drifted and place in mending:
+                events += self._tell(Told.DRIFT, place, drifted, now)
+                for difference in drifted if place in mended else ():
+                    self._repaired(place[0], terms, difference, now)
+            standing |= {(told, place[0], d) for told in (Told.DRIFT, Told.DRIFT_SEEN) for d in differences}
+        asked = set(looked.differences)
+        self._told = {token for token in self._told if token in standing or token[1] not in asked}
+        self._repairs = {k: r for k, r in self._repairs.items() if now - r.at < r.pause + LONGEST_PAUSE}
+        self._settled = {p: t for p, t in self._settled.items() if p in places or p[0] not in asked}
+        self._forget_nodes(looked)
+        return events
+
+    def _forget_nodes(self, looked: Looked) -> None:
+        """Those that have left: one that comes back by the same name is a new one."""
+        there = {(cluster, f"Node {name}") for cluster, names in looked.nodes.items() for name in names}
+        gone = {token for token in self._marked | self._new if token[0] in looked.nodes} - there
+        self._marked -= gone
+        self._new -= gone
+
+    def _drifted(self, place: Place, terms: SliceTerms, differences: list[Difference]) -> list[Difference]:
+        """Those that somebody made: of nodes, which come and go, only marks that were there before."""
+        if terms.name == FLEET:
+            self._watch_nodes(place[0], differences)
+        if self._settled.get(place) != terms:
+            return []
+        return [
+            d
+            for d in differences
+            if d.found != "outdated"
+            and (not _is_node(d) or (d.found == "changed" and (place[0], d.object) in self._marked))
+        ]
+
+    def _watch_nodes(self, cluster: str, differences: list[Difference]) -> None:
+        now = {(cluster, d.object) for d in differences if _is_node(d)}
+        marked = {token for token in self._new if token[0] == cluster} - now
+        self._new = (self._new - marked) | (now - self._marked)
+        self._marked |= marked
+
+    def _rests(self, cluster: str, terms: SliceTerms, difference: Difference, now: datetime) -> bool:
+        last = self._repairs.get((cluster, difference.object))
+        return last is not None and last.terms == terms and now - last.at < last.pause
+
+    def _repaired(self, cluster: str, terms: SliceTerms, difference: Difference, now: datetime) -> None:
+        key = (cluster, difference.object)
+        last = self._repairs.get(key)
+        again = last is not None and last.terms == terms
+        self._repairs[key] = Repair(terms, now, last.count + 1 if again and last is not None else 1)
+
+    def _tell(
+        self, told: Told, place: Place, differences: list[Difference], now: datetime
+    ) -> Iterator[Event]:
+        cluster, slice_ = place
+        new = [d for d in differences if (told, cluster, d) not in self._told]
+        self._told |= {(told, cluster, d) for d in new}
+        what = "put right" if told is Told.DRIFT else "not repaired while it is paused"
+        for difference in new[:MOST_TOLD]:
+            text = f"{cluster}: {_sentence(difference)}; {what}"
+            yield Event(now, told, text, cluster=cluster, slice=slice_)
+        if len(new) > MOST_TOLD:
+            owner = f" of slice {slice_}" if slice_ else ""
+            text = f"{cluster}: {len(new) - MOST_TOLD} more objects{owner} differ; {what}"
+            yield Event(now, told, text, cluster=cluster, slice=slice_)
+
+
+def _is_node(difference: Difference) -> bool:
+    return difference.slice == FLEET and difference.object.startswith("Node ")
+
+
+def _sentence(difference: Difference) -> str:
+    words = {
+        "missing": "was missing",
+        "changed": "was changed",
+        "extra": "should not be there",
+        "outdated": "is not up to date",
+    }
+    detail = f" ({difference.detail})" if difference.detail else ""
+    owner = f" of slice {difference.slice}" if difference.slice else ""
+    return f"{difference.object}{owner} {words[difference.found]}{detail}"

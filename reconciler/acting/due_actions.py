@@ -1,0 +1,241 @@
+"""What is committed goes on beside a long cycle: due hand-overs, notices and strict ends are carried out in time.
+
+A cycle fetches, judges, reads, plans and pushes for as long as that takes, and touches no cluster meanwhile. Another
+thread calls `round` in that time. The reasons why this is safe:
+
+* Clusters have one user at a time. The loop holds `mine` while it looks at them and acts on them, a round while it
+  runs.
+* A round decides nothing. Its actions follow from committed facts and the clock, by the code that the loop uses, and
+  bear the stamp of that commit: a cluster refuses them where a newer controller wrote.
+* While a push is under way it is not known which facts are committed. Then a round carries out only those actions that
+  follow from the facts before the push and from those in it.
+* A round does nothing after a pause of the process, or a jump of its clock, until the loop has looked again.
+* A round does what has an instant: it begins the checks before a start, hands nodes over, gives notice and takes nodes
+  back. All else waits for the loop.
+
+Held by tests/reconciler/test_hands.py.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from threading import Lock
+
+from reconciler.acting.actions import Action, Do, actions
+from reconciler.acting.apply import Answers, CheckKey, Troubles, apply, observe
+from reconciler.clock import Timepiece
+from reconciler.clusters.pulled_cluster import PullCluster
+from reconciler.lifecycle.provisioning import handed_over
+from reconciler.model.cluster_port import Busy, CheckResult, ClusterDriver, ClusterView, Stamp
+from reconciler.model.facts import Facts, LeaseKey, Outcomes, Seen, Wanted
+from reconciler.model.status_edits import leaves_at
+from reconciler.model.statuses import holders
+from reconciler.planning.snapshot import at
+from reconciler.settings import Settings
+from schemas.documents.cluster import ClusterSpec
+from schemas.status.gpr_status import GPRStatus, Phase
+
+log = logging.getLogger(__name__)
+
+BUSY = timedelta(seconds=1)
+"""A cycle that takes longer than this gets rounds beside it; after each one that acted comes another as soon."""
+LOOK = timedelta(seconds=5)
+"""How soon clusters are looked at again when nothing has an instant before: one that did not answer may do so."""
+Checks = Mapping[CheckKey, Busy | tuple[CheckResult, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Facts that are committed, or may be, and the documents that they answer."""
+
+    wanted: Wanted
+    facts: Facts
+    stamp: Stamp
+
+
+class Hands:
+    """The rounds beside one controller's cycles. The loop calls everything but `round`, one other thread calls that."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        troubles: Troubles,
+        drivers: Callable[[Mapping[str, ClusterSpec]], Mapping[str, ClusterDriver]],
+        may_act: Callable[[], bool] = lambda: True,
+        clock: Timepiece | None = None,
+    ) -> None:
+        """`troubles` and `drivers` are the loop's; `may_act` is the election's word; `clock` shows pauses and jumps."""
+        self.mine = Lock()
+        """Held by the one who touches clusters."""
+        self._settings, self._troubles, self._open, self._may_act = settings, troubles, drivers, may_act
+        self._drivers: Mapping[str, ClusterDriver] = {}
+        self._clock = clock
+        self._seen_s = 0.0  # when this was last asked for anything, by a count that is never set
+        self._believed: tuple[datetime, float] | None = (
+            None  # the time as the last cycle began, and that count
+        )
+        self._held: tuple[Held, ...] = ()
+        self._given: tuple[Held, ...] = ()  # the same with all requests, for the loop alone
+        self._next: datetime | None = None  # of the next round; None: the loop rests, and wakes by itself
+        self._checks: Checks = {}  # as the loop knew them last
+        self._fresh: Checks = {}  # what rounds found since
+        self.handed_over: frozenset[LeaseKey] = frozenset()
+        """Leases whose nodes were all theirs in a round."""
+        self.taken_back: Mapping[str, datetime] = {}
+        """When nodes of leases, by uid, were last taken back by a round."""
+
+    # -- the loop's ------------------------------------------------------------------------------------------
+
+    def begin(self, now: datetime) -> None:
+        """A cycle begins."""
+        self._mind(now)
+        with self.mine:
+            self._next = now + BUSY
+            if self._clock is not None:
+                self._believed = (now, self._clock.steady_s())
+
+    def end(self) -> None:
+        """It is over: what is due wakes the loop."""
+        with self.mine:
+            self._next = None
+
+    def drive(self, drivers: Mapping[str, ClusterDriver]) -> None:
+        """The drivers that are open now, by cluster, less those of clusters whose own applier carries out what is due.
+
+        For the one who holds `mine`: the drivers of before may be closed.
+        """
+        self._drivers = {name: one for name, one in drivers.items() if not isinstance(one, PullCluster)}
+
+    def keep(self, wanted: Wanted | None, facts: Facts, stamp: Stamp) -> None:
+        """From now on these facts are carried out: they are committed, and answer `wanted` (None: not known)."""
+        if wanted is None:
+            self.rest()
+        elif not (len(self._given) == 1 and self._given[0].facts is facts):
+            self._hold(Held(wanted, facts, stamp))
+
+    def waver(self, wanted: Wanted, facts: Facts) -> None:
+        """These may be committed from now on, or still those from before."""
+        if self._given:
+            self._hold(self._given[0], Held(wanted, facts, self._given[0].stamp))
+
+    def rest(self) -> None:
+        """Nothing is carried out: somebody else leads, or what is committed is not known."""
+        self._hold()
+
+    def _hold(self, *held: Held) -> None:
+        with self.mine:
+            self._given, self._held = held, tuple(_of_holders(one) for one in held)
+            if held and not self._drivers:
+                self.drive(self._open(held[0].wanted.manifests))
+
+    def knowing(self, checks: Checks, live: Iterable[str]) -> dict[CheckKey, Busy | tuple[CheckResult, ...]]:
+        """What the loop and the rounds know of checks on nodes of these leases. For the one who holds `mine`."""
+        uids = set(live)
+        known = {key: found for key, found in {**checks, **self._fresh}.items() if key[0] in uids}
+        self._checks, self._fresh = dict(known), {}
+        self.taken_back = {uid: when for uid, when in self.taken_back.items() if uid in uids}
+        self.handed_over = frozenset(lease for lease in self.handed_over if lease[0] in uids)
+        return known
+
+    # -- the other thread's ----------------------------------------------------------------------------------
+
+    def round(self, now: datetime) -> datetime | None:
+        """Carry out what is due. Gives when to call again at the latest; None: when the next cycle is under way."""
+        self._mind(now)
+        due = self._next
+        if due is None or now < due:
+            return due
+        with self.mine:
+            if self._next is None:
+                return None
+            self._next = self._after(self._round(now), now)
+            return self._next
+
+    def _mind(self, now: datetime) -> None:
+        """Where this process stood still, others may have gone on; where its clock was set, it may be wrong.
+
+        Then nothing is carried out until the loop has looked again.
+        """
+        if self._clock is None:
+            return
+        steady_s, before_s = self._clock.steady_s(), self._seen_s
+        self._seen_s = steady_s
+        was, was_s = self._believed or (now, steady_s)
+        off = abs(now - was - timedelta(seconds=steady_s - was_s))
+        has_paused = steady_s - before_s > self._settings.pause.total_seconds()
+        if has_paused or off > self._settings.clock_tolerance:
+            self.rest()
+
+    def _round(self, now: datetime) -> Answers:
+        held = self._held
+        if not held or now < held[0].facts.at or not self._may_act():
+            return Answers()  # a clock that is behind what is committed is wrong
+        views = observe(self._drivers, self._troubles, now, held[0].wanted.manifests)
+        planned = self._planned(held, views, now)
+        if planned:
+            log.info("carried out beside a long cycle actions=%d", len(planned))
+        answers = apply(planned, self._drivers, self._troubles, held[0].stamp, now)
+        self._fresh = {**self._fresh, **answers.checks}
+        seen = Seen(views, {}, Outcomes({}, self.handed_over))
+        self.handed_over |= handed_over(held[0].facts.requests.values(), seen)
+        self.taken_back = {**self.taken_back, **dict.fromkeys(_taken_back(planned, answers), now)}
+        return answers
+
+    def _planned(
+        self, held: tuple[Held, ...], views: Mapping[str, ClusterView], now: datetime
+    ) -> tuple[Action, ...]:
+        """What is due by all of the facts."""
+        first, *others = [self._due(one, views, now) for one in held]
+        agreed = [set(other) for other in others]
+        return tuple(action for action in first if all(action in other for other in agreed))
+
+    def _due(self, held: Held, views: Mapping[str, ClusterView], now: datetime) -> tuple[Action, ...]:
+        facts = at(held.facts, now)
+        seen = Seen(views, {}, Outcomes({**self._checks, **self._fresh}, self.handed_over))
+        found = actions(held.wanted, facts, seen, now, self._settings.start_tolerance)
+        return tuple(action for action in found if _has_instant(action, facts.requests))
+
+    def _after(self, answers: Answers, now: datetime) -> datetime:
+        """When the next round is due: soon after one that did something, else at the next instant."""
+        if answers.done:
+            return now + BUSY
+        instants = (i for held in self._held for i in _instants(held))
+        return min([now + LOOK, *(i for i in (*answers.until, *instants) if i > now)])
+
+
+def _has_instant(action: Action, requests: Mapping[str, GPRStatus]) -> bool:
+    """Whether it belongs to a start or an end; nodes that lost their lease wait for the loop, which tells of it."""
+    if action.do in {Do.REMOVE, Do.EVICT}:
+        return True
+    if action.do not in {Do.CHECK, Do.ADD}:
+        return False
+    status = requests.get(action.request)
+    return status is not None and status.phase is Phase.PROVISIONING
+
+
+def _taken_back(planned: Iterable[Action], answers: Answers) -> set[str]:
+    """Leases, by uid, of whose nodes none refused to be taken back."""
+    asked = {action for action in planned if action.do is Do.REMOVE}
+    begun = asked & set(answers.begun)
+    open_ = {action.lease.uid for action in asked - begun if action.lease is not None}
+    return {action.lease.uid for action in begun if action.lease is not None} - open_
+
+
+def _instants(held: Held) -> Iterator[datetime]:
+    """When something is to happen to nodes."""
+    for status in held.facts.requests.values():
+        start, leave = status.estimated_start_time, leaves_at(status)
+        if status.phase is Phase.PROVISIONING and start is not None:
+            yield start
+        elif status.phase is Phase.PROVISIONED and leave is not None and status.assignment is not None:
+            cluster = held.wanted.clusters.get(status.assignment.cluster)
+            yield from (leave,) if cluster is None else (leave - cluster.notice, leave)
+
+
+def _of_holders(held: Held) -> Held:
+    """The same with the requests that hold nodes alone: records of others may lie unread in a store of the loop's."""
+    requests = dict(holders(held.facts.requests))
+    return replace(held, facts=replace(held.facts, requests=requests))

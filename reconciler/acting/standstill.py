@@ -1,0 +1,91 @@
+"""What a controller does while its clock is in doubt: it tells that once, carries out agreed ends, and nothing else.
+
+Its commit bears the time of the last decision, or what has come by every clock: a wrong time never becomes a fact.
+
+Held by tests/reconciler/test_clocks.py.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from reconciler.acting.apply import Answers, Troubles, apply
+from reconciler.model.cluster_port import ClusterDriver
+from reconciler.model.events import Event, Told
+from reconciler.model.facts import Seen, Wanted
+from reconciler.settings import Settings
+from reconciler.status.branch import StatusBranch
+from reconciler.store.branch_writer import outcome_of
+from reconciler.telling.news import News, summarised
+from reconciler.timekeeping.clock_doubt import Doubt, agreed_ends, next_end
+from schemas.errors import Fault
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Standstill:
+    """One owner."""
+
+    branch: StatusBranch
+    news: News
+    settings: Settings
+    pushed: str = ""
+    """What became of the last push."""
+    _event: Event | None = None  # of the doubt that stands
+    _is_told: bool = False
+
+    def over(self, now: datetime) -> tuple[Event, ...]:
+        """Our clock is believed: that is told where the doubt was."""
+        told, self._event, self._is_told = self._is_told, None, False
+        if not told:
+            return ()
+        return (
+            Event(now, Told.CLOCK_BELIEVED, "the controller's clock is believed again; planning goes on"),
+        )
+
+    def tell(self, doubt: Doubt, *, reachable: bool) -> tuple[Event, ...]:
+        """Commit why nothing happens, once for each doubt; gives what was committed."""
+        facts = self.branch.facts
+        assert facts is not None, "a leader has read its branch"
+        self.pushed, at = "", max(facts.at, doubt.earliest)
+        if self._event is None:
+            self._event = Event(at, Told.CLOCK_DOUBTED, doubt.sentence)
+        if self._is_told or not reachable:
+            return ()
+        events = self.news.with_notes((self._event,))
+        try:
+            result = self.branch.tell(events, at, summarised(events))
+        except Fault as fault:
+            log.warning("doubt not committed reason=%s message=%s; tried again", fault.reason, fault)
+            self.pushed = "Failed"
+            return ()
+        self.pushed, self._is_told = outcome_of(result), result.landed
+        if not result.landed:
+            self.news.given_up(events)
+            return ()
+        self.news.committed()
+        return self.news.tell(events)
+
+    def act(
+        self,
+        doubt: Doubt,
+        wanted: Wanted,
+        seen: Seen,
+        drivers: Mapping[str, ClusterDriver],
+        troubles: Troubles,
+    ) -> Answers:
+        """Take back what is over by every clock."""
+        facts = self.branch.facts
+        assert facts is not None, "a leader has read its branch"
+        ends = agreed_ends(wanted, facts, seen, doubt.earliest, self.settings.start_tolerance)
+        return apply(ends, drivers, troubles, self.branch.stamp, doubt.earliest)
+
+    def wake(self, now: datetime, doubt: Doubt) -> datetime:
+        """At the next end by the clock that is furthest behind, a poll at the latest."""
+        assert self.branch.facts is not None, "a leader has read its branch"
+        left = next_end(self.branch.facts, doubt.earliest)
+        return now + (self.settings.poll if left is None else min(left, self.settings.poll))

@@ -1,0 +1,67 @@
+"""When the loop has to look again, if nothing else wakes it. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from reconciler.acting.apply import Answers
+from reconciler.deciding.decide import Decision, next_instants
+from reconciler.lifecycle.idle import told_at
+from reconciler.lifecycle.marks import mark_time
+from reconciler.model.events import MARKS
+from reconciler.model.facts import Facts, Seen, Wanted
+from reconciler.model.status_edits import clean_by, leaves_at
+from reconciler.model.statuses import live
+from reconciler.planning.elastic_pools import elastic_pools
+from reconciler.settings import Settings
+from scheduler.calendars.elastic import asked_at
+from schemas.reading.units import instant
+from schemas.status.gpr_status import WAITING, GPRStatus, Phase
+
+
+def next_wake(
+    known: tuple[Facts, Wanted, Seen],
+    decision: Decision,
+    answers: Answers,
+    settings: Settings,
+    held: datetime | None,
+) -> datetime:
+    """The earliest instant that matters: a start, an end, a mark, an answer or a question that is due, or the poll."""
+    facts, wanted, seen = known
+    now = decision.facts.at
+    found = [now + settings.poll, *answers.until, *next_instants(decision.snapshot, decision.plan, settings)]
+    found += _askings(decision, wanted)
+    if held is not None:
+        found.append(max(held, now + timedelta(seconds=1)))
+    for key, status in live(facts.requests).items():
+        found += _instants(status, wanted, seen)
+        if status.phase in WAITING:
+            found += [word.not_after for word in wanted.words.get(key, ()) if word.not_after is not None]
+    found += [record.until for record in facts.nodes.values() if record.until is not None]
+    later = [at for at in found if at > now]
+    return min(later)
+
+
+def _askings(decision: Decision, wanted: Wanted) -> list[datetime]:
+    """When clusters are to be asked for nodes that do not exist yet: whoever asks late is to blame for a late start."""
+    pools = elastic_pools(wanted)
+    terms = {key: pool.elastic for key, pool in pools.items() if pool.elastic is not None}
+    return [instant(s) for s in asked_at(decision.snapshot, decision.plan, terms)] if terms else []
+
+
+def _instants(status: GPRStatus, wanted: Wanted, seen: Seen) -> list[datetime]:
+    if status.phase is Phase.PROVISIONING and status.estimated_start_time is not None:
+        return [status.estimated_start_time]
+    cluster = wanted.clusters.get(status.assignment.cluster) if status.assignment is not None else None
+    if status.end_time is None or cluster is None:
+        return []
+    if status.phase is Phase.RELEASING:
+        due = clean_by(status, cluster.drain)
+        return [] if due is None else [due]
+    if status.phase is not Phase.PROVISIONED:
+        return []
+    done = {mark.percent for mark in status.marks}
+    marks = [mark_time(status, percent) for percent in MARKS if percent not in done]
+    leave = leaves_at(status) or status.end_time
+    told = told_at(status, wanted.project.scheduling.idle, seen.reports)
+    return [leave - cluster.notice, leave, *marks, *([] if told is None else [told])]

@@ -1,0 +1,1 @@
+"""Whose word counts for a request."""

@@ -1,0 +1,387 @@
+"""Whose word on a request counts: Approval files, reviews on the forge, and admins' own merges.
+
+Here it is decided who speaks, by evidence; whether the words cover the request is for
+`reconciler.approvals.is_approved` to say. A signature is checked once; whose key it is by, whether that key is
+revoked, and whether the word is over, used up or taken back is asked in every cycle. What cannot be shown now does
+not count now.
+
+Held by tests/trust/test_approval_corpus.py: of all its forgeries none counts, of all its genuine words each does.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from reconciler.approvals.file_at_commit import Content
+from reconciler.approvals.forge_reviews import Reviews
+from reconciler.approvals.used_approvals import is_live
+from reconciler.model.evidence import GIT, Level, Verifier, Voucher, Word
+from reconciler.model.facts import Facts, Wanted
+from reconciler.settings import Settings
+from reconciler.store.store_port import Store
+from reconciler.trust.authority import Authority, roll_of
+from reconciler.trust.keyring import Keyring, TrustFolder
+from reconciler.trust.signature_check import SystemVerifier
+from reconciler.trust.sshsig import parse
+from scheduler.choices.fit import MOST_GPUS, approval_reasons
+from schemas.documents.approval import NAMESPACE, Approval, ApprovalLimit, statement, statement_id
+from schemas.documents.base import Person
+from schemas.errors import Fault
+from schemas.reading.units import format_instant
+from schemas.rules.fit import free_priority
+from schemas.rules.view import gpr_path
+from schemas.status.gpr_status import TERMINAL, WAITING, GPRStatus, Provenance
+
+log = logging.getLogger(__name__)
+
+LONGEST = timedelta(days=366)
+"""A signed word that ends later does not count yet: what was used up must not be remembered for ever."""
+MOST_CHECKS = 200
+"""Signatures that are checked in one cycle; more wait for the next, so that nobody can keep the controller busy."""
+
+Words = Mapping[str, tuple[Word, ...]]
+Doubts = Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Why something that looks like a word does not count."""
+
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """One request as words are judged against it."""
+
+    key: str
+    wanted: Wanted
+    status: GPRStatus | None
+    provenance: Provenance | None
+    now: datetime
+
+    @property
+    def path(self) -> str:
+        slice_, _, name = self.key.partition("/")
+        return gpr_path(slice_, name)
+
+
+def file_words(wanted: Wanted) -> Words:
+    """Where nothing is verified: the word of every Approval that bears an admin's name."""
+    admins = {person.handle: person for person in wanted.project.admins}
+    return {
+        key: tuple(
+            _word(key, approval, admins[approval.metadata.name], wanted)
+            for approval in approvals
+            if approval.metadata.name in admins
+        )
+        for key, approvals in wanted.approvals.items()
+    }
+
+
+def recorded_words(facts: Facts) -> Words:
+    """For readers without keys: what the controller found to count when it looked last."""
+    return {
+        key: tuple(_recorded(key, status))
+        for key, status in facts.requests.items()
+        if status.approval is not None and status.approval.decision is not None
+    }
+
+
+def with_readers_words(wanted: Wanted, facts: Facts) -> Wanted:
+    """The documents with the words that somebody who only reads the repository can go by."""
+    if facts.trust is None:
+        return replace(wanted, words=file_words(wanted))
+    return replace(wanted, words=recorded_words(facts), doubts=recorded_doubts(facts))
+
+
+def recorded_doubts(facts: Facts) -> Doubts:
+    """What the controller said last of words that do not count."""
+    pending = {k: s.message or "" for k, s in facts.requests.items() if s.reason == "NeedsApproval"}
+    said = {key: message.partition("; ")[2] for key, message in pending.items()}
+    return {key: (doubts,) for key, doubts in said.items() if doubts}
+
+
+def _recorded(key: str, status: GPRStatus) -> Iterator[Word]:
+    state = status.approval
+    assert state is not None
+    for by, id_ in zip(state.by.split(", "), state.ids or (state.by,), strict=False):
+        yield Word(
+            request=key,
+            decision=state.decision or "approve",
+            by=by,
+            email=by,
+            digest=status.spec_digest,
+            how=state.how or "file",
+            id=id_,
+            limit=state.limit,
+            reason=state.message,
+        )
+
+
+class Wording:
+    """Finds the words that count where changes are verified. One owner; remembers what it checked."""
+
+    def __init__(
+        self,
+        level: Level,
+        store: Store,
+        keyring: Callable[[], Keyring],
+        verifier: Verifier,
+        reviews: Reviews | None = None,
+    ) -> None:
+        self._level = level
+        self._keyring = keyring
+        self._verifier = verifier
+        self._reviews = reviews
+        self._checked: dict[
+            tuple[str, bytes, str], str | None
+        ] = {}  # keys by namespace, message and signature
+        self._used: set[tuple[str, bytes, str]] = set()
+        self._checks = 0
+        self._content = Content(store)
+        self._last: tuple[Wanted, Words, Doubts, Wanted] | None = None
+
+    def hear(self, wanted: Wanted, facts: Facts, now: datetime) -> Wanted:
+        """The documents with all words that count now; this very object again when nothing differs."""
+        if self._level != "none":
+            return self._same(wanted, *self._all(wanted, facts, now))
+        last = self._last
+        known = last is not None and last[0].approvals is wanted.approvals
+        return self._same(wanted, last[1] if last and known else file_words(wanted), {})
+
+    def _same(self, wanted: Wanted, words: Words, doubts: Doubts) -> Wanted:
+        if self._last is None or self._last[0] is not wanted or self._last[1:3] != (words, doubts):
+            self._last = (wanted, words, doubts, replace(wanted, words=words, doubts=doubts))
+        return self._last[3]
+
+    def _all(self, wanted: Wanted, facts: Facts, now: datetime) -> tuple[Words, Doubts]:
+        words: dict[str, tuple[Word, ...]] = {}
+        doubts: dict[str, tuple[str, ...]] = {}
+        try:
+            keyring = self._keyring()
+        except Fault as fault:
+            return {}, dict.fromkeys(wanted.approvals, (f"no word counts: {fault}",))
+        authority = Authority(roll_of(wanted.project.admins), keyring=keyring)  # members' keys are no admins'
+        self._checks, self._used = 0, set()
+        for key in sorted({*wanted.filed, *wanted.approvals, *facts.requests}):
+            about = _about(key, wanted, facts, now)
+            if about.status is not None and about.status.phase in TERMINAL:
+                continue
+            found = [self._counted(said, about, facts) for said in self._said(about, authority)]
+            if heard := tuple(said for said in found if isinstance(said, Word)):
+                words[key] = heard
+            if doubted := tuple(dict.fromkeys(said.sentence for said in found if isinstance(said, Doubt))):
+                doubts[key] = doubted
+        self._checked = {made: by for made, by in self._checked.items() if made in self._used}
+        return words, doubts
+
+    def _said(self, about: _About, authority: Authority) -> Iterator[Word | Doubt]:
+        for approval in about.wanted.approvals.get(about.key, ()):
+            yield from self._filed(approval, about, authority)
+        if not _awaits_a_word(about):
+            return
+        if self._level in {"signature", "both"}:
+            yield from self._merged(about, authority)
+        if self._level in {"forge", "both"}:
+            yield from self._reviewed(about, authority)
+
+    def _counted(self, said: Word | Doubt, about: _About, facts: Facts) -> Word | Doubt:
+        """A word that was shown, unless it is about one's own request, or was used up or taken back."""
+        if isinstance(said, Doubt):
+            return said
+        if not is_live(said.id, about.key, facts):
+            return Doubt(f"what {said.by} said was used up or taken back; a new word is needed")
+        if said.decision == "reject" or about.wanted.project.approval.own_requests:
+            return said
+        authors = None if about.provenance is None else about.provenance.authors
+        if said.how != "forge" and not authors:  # the forge knows its own authors
+            return Doubt(
+                f"who wrote {about.key} is not known, so nobody can approve it; its requester edits it once, "
+                "displayName will do"
+            )
+        if said.email.lower() in {author.lower() for author in authors or ()}:
+            return Doubt(
+                f"{said.by} wrote {about.key}; another admin approves it, or project.yaml allows "
+                "approval.ownRequests"
+            )
+        return said
+
+    # -- files -----------------------------------------------------------------------------------------------
+
+    def _filed(self, approval: Approval, about: _About, authority: Authority) -> Iterator[Word | Doubt]:
+        handle, project = approval.metadata.name, about.wanted.project
+        admin = next((person for person in project.admins if person.handle == handle), None)
+        if admin is None:
+            return  # its file has a problem that says so
+        why = _unfit(approval, about.now) or self._forged(approval, admin, about, authority)
+        if why is None:
+            yield replace(_word(about.key, approval, admin, about.wanted), how="signed")
+        else:
+            yield Doubt(f"the word of {handle} does not count: {why}")
+
+    def _forged(self, approval: Approval, admin: Person, about: _About, authority: Authority) -> str | None:
+        """Why its signature does not show that this admin said it; None: it does."""
+        armoured = approval.spec.signature or ""
+        claimed = parse(armoured)
+        if claimed is None:
+            return "its signature cannot be read; `egs approve` makes one"
+        actor = authority.actor(Voucher("signature", key=claimed.key), about.now, NAMESPACE)
+        if actor is None or not actor.is_admin or actor.email.lower() != admin.email.lower():
+            return f"it is signed with a key that is not known to be {admin.email}'s"
+        message = statement(about.wanted.project_name, approval)
+        if self._key_of(NAMESPACE, message, armoured) != claimed.key:
+            return "its signature is not of what it says; `egs approve` signs it anew"
+        return None
+
+    # -- merges ----------------------------------------------------------------------------------------------
+
+    def _merged(self, about: _About, authority: Authority) -> Iterator[Word | Doubt]:
+        """An admin's own signed merge commit approves the content that it brought in."""
+        found = about.provenance
+        if found is None or found.merged_by is None:
+            return
+        commit = self._content.commit(found.commit)
+        if commit is None or len(commit.parents) < 2 or not commit.signature:
+            return
+        key = self._key_of(GIT, commit.payload, commit.signature)
+        actor = None if key is None else authority.actor(Voucher("signature", key=key), about.now, GIT)
+        if actor is None or not actor.is_admin or actor.email.lower() != found.merged_by.lower():
+            yield Doubt(f"the merge {found.commit[:12]} is not signed by a key that counts now")
+            return
+        person = _admin_at(actor.email, about.wanted)
+        if person is not None:
+            yield from self._of_content(about, person, "merge", f"merge:{found.commit}:{about.key}")
+
+    # -- reviews ---------------------------------------------------------------------------------------------
+
+    def _reviewed(self, about: _About, authority: Authority) -> Iterator[Word | Doubt]:
+        found, reviews = about.provenance, self._reviews
+        blob = None if found is None else self._content.blob(found.commit, about.path)
+        if found is None or reviews is None or blob is None:
+            return
+        question = (found.commit, about.path, blob)
+        answer = reviews.of(question, _addresses(about.wanted), about.now)
+        if answer is None:
+            yield Doubt("the forge has not told who approved it; it is asked again within a minute")
+            return
+        for review, pull in answer:
+            actor = authority.actor(Voucher("forge", account=review.by.id), about.now)
+            person = None if actor is None or not actor.is_admin else _admin_at(actor.email, about.wanted)
+            if person is None:
+                yield Doubt(f"{review.by.login} approved it on the forge and is no admin of the project")
+                continue
+            id_ = f"forge:{pull.number}:{review.id}:{about.key}"
+            yield from self._of_content(about, person, "forge", id_)
+
+    def _of_content(self, about: _About, person: Person, how: str, id_: str) -> Iterator[Word]:
+        """The word of somebody who let this very content in: for all that it asks for, its grace too."""
+        assert about.provenance is not None
+        spec = self._content.request(about.provenance.commit, about.path)
+        slice_ = None if spec is None else about.wanted.slices.get(spec.slice)
+        if spec is None or slice_ is None:
+            return
+        word = Word(
+            request=about.key,
+            decision="approve",
+            by=person.handle,
+            email=person.email,
+            digest=spec.digest(free_priority(slice_, about.wanted.project)),
+            how="merge" if how == "merge" else "forge",
+            id=id_,
+        )
+        yield word
+        if spec.extend:
+            limit = ApprovalLimit(gpus=MOST_GPUS, nodes=spec.nodes, extend=spec.extend)
+            yield replace(word, rule="extension", limit=limit)
+
+    # -- signatures ------------------------------------------------------------------------------------------
+
+    def _key_of(self, namespace: str, message: bytes, signature: str) -> str | None:
+        """The key that made it; None also while too many others are checked."""
+        made = (namespace, message, signature)
+        self._used.add(made)
+        if made not in self._checked:
+            if self._checks >= MOST_CHECKS:
+                return None
+            self._checks += 1
+            try:
+                self._checked[made] = self._verifier.key_of(namespace, message, signature)
+            except Fault as fault:  # asked again in the next cycle
+                log.warning("signature not checked reason=%s message=%s", fault.reason, fault)
+                return None
+        return self._checked[made]
+
+
+def wording_of(settings: Settings, store: Store, reviews: Reviews | None = None) -> Wording:
+    """As the operator's settings have it. UserError `BadTrustFolder` when the keys cannot be read."""
+    trust = settings.trust
+    if trust.level == "none":
+        return Wording("none", store, Keyring, SystemVerifier())
+    return Wording(
+        trust.level, store, TrustFolder(trust.folder).keyring, SystemVerifier(trust.folder), reviews
+    )
+
+
+def _about(key: str, wanted: Wanted, facts: Facts, now: datetime) -> _About:
+    status, filed = facts.requests.get(key), wanted.filed.get(key)
+    fresh = None if filed is None else filed.provenance
+    return _About(key, wanted, status, fresh or (None if status is None else status.provenance), now)
+
+
+def _word(key: str, approval: Approval, admin: Person, wanted: Wanted) -> Word:
+    spec = approval.spec
+    return Word(
+        request=key,
+        decision=spec.decision,
+        by=admin.handle,
+        email=admin.email,
+        digest=spec.spec_digest,
+        how="file",
+        id=statement_id(wanted.project_name, approval),
+        rule=spec.rule,
+        limit=spec.limit,
+        not_after=spec.not_after,
+        reason=spec.reason,
+    )
+
+
+def _unfit(approval: Approval, now: datetime) -> str | None:
+    """What of the file itself keeps it from counting."""
+    spec = approval.spec
+    if spec.signature is None:
+        return "it is not signed; `egs approve` signs it"
+    if spec.not_after is None:
+        return "it has no end; give notAfter"
+    if spec.not_after <= now:
+        return f"it ended at {format_instant(spec.not_after)}"
+    if spec.not_after > now + LONGEST:
+        return f"it ends more than {LONGEST.days} days from now"
+    if spec.decision == "approve" and spec.limit is None:
+        return "it has no limit"
+    return None
+
+
+def _awaits_a_word(about: _About) -> bool:
+    """Whether the request needs an admin's word as far as is known: only then the forge is asked."""
+    filed, status, project = about.wanted.filed.get(about.key), about.status, about.wanted.project
+    spec = None if filed is None else filed.spec
+    if spec is None:
+        return False
+    if spec.extend > project.max_extension:
+        return True
+    if status is not None:
+        return status.phase in WAITING and (status.approval is not None or status.accepted_spec != spec)
+    slice_ = about.wanted.slices.get(spec.slice)
+    return slice_ is not None and bool(approval_reasons(spec, slice_, project, about.wanted.pools))
+
+
+def _admin_at(email: str, wanted: Wanted) -> Person | None:
+    return next((p for p in wanted.project.admins if p.email.lower() == email.lower()), None)
+
+
+def _addresses(wanted: Wanted) -> Mapping[int, frozenset[str]]:
+    return {p.forge.id: frozenset({p.email}) for p in wanted.project.admins if p.forge is not None}

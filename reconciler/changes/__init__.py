@@ -1,0 +1,1 @@
+"""Edits of manifests, for the command line, the API and Kubernetes objects."""

@@ -1,0 +1,234 @@
+"""`egs approve` and `egs reject`: an admin's word about one request exactly as it reads now.
+
+The word is signed with the admin's own key where there is one, here and without any network: what counts is the
+statement in the file, however it reaches main.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+from reconciler.approvals.who_approved import LONGEST
+from reconciler.changes.publish import Change, report, submit
+from reconciler.cli.output import counted, note
+from reconciler.queries.arguments import lasting, time
+from reconciler.queries.quotes import slice_of
+from reconciler.queries.state import State, as_filed, clock, split
+from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
+from reconciler.sources.folder import Folder
+from reconciler.sources.source import Source, opened
+from reconciler.store.store_port import Person
+from reconciler.trust.personal_signatures import PersonKey, configured_key, sign_as_person
+from reconciler.trust.sshsig import canonical_key, parse
+from scheduler.choices.fit import MOST_GPUS, candidate_pools, largest_hold
+from schemas.documents.approval import NAMESPACE, Approval, statement
+from schemas.documents.gpr import RequestSpec
+from schemas.errors import Fault
+from schemas.reading.reader import read_document
+from schemas.reading.units import format_duration, format_instant
+from schemas.reading.yaml_text import dump
+from schemas.rules.fit import free_priority
+from schemas.status.gpr_status import HOLDING, TERMINAL, Phase
+
+COUNTS_FOR = timedelta(days=30)
+"""A word whose end nobody gave."""
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """What the admin typed."""
+
+    decision: Literal["approve", "reject"]
+    reason: str = ""
+    limit_gpus: int | None = None
+    limit_nodes: int | None = None
+    not_after: str | None = None
+    handle: str | None = None
+    rule: Literal["request", "extension"] = "request"
+    limit_extend: str | None = None
+    key: Path | None = None  # to sign with; None: as git is configured
+
+
+def decide(repo: str | None, key: str, word: Word, author: str | None, now: str | None) -> None:
+    """Write the approval file, bound to the request's digest as it is on main, and signed where there is a key."""
+    slice_, name = split(key)
+    given = time("--not-after", word.not_after)
+    if word.limit_extend is not None:
+        lasting("--limit-extend", word.limit_extend)
+    if word.limit_extend is not None and word.rule != "extension":
+        raise WrongUse("--limit-extend bounds grace; give --rule extension with it")
+
+    with opened(repo) as source:
+        signer = _Signer(word.key or configured_key(Path(repo) if source.is_folder and repo else Path.cwd()))
+        who = None if source.is_folder and word.handle else source.author(author)
+        _go_on_without_origin(source)
+        at = clock(now, source)
+        end = given or at + COUNTS_FOR
+        if end <= at:
+            raise WrongUse(
+                f"--not-after {word.not_after} is over already: it is {format_instant(at)}; name a later time"
+            )
+
+        if signer.key is not None and end > at + LONGEST:
+            raise WrongUse(
+                f"--not-after {word.not_after}: a signed word counts for {LONGEST.days} days at most"
+            )
+
+        def build(state: State, base: str) -> Change:
+            handle = _admin(state, word.handle, who)
+            spec = _judged(source, state, base, (key, word))
+            if word.decision == "approve":
+                check_needed(state, key, spec, word)
+            head = {"apiVersion": "egs.dev/v1alpha1", "kind": "Approval", "metadata": {"name": handle}}
+            path = f"approvals/{slice_}/{name}/{handle}.yaml"
+            text = signer.signed(path, {**head, "spec": approval_spec(state, key, spec, word, end)}, state)
+            return Change({path: text}, f"{word.decision.capitalize()} {key}")
+
+        done = submit(source, at, who, build)
+        report(done)
+        note_of = signer.doubt(_admin(done.before, word.handle, who), done.before)
+        if note_of:
+            note(note_of)
+
+
+def _go_on_without_origin(source: Source) -> None:
+    """A word is made where its admin is, with or without a network: what it binds are the files there."""
+    if not isinstance(source, Folder):
+        return
+    try:
+        source.status()
+    except Fault as fault:
+        note(f"the files here are all that is known: {fault}")
+        source.go_offline()
+
+
+class _Signer:
+    """Signs what the admin says; the same again is not signed again, for each may ask for a passphrase."""
+
+    def __init__(self, key: PersonKey | None) -> None:
+        self.key = key
+        self._made: tuple[bytes, str] | None = None
+
+    def signed(self, path: str, content: dict[str, Any], state: State) -> bytes:
+        """The file's bytes, with the signature of what they say if there is a key."""
+        text = dump(content).encode()
+        approval = read_document(path, text)
+        if self.key is None or not isinstance(approval, Approval):
+            return text  # what cannot be read is refused with its reasons when it is submitted
+        message = statement(state.wanted.project_name, approval)
+        if self._made is None or self._made[0] != message:
+            self._made = (message, sign_as_person(self.key, NAMESPACE, message))
+        return dump({**content, "spec": {**content["spec"], "signature": self._made[1]}}).encode()
+
+    def doubt(self, handle: str, state: State) -> str:
+        """Why the word may not count, as far as the manifests tell; empty when it should."""
+        if self._made is None:
+            return "the word is not signed and counts only where nothing is verified; sign it with --key FILE"
+        made = parse(self._made[1])
+        lines = next(admin.keys for admin in state.wanted.project.admins if admin.handle == handle)
+        if made is None or made.key in {canonical_key(line) for line in lines}:
+            return ""
+        return (
+            f"project.yaml does not list this key for {handle}; the word counts if the operator's "
+            "allowed_signers names it"
+        )
+
+
+def _admin(state: State, handle: str | None, who: Person | None) -> str:
+    """Under whose name the word is filed: as given, else the admin whose address git has."""
+    admins = state.wanted.project.admins
+    if handle is None and who is not None:
+        mail = who.email.lower()
+        handle = next((admin.handle for admin in admins if admin.email.lower() == mail), None)
+        if handle is None:
+            raise NotAllowed(
+                f"{who.email} is no admin of the project; admins are {_names(state)}", "NotAnAdmin"
+            )
+    if handle not in {admin.handle for admin in admins}:
+        raise NotAllowed(f"{handle} is no admin of the project; admins are {_names(state)}", "NotAnAdmin")
+    return str(handle)
+
+
+def _names(state: State) -> str:
+    return ", ".join(admin.handle for admin in state.wanted.project.admins)
+
+
+def _judged(source: Source, state: State, base: str, about: tuple[str, Word]) -> RequestSpec:
+    """The request as it reads on main, if there is anything left to decide about it."""
+    key, word = about
+    status = state.facts.requests.get(key)
+    runs = status is not None and status.phase in HOLDING
+    if status is not None and status.phase in TERMINAL:
+        raise NotAllowed(f"{key} is {status.phase} and never runs again; there is nothing to decide")
+    if status is not None and runs and (word.rule != "extension" or status.phase is Phase.RELEASING):
+        raise NotAllowed(f"{key} is {status.phase} and keeps its terms; `egs gpr release {key}` ends it")
+    filed = state.wanted.filed.get(key)
+    # Of a held change what counts is what can be decided.
+    spec = filed.spec if filed is not None and filed.held is not None else as_filed(source, base, key)
+    if spec is None:
+        if filed is not None:
+            raise NotAllowed(f"the file of {key} cannot be read: {filed.problem}")
+        raise NotFound("request", key, state.wanted.filed)
+    if status is not None and runs:  # what holds nodes keeps its terms, whatever its file says
+        return status.accepted_spec.model_copy(update={"extend": spec.extend})
+    return spec
+
+
+def check_needed(state: State, key: str, spec: RequestSpec, word: Word) -> None:
+    """An approval that nothing waits for would only puzzle its readers; one that is given may be renewed."""
+    status, free = state.facts.requests.get(key), state.wanted.project.max_extension
+    if status is None:
+        raise NotAllowed(
+            f"the file of {key} is refused, and no approval helps: {state.wanted.filed[key].problem}"
+        )
+    if word.rule == "extension":
+        if spec.extend <= free:
+            raise NotAllowed(
+                f"{key} asks for {format_duration(spec.extend)} of grace, and {format_duration(free)} needs no "
+                "approval; nothing is written"
+            )
+    elif status.approval is None:
+        raise NotAllowed(f"{key} needs no approval as it reads now; nothing is written")
+
+
+def approval_spec(state: State, key: str, spec: RequestSpec, word: Word, end: datetime) -> dict[str, Any]:
+    """What the approval's file says: bound to the request as it reads, and to the most that is allowed."""
+    slice_, name = split(key)
+    content: dict[str, Any] = {
+        "slice": slice_,
+        "gpr": name,
+        "decision": word.decision,
+        "rule": None if word.rule == "request" else word.rule,
+        "specDigest": bound(state, spec),
+        "limit": _limit(state, spec, word) if word.decision == "approve" else None,
+        "notAfter": format_instant(end),
+        "reason": word.reason or None,
+    }
+    return {field: value for field, value in content.items() if value is not None}
+
+
+def bound(state: State, spec: RequestSpec) -> str:
+    """What a word about a request that reads so binds."""
+    return spec.digest(free_priority(slice_of(state, spec.slice), state.wanted.project))
+
+
+def _limit(state: State, spec: RequestSpec, word: Word) -> dict[str, Any]:
+    """As typed; by default what the request would hold in the largest-noded pool that it may use."""
+    slice_, pools = slice_of(state, spec.slice), state.wanted.pools
+    held = [spec.nodes * pools[key].gpus_per_node for key in candidate_pools(spec, slice_, pools)]
+    most = largest_hold(spec, slice_, pools)
+    limit: dict[str, Any] = {
+        "gpus": min(word.limit_gpus or most.gpus, MOST_GPUS),
+        "nodes": word.limit_nodes or most.nodes,
+    }
+    if limit["nodes"] < spec.nodes or (held and limit["gpus"] < min(held)):
+        needs = f"{counted(spec.nodes, 'node')} with {counted(min(held, default=0), 'GPU')}"
+        raise NotAllowed(
+            f"the limit is less than the request needs: {needs}; raise it, or reject the request"
+        )
+    if word.rule == "extension":
+        limit["extend"] = word.limit_extend or format_duration(spec.extend)
+    return limit

@@ -1,0 +1,190 @@
+"""`egs key create|list|revoke`: keys of the HTTP API, as manifests below keys/.
+
+A key's text leaves this process once, on stdout, after the change was made; the repository gets its SHA-256 alone.
+Held by tests/commands/test_keys.py.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from reconciler.changes.publish import Build, Change, Means, Submitted, report, submit
+from reconciler.changes.reinstate import ground
+from reconciler.changes.requests import check_typed
+from reconciler.changes.yaml_edit import with_field
+from reconciler.cli import output
+from reconciler.cli.output import Form, parsed, wire
+from reconciler.queries.arguments import lasting
+from reconciler.queries.state import State, clock, is_name, read_state
+from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
+from reconciler.sources.source import Source, opened
+from schemas.documents.apikey import ApiKeySpec, Role, digest_of
+from schemas.documents.base import API_VERSION
+from schemas.reading.units import format_instant
+from schemas.reading.yaml_text import dump
+from schemas.rules.view import key_path
+
+PREFIX = "egs_"
+"""By which scanners for secrets know one."""
+RANDOM_BYTES = 32
+NEVER = "never"
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is said of a key that is to be, as typed."""
+
+    name: str
+    role: Role
+    slices: tuple[str, ...] = ()
+    email: str | None = None  # None: whoever makes it
+    expires: str = NEVER
+    description: str = ""
+
+    def end(self, now: datetime) -> datetime | None:
+        """When it opens nothing any more; None: never. Raises WrongUse."""
+        lasts = None if self.expires == NEVER else lasting("--expires", self.expires)
+        return None if lasts is None else now + lasts
+
+
+def new_text() -> str:
+    """A key that nobody can guess: 256 random bits, so that a plain hash of it gives nothing away."""
+    return PREFIX + secrets.token_urlsafe(RANDOM_BYTES)
+
+
+def create(means: Means, asked: Asked, *, is_trial: bool) -> None:
+    """Make a key and print its text; of a trial neither is left."""
+    if not is_name(asked.name):
+        raise WrongUse(f"{asked.name} is no name: lower-case letters, digits and '-', at most 63")
+    path, text = key_path(asked.name), new_text()
+
+    def build(state: State, base: str) -> Change:
+        _check_for_another(state, asked, lambda: source.author(means.author).email)
+        if source.store.read_path(base, path) is not None:
+            raise NotAllowed(
+                f"there is a key {asked.name} already, revoked or not; choose another name, `egs key list` shows all"
+            )
+        check_typed(path, data, b"")
+        return Change({path: data}, f"Create API key {asked.name} for {email}", f"key-{asked.name}")
+
+    with opened(means.repo) as given:
+        source = means.aimed(given)
+        email = asked.email or source.author(means.author).email
+        data = manifest(asked, email, digest_of(text), asked.end(clock(None, source)))
+        done = _submitted(source, means, build, is_trial=is_trial)
+    if is_trial:
+        output.note(f"nothing is written, and no key is made; {path} would be:")
+        output.text(_without_digest(data))
+        return
+    report(done)
+    where = "from now on" if done.is_pushed else "once that is on main"
+    output.note(f"the key opens the API {where}; it is shown here and never again, so keep it in a vault")
+    output.text(text)
+
+
+def _check_for_another(state: State, asked: Asked, me: Callable[[], str]) -> None:
+    """With a key in another admin's name one admin would be two: where main is verified it would be held."""
+    email = asked.email
+    is_admins = email in {admin.email for admin in state.wanted.project.admins}
+    if email is None or not (is_admins or asked.role == "Owner") or email == (mine := me()):
+        return
+    if is_admins:
+        raise NotAllowed(
+            f"{email} is an admin and makes keys in that name themselves; you are {mine}", "NotYours"
+        )
+    raise NotAllowed(
+        f"a key of the role Owner is made by {email} themselves; for another give --role Editor or Viewer",
+        "NotYours",
+    )
+
+
+def manifest(asked: Asked, email: str, sha256: str, end: datetime | None) -> bytes:
+    """The file of a key."""
+    spec = {
+        "sha256": sha256,
+        "email": email,
+        "role": asked.role,
+        "slices": list(asked.slices),
+        "notAfter": None if end is None else format_instant(end),
+        "description": asked.description,
+    }
+    head = {"apiVersion": API_VERSION, "kind": "ApiKey", "metadata": {"name": asked.name}}
+    return dump({**head, "spec": {field: value for field, value in spec.items() if value}}).encode()
+
+
+def _without_digest(data: bytes) -> str:
+    """As text, the digest of a key that nobody has left out."""
+    lines = data.decode().rstrip("\n").splitlines()
+    return "\n".join("  sha256: …" if line.startswith("  sha256:") else line for line in lines)
+
+
+def _submitted(source: Source, means: Means, build: Build, *, is_trial: bool = False) -> Submitted:
+    who = None if source.is_folder or is_trial else source.author(means.author)
+    return submit(source, clock(None, source), who, build, means=means, is_trial=is_trial)
+
+
+def revoke(means: Means, name: str) -> None:
+    """Say in the manifest that the key opens nothing any more."""
+    path = key_path(name)
+
+    def build(state: State, base: str) -> Change:
+        there = ground(source, state, base, path)
+        if there.data is None:
+            raise NotFound("key", name, state.wanted.keys)
+        data = with_field(there.data, ("spec", "revoked"), True)
+        if data == there.data and there.hold is None:
+            raise NotAllowed(f"key {name} is revoked already; nothing is changed")
+        check_typed(path, data, there.data)
+        return Change({path: data}, f"Revoke API key {name}", f"revoke-{name}")
+
+    with opened(means.repo) as given:
+        source = means.aimed(given)
+        report(_submitted(source, means, build))
+
+
+def rows(state: State) -> list[Row]:
+    """Every key in force by name, without what its secret could be told by."""
+    return [row(name, spec, state.now) for name, spec in sorted(state.wanted.keys.items())]
+
+
+def row(name: str, spec: ApiKeySpec, now: datetime) -> Row:
+    """One key."""
+    is_over = spec.not_after is not None and spec.not_after <= now
+    return {
+        "name": name,
+        "email": spec.email,
+        "role": spec.role,
+        "slices": list(spec.slices),
+        "notAfter": wire(spec.not_after),
+        "state": "Revoked" if spec.revoked else "Expired" if is_over else "Active",
+        "description": spec.description,
+    }
+
+
+def show(repo: str | None, now: str | None, form: Form) -> None:
+    """The command."""
+    with opened(repo) as source:
+        found = rows(read_state(source, clock(now, source)))
+    if form is not Form.TABLE:
+        output.data(found, form)
+        return
+    head = ("NAME", "STATE", "EMAIL", "ROLE", "SLICES", "UNTIL", "DESCRIPTION")
+    cells = [
+        (
+            each["name"],
+            each["state"],
+            each["email"],
+            each["role"],
+            each["slices"] or "all",
+            parsed(each["notAfter"]) or "",
+            each["description"],
+        )
+        for each in found
+    ]
+    output.table(head, cells, "there is no key; `egs key create` makes one")

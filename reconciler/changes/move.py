@@ -1,0 +1,233 @@
+"""`egs gpr move`: an admin's word on a place among requests of one priority, and whom that moves.
+
+The place is a number in the file (`move`, higher first), so that it survives whatever else happens; as few files as
+possible get another one. Held by tests/commands/test_moving.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from reconciler.changes.named_request import check_waits
+from reconciler.changes.publish import Change, Means, Submitted, report, submit
+from reconciler.changes.reinstate import Ground, ground
+from reconciler.changes.requests import Answering, where_it_is
+from reconciler.changes.yaml_edit import with_field
+from reconciler.cli import output
+from reconciler.cli.output import Form
+from reconciler.deciding.what_if import effects
+from reconciler.planning.queue_place import standings
+from reconciler.queries.plans import effect_json, print_effects
+from reconciler.queries.state import State, clock, split, state_at
+from reconciler.sources.command_errors import NotAllowed, WrongUse
+from reconciler.sources.source import Source, opened
+from scheduler.causes.compare import Effect
+from scheduler.fairness.rank import Standing, rank_key
+from schemas.rules.view import gpr_path
+from schemas.status.gpr_status import WAITING, Phase
+
+MOST = 1000
+"""Bound of the number in the file, either way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where the request is to go: just before another one (its key), or to an end of its priority."""
+
+    end: str = ""  # first or last
+    before: str = ""
+
+    @classmethod
+    def of(cls, *, first: bool, last: bool, before: str | None) -> Target:
+        """As typed; exactly one of them."""
+        if first + last + (before is not None) != 1:
+            raise WrongUse("say where it goes: one of --first, --last and --before SLICE/GPR")
+        if before is not None:
+            split(before)
+            return cls(before=before)
+        return cls(end="first" if first else "last")
+
+    def __str__(self) -> str:
+        return self.end or f"before {self.before}"
+
+
+def renumbered(order: Sequence[Standing]) -> dict[str, int] | None:
+    """The numbers that put requests of one priority into this order, only those that differ; None: there are none.
+
+    The numbers of those ahead are raised where that does it, else the numbers of those behind are lowered.
+    """
+    for found in (_raised(order), _lowered(order)):
+        changed = {q.key: q.move for q, old in zip(found, order, strict=True) if q.move != old.move}
+        if all(abs(move) <= MOST for move in changed.values()):
+            return changed
+    return None
+
+
+def _raised(order: Sequence[Standing]) -> list[Standing]:
+    """From the last on, each as low as its own number allows and still ahead of the one behind it."""
+    found: list[Standing] = []
+    for request in reversed(order):
+        behind = found[-1] if found else None
+        if behind is not None and rank_key(request) >= rank_key(behind):
+            request = replace(request, move=behind.move)
+            if rank_key(request) >= rank_key(behind):
+                request = replace(request, move=behind.move + 1)
+        found.append(request)
+    return found[::-1]
+
+
+def _lowered(order: Sequence[Standing]) -> list[Standing]:
+    """From the first on, each as high as its own number allows and still behind the one ahead of it."""
+    found: list[Standing] = []
+    for request in order:
+        ahead = found[-1] if found else None
+        if ahead is not None and rank_key(request) <= rank_key(ahead):
+            request = replace(request, move=ahead.move)
+            if rank_key(request) <= rank_key(ahead):
+                request = replace(request, move=ahead.move - 1)
+        found.append(request)
+    return found
+
+
+def fewest(order: Sequence[Standing], moved: str) -> dict[str, int] | None:
+    """As `renumbered`; where a number for the moved one alone does it, that."""
+    place = next(i for i, q in enumerate(order) if q.key == moved)
+    around = [order[i].move for i in (place - 1, place + 1) if 0 <= i < len(order)]
+    tried = sorted({m + step for m in around for step in (-1, 0, 1)}, key=lambda m: (abs(m), m))
+    for number in tried:
+        candidate = [replace(q, move=number) if q.key == moved else q for q in order]
+        if abs(number) <= MOST and all(rank_key(a) < rank_key(b) for a, b in pairwise(candidate)):
+            return {moved: number} if number != order[place].move else {}
+    return renumbered(order)
+
+
+def move(means: Means, key: str, target: Target, answering: Answering) -> None:
+    """The command."""
+    split(key)
+    numbers: dict[str, int] = {}
+
+    def build(state: State, base: str) -> Change:
+        nonlocal numbers
+        numbers = _numbers(state, key, target)
+        files = {gpr_path(*split(name)): number for name, number in numbers.items()}
+        return Change(
+            {
+                path: _with_move(ground(source, state, base, path), number)
+                for path, number in sorted(files.items())
+            },
+            f"Move {key} {target}",
+            text=lambda done: _told(source, done, key, target),
+        )
+
+    with opened(means.repo) as given:
+        source = means.aimed(given)
+        who = None if source.is_folder or answering.is_trial else source.author(means.author)
+        moment = clock(answering.now, source)
+        done = submit(source, moment, who, build, means=means, is_trial=answering.is_trial)
+        found = _effects(source, done)
+        if not answering.is_trial:
+            report(done)
+            check_waits(source, done, key)
+    _answer(key, (numbers, found), done, answering)
+
+
+def _numbers(state: State, key: str, target: Target) -> dict[str, int]:
+    status = state.request(key)
+    if status.phase not in WAITING:
+        raise NotAllowed(
+            f"{key} is {status.phase} and waits for nothing any more; only waiting requests move"
+        )
+    places = _places(state, key)
+    mine = places[key]
+    order = sorted((q for q in places.values() if _effective(q) == _effective(mine)), key=rank_key)
+    others = [q for q in order if q.key != key]
+    place = _place(state, others, mine, places, target)
+    numbers = fewest([*others[:place], mine, *others[place:]], key)
+    if numbers is None:
+        raise NotAllowed(f"no numbers from -{MOST} to {MOST} are left for that order; move others first")
+    if not numbers:
+        raise NotAllowed(f"{key} is {'there' if target.before else target.end} already; nothing is changed")
+    return numbers
+
+
+def _places(state: State, key: str) -> dict[str, Standing]:
+    """Of everyone in the queue, and of the request itself."""
+    queued = {
+        name: status
+        for name, status in state.facts.requests.items()
+        if status.phase is Phase.QUEUED or name == key
+    }
+    return standings(queued, state.wanted, state.now)
+
+
+def _effective(place: Standing) -> int:
+    """What it names and what waiting added to that: a move stays within it."""
+    return place.priority + place.boost
+
+
+def _place(
+    state: State, others: Sequence[Standing], mine: Standing, places: Mapping[str, Standing], target: Target
+) -> int:
+    if target.end:
+        return 0 if target.end == "first" else len(others)
+    if target.before == mine.key:
+        raise WrongUse(f"--before {mine.key}: a request cannot be put before itself")
+    for place, other in enumerate(others):
+        if other.key == target.before:
+            return place
+    status = state.request(target.before)
+    if status.phase is not Phase.QUEUED:
+        raise NotAllowed(f"{target.before} is {status.phase} and not in the queue; name one that waits")
+    raise NotAllowed(
+        f"{_told_priority(places[target.before])} and {_told_priority(mine)}: a move stays within one priority; "
+        f"`egs gpr priority {mine.key} {_effective(places[target.before])}` comes first"
+    )
+
+
+def _told_priority(place: Standing) -> str:
+    aged = f" ({place.boost} of it for waiting)" if place.boost else ""
+    return f"{place.key} has priority {_effective(place)}{aged}"
+
+
+def _with_move(there: Ground, number: int) -> bytes:
+    if there.data is None:
+        raise NotAllowed(
+            f"{there.path} is not on main any more; `egs gpr restore` writes it back, then move it"
+        )
+    return with_field(there.data, ("spec", "move"), number or None)
+
+
+def _effects(source: Source, done: Submitted) -> tuple[Effect, ...]:
+    head = state_at(source, done.before.now, done.commit)
+    return effects(done.before, head).effects
+
+
+def _told(source: Source, done: Submitted, key: str, target: Target) -> str:
+    lines = [f"Moves the request `{key}` {target}, among those of its priority.", ""]
+    for effect in _effects(source, done):
+        row = effect_json(effect)
+        lines.append(
+            f"- `{effect.key}` {effect.change}: {row['was'] or 'no start'} → {row['now'] or 'no start'}"
+        )
+    return "\n".join(lines if len(lines) > 2 else [*lines, "As things are, it moves no start."])
+
+
+def _answer(
+    key: str, found: tuple[dict[str, int], tuple[Effect, ...]], done: Submitted, answering: Answering
+) -> None:
+    numbers, effects_ = found
+    if answering.form is not Form.TABLE:
+        slice_, name = split(key)
+        facts = {"slice": slice_, "name": name, "moves": dict(sorted(numbers.items())), **where_it_is(done)}
+        changes = [effect_json(effect) for effect in effects_]
+        output.data({**facts, "dryRun": answering.is_trial, "changes": changes}, answering.form)
+        return
+    if answering.is_trial:
+        output.note(f"nothing is moved yet; {_counted(numbers)} would change, with this effect:")
+    print_effects(effects_)
+
+
+def _counted(numbers: dict[str, int]) -> str:
+    return output.counted(len(numbers), "file")

@@ -1,0 +1,105 @@
+"""A change that asks to be merged: a branch of one commit, and on a forge the pull request for it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from reconciler.changes.publish import Change, Submitted
+from reconciler.cli import output
+from reconciler.forges.forge_port import Pull
+from reconciler.forges.open_forge import open_forge
+from reconciler.settings import ForgeAddress
+from reconciler.sources.command_errors import NotAllowed
+from reconciler.sources.forge_choice import forge_address, page_to_open
+from reconciler.sources.source import MAIN, Remote
+from reconciler.store.store_port import Outcome
+from schemas.errors import Fault
+
+FOLDER = "requests/"
+"""Where branches that ask to be merged have their names; machines write below egs/ alone."""
+MOST_NAMES = 50
+"""Branches of one name, numbered from the second on, after which somebody should tidy up."""
+
+_TAIL = (
+    "\n\n_Opened with `egs`. The check says whether it is valid, who has to approve it, and whom it moves._\n"
+)
+
+
+def propose(remote: Remote, signed: Submitted) -> Submitted:
+    """Push the commit as a branch of its own, and open a pull request where there is a forge to ask."""
+    branch = _pushed(remote, signed)
+    done = replace(signed, branch=branch)
+    address = forge_address(remote.address)
+    if address is None:
+        return done
+    if address.token is None:
+        return replace(done, link=page_to_open(address, branch))
+    return replace(done, pull=_opened(address, done))
+
+
+def _pushed(remote: Remote, signed: Submitted) -> str:
+    """The first free name for the branch; what lies on the others is somebody's who waits for a merge."""
+    name = FOLDER + (signed.change.branch or _slug(signed.change.subject))
+    for number in range(1, MOST_NAMES + 1):
+        branch = name if number == 1 else f"{name}-{number}"
+        outcome = remote.push_new(branch, signed.commit)
+        if outcome is Outcome.COMMITTED:
+            return branch
+        if outcome is Outcome.REFUSED:
+            said = remote.refusal() or "you may not push here, or a rule forbids the name"
+            raise NotAllowed(
+                f"the server refused the branch {branch}: {said}; ask for the right to push branches below "
+                f"{FOLDER}, or work in a fork",
+                "PushFailed",
+            )
+        if outcome is Outcome.UNKNOWN:
+            raise Fault(
+                f"the server did not answer whether the branch {branch} arrived; look before trying again"
+            )
+    raise NotAllowed(f"there are {MOST_NAMES} branches like {name} already; delete those that nobody needs")
+
+
+def _slug(subject: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", subject.lower()).strip("-")[:60].strip("-")
+
+
+def _opened(address: ForgeAddress, done: Submitted) -> Pull:
+    try:
+        return open_forge(address).open_pull(done.branch, MAIN, done.change.subject, text_of(done))
+    except Fault as error:
+        where = page_to_open(address, done.branch)
+        raise Fault(
+            f"the branch {done.branch} is pushed, and the pull request is not open: {error}; open it at {where}",
+            error.reason,
+        ) from error
+
+
+def text_of(done: Submitted) -> str:
+    """What the pull request says: what the change tells of itself, or the files that it touches."""
+    change: Change = done.change
+    if change.text is not None:
+        return change.text(done) + _TAIL
+    lines = [
+        f"- `{path}`{' is removed' if data is None else ''}" for path, data in sorted(change.changes.items())
+    ]
+    return "\n".join(lines) + _TAIL
+
+
+def report_branch(done: Submitted) -> None:
+    """Say where it waits to be merged, and what is left to do."""
+    subject = done.change.subject
+    if done.pull is not None:
+        output.note(f"{subject}: opened pull request #{done.pull.number}, {done.pull.url}")
+        return
+    output.note(f"{subject}: pushed as branch {done.branch}; it counts once it is merged into {MAIN}")
+    if done.link:
+        output.note(f"next: open a pull request at {done.link}")
+    else:
+        # Where main is verified, the merge is the word of whoever signs it.
+        committed = done.before.committed
+        signs = " -S" if committed is not None and committed.trust is not None else ""
+        output.note(
+            f"next: somebody who may merges it: git fetch origin {done.branch} && git merge --no-ff{signs} "
+            "FETCH_HEAD && git push"
+        )

@@ -1,0 +1,289 @@
+"""Carry a change to the repository: built on what is there, checked as a whole, and pushed if nobody was faster.
+
+In a repository the change is one commit on main by the person, or a branch that asks to be merged, as the project or
+the person says; when others pushed in between it is built again on what they left. In a folder it is files, and the
+person is told what to do with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal
+
+from reconciler.cli import output
+from reconciler.documents.finished_files import brought
+from reconciler.documents.in_force import Desired
+from reconciler.documents.restored_files import ends
+from reconciler.forges.forge_port import Pull
+from reconciler.queries.state import State, as_filed, read_state
+from reconciler.sources.command_errors import NotAllowed, WrongUse
+from reconciler.sources.source import Changes, Remote, Source
+from reconciler.store.store_port import Draft, Outcome, Person
+from schemas.documents.project import ProjectSpec
+from schemas.errors import Fault
+from schemas.reading.reader import rule_of
+from schemas.rules.edits import edit_problems
+from schemas.rules.problems import Problem
+from schemas.status.gpr_status import HOLDING
+
+TRIES = 10
+"""Lost races after which somebody should look why so many push at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """Where a change goes, by whom, and how it is to reach main."""
+
+    repo: str | None = None
+    author: str | None = None
+    as_pull: bool | None = None
+    """True: as a pull request; False: straight to main; None: nobody said."""
+    by_default: Literal["push", "pull-request"] | None = None
+    """Of this kind of change, where nobody said; None: as the project says."""
+
+    def asks(self, project: ProjectSpec) -> bool:
+        """Whether the change is to be a pull request."""
+        if self.as_pull is not None:
+            return self.as_pull
+        return (self.by_default or project.changes) == "pull-request"
+
+    def aimed(self, source: Source) -> Source:
+        """Where the change is made: in the folder, unless the person says how it is to be pushed."""
+        if self.as_pull is None or not source.is_folder:
+            return source
+        remote = source.upstream()
+        if remote is None:
+            raise WrongUse("this folder has no repository to push to; leave --pull-request and --push out")
+        return remote
+
+
+AS_USUAL = Means()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is to become of some files, and the commit's subject."""
+
+    changes: Changes
+    subject: str
+    branch: str = ""
+    """Name below requests/ where it is a branch; empty: made of the subject."""
+    text: Callable[[Submitted], str] | None = None
+    """What a pull request says of it, beside the subject."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """A change that is made: the state it was built on, and its commit in `source.store`."""
+
+    change: Change
+    before: State
+    base: str
+    commit: str
+    is_pushed: bool = False  # False: it is files of a folder, asks to be merged, or was only tried
+    is_worktree: bool = False  # True: the folder has a history that the files can become part of
+    asks: bool = False  # it is to become a pull request
+    branch: str = ""  # on which it asks to be merged
+    pull: Pull | None = None
+    link: str = ""  # page of the forge on which a pull request for the branch can be opened
+
+    @property
+    def shown(self) -> str | None:
+        """The commit's id for people; None when nobody else can see it."""
+        return self.commit if self.is_pushed or self.branch else None
+
+
+Build = Callable[[State, str], Change]
+"""From the state and the commit of main it was read from (a name for `source.store`) to the change."""
+
+
+def submit(
+    source: Source,
+    now: datetime,
+    author: Person | None,
+    build: Build,
+    *,
+    means: Means = AS_USUAL,
+    is_trial: bool = False,
+) -> Submitted:
+    """Make the change; a trial stops before anything is written. Raises NotAllowed when it would be invalid."""
+    who = author or Person("egs", "egs@egs.dev")
+    told: set[str] = set()
+    for _ in range(TRIES):
+        state, base = read_state(source, now), source.commit_of(None)
+        change, notes = _settled(source, state, base, build(state, base), author)
+        _check_paths(change.changes)
+        commit = source.store.write(Draft(change.changes, change.subject, who, now, base, base))
+        _check(source, state, (base, commit), change.changes)
+        tried = Submitted(change, state, base, commit)
+        _tell((*notes, *_doubts(source, tried, author, means)), told)
+        done = tried if is_trial else _carried(source, tried, means)
+        if done is not None:
+            return done
+    raise Fault(f"others pushed to main {TRIES} times in a row; try again", "Conflict")
+
+
+def _settled(
+    source: Source, state: State, base: str, change: Change, author: Person | None
+) -> tuple[Change, tuple[str, ...]]:
+    from reconciler.changes.reinstate import settled
+
+    changes, notes = settled(source, state, base, change.changes, author)
+    return replace(change, changes=changes), notes
+
+
+def _doubts(source: Source, tried: Submitted, author: Person | None, means: Means) -> tuple[str, ...]:
+    """Why main would hold it. NotAllowed where nothing but this command asks who changes what.
+
+    A change that asks to be merged is for the person who merges it.
+    """
+    from reconciler.changes.will_it_count import doubts, is_verified
+
+    if author is None or means.asks(tried.before.wanted.project):
+        return ()
+    found = doubts(source, tried.before, tried.base, tried.change.changes, author)
+    if found and not is_verified(tried.before):
+        why = "; ".join(refused.message for refused in found)
+        raise NotAllowed(
+            f"nothing is changed, because {why}; with --pull-request it waits for a merge", found[0].rule
+        )
+    return tuple(f"main will hold this change, {refused.rule}: {refused.message}" for refused in found)
+
+
+def _tell(sentences: tuple[str, ...], told: set[str]) -> None:
+    for sentence in sentences:
+        if sentence not in told:
+            output.note(sentence)
+            told.add(sentence)
+
+
+def _carried(source: Source, tried: Submitted, means: Means) -> Submitted | None:
+    """The change where others see it, or as files; None when somebody else was faster."""
+    from reconciler.changes.propose import propose
+
+    remote = None if source.is_folder else source.upstream()
+    if remote is None:
+        source.publish(tried.change.changes, tried.commit, tried.base)
+        asks = means.asks(tried.before.wanted.project)
+        return replace(tried, is_worktree=source.is_worktree, asks=asks)
+    signed = replace(tried, commit=remote.signed(tried.commit))
+    if means.asks(tried.before.wanted.project):
+        return propose(remote, signed)
+    outcome = remote.publish(signed.change.changes, signed.commit, signed.base)
+    if outcome is Outcome.UNKNOWN and _has_landed(source, signed.commit):
+        outcome = Outcome.COMMITTED
+    match outcome:
+        case Outcome.COMMITTED:
+            return replace(signed, is_pushed=True)
+        case Outcome.CONFLICT:
+            return None
+        case Outcome.REFUSED:
+            return _refused(remote, signed, means)
+    raise Fault("the server did not answer whether the change arrived; look at main before trying again")
+
+
+def _refused(remote: Remote, signed: Submitted, means: Means) -> Submitted:
+    """Main is protected: on a forge the change becomes a pull request, unless the person wanted a push."""
+    from reconciler.changes.propose import propose
+    from reconciler.sources.forge_choice import forge_address
+
+    said = remote.refusal()
+    why = f": {said}" if said else ", which may be protected"
+    if means.as_pull is None and forge_address(remote.address) is not None:
+        output.note(f"the server refused the push to main{why}")
+        return propose(remote, signed)
+    raise NotAllowed(
+        f"the server refused the push to main{why}; with --pull-request it becomes a branch, for a pull request",
+        "PushFailed",
+    )
+
+
+def _has_landed(source: Source, commit: str) -> bool:
+    """A server that did not answer may have done it all the same."""
+    try:
+        return source.store.is_ancestor(commit, source.commit_of(None))
+    except Fault:
+        return False
+
+
+def _check_paths(changes: Changes) -> None:
+    """A file where no document lives would be a warning to its reader, and do nothing for its writer."""
+    for path, data in sorted(changes.items()):
+        if data is not None and rule_of(path) is None and not path.endswith("CODEOWNERS"):
+            raise NotAllowed(f"nothing is changed, because {path} is no document's path", "StrayFile")
+
+
+def _check(source: Source, state: State, commits: tuple[str, str], changes: Changes) -> None:
+    """Refuse what would leave an error in a changed file, or a new one anywhere else."""
+    desired = Desired(source.store, source.cache)
+    desired.update(commits[0])
+    before = set(desired.problems)
+    desired.update(commits[1])
+    errors = [
+        problem
+        for problem in desired.problems
+        if problem.severity == "error" and (problem.file in changes or problem not in before)
+    ]
+    ending = {path for path, data in changes.items() if ends(path, data)}
+    if len(ending) == len(changes):
+        return  # of a request that shall end nothing else matters
+    errors = [problem for problem in errors if problem.file not in ending]
+    found = list(brought(errors, state.facts.requests, before, changes))
+    found += _forbidden_edits(source, state, commits, changes)
+    if found:
+        raise NotAllowed(
+            f"nothing is changed, because it would be invalid: {'; '.join(map(_sentence, found))}"
+        )
+
+
+def _forbidden_edits(
+    source: Source, state: State, commits: tuple[str, str], changes: Changes
+) -> list[Problem]:
+    found: list[Problem] = []
+    for path, data in changes.items():
+        names = _request_of(path)
+        status = None if names is None else state.facts.requests.get("/".join(names))
+        if names is None or data is None or status is None or status.phase not in HOLDING:
+            continue
+        before, new = (as_filed(source, commit, "/".join(names)) for commit in commits)
+        if new is not None:
+            findings = edit_problems(path, status.accepted_spec, new, status.phase, before)
+            found += [finding.problem(None) for finding in findings]
+    return found
+
+
+def _request_of(path: str) -> tuple[str, str] | None:
+    found = rule_of(path)
+    if found is None or found[0].kind != "GPR":
+        return None
+    names: Mapping[str, str] = found[1]
+    return names["slice"], names["name"]
+
+
+def _sentence(problem: Problem) -> str:
+    return f"{problem.file}: {problem.message} ({problem.rule}; {problem.fix})"
+
+
+def report(done: Submitted) -> None:
+    """Say on stderr where the change is now, and what is left to do."""
+    from reconciler.changes.propose import report_branch
+
+    subject = done.change.subject
+    if done.is_pushed:
+        output.note(f"{subject}: committed to main as {done.commit[:12]}")
+        return
+    if done.branch:
+        report_branch(done)
+        return
+    for path, data in sorted(done.change.changes.items()):
+        output.note(f"{'removed' if data is None else 'wrote'} {path}")
+    if not done.is_worktree:
+        return
+    if done.asks:
+        output.note(
+            "next: commit that on a branch, push it and open a pull request; --pull-request does it all"
+        )
+    else:
+        output.note(f'next: git add -A && git commit -m "{subject}" && git push, or open a pull request')

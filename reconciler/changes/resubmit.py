@@ -1,0 +1,35 @@
+"""`egs resubmit`: somebody with the right to a held file stands behind it as it reads.
+
+Held by tests/commands/test_resubmitting.py.
+"""
+
+from __future__ import annotations
+
+from reconciler.changes.publish import Change, Means, report, submit
+from reconciler.changes.reinstate import ground
+from reconciler.queries.state import State, clock, split
+from reconciler.sources.command_errors import NotAllowed
+from reconciler.sources.source import opened
+from schemas.reading.reader import rule_of
+from schemas.rules.view import gpr_path
+
+
+def resubmit(means: Means, what: str) -> None:
+    """Bring the file of a path or request in again; one that was deleted comes back as it counts."""
+    path = what if rule_of(what) is not None else gpr_path(*split(what))
+
+    def build(state: State, base: str) -> Change:
+        found = ground(source, state, base, path)
+        if found.hold is None:
+            raise NotAllowed(f"{path} is not held as it reads here; nothing is changed")
+        data = found.counts if found.main is None else found.main
+        if data is None:
+            raise NotAllowed(
+                f"what counts of {path} is not here; fetch main, or restore the file from its history"
+            )
+        return Change({path: data}, f"Bring in {path} again")
+
+    with opened(means.repo) as given:
+        source = means.aimed(given)
+        who = None if source.is_folder else source.author(means.author)
+        report(submit(source, clock(None, source), who, build, means=means))

@@ -1,0 +1,284 @@
+"""`egs slice request|create|edit|delete`: a slice is asked for, made, changed and taken away by changing its files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reconciler.changes.people import Entry, Newcomer, own_key, people_of
+from reconciler.changes.publish import Build, Change, Means, Submitted, report, submit
+from reconciler.changes.reinstate import Ground, ground
+from reconciler.changes.requests import assignments, check_typed, edited
+from reconciler.cli import output
+from reconciler.cli.output import Form
+from reconciler.queries.arguments import lasting
+from reconciler.queries.state import State, clock, is_name, read_state
+from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
+from reconciler.sources.source import Source, opened
+from schemas.documents.slice import SliceSpec
+from schemas.documents.workspace import WorkspaceRequestSpec
+from schemas.reading.yaml_text import dump
+from schemas.rules.view import binding_path, slice_path, workspace_path
+from schemas.status.gpr_status import TERMINAL
+
+WORDS = frozenset({"description", "reason"})
+"""Fields that hold text alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is said of a slice that is to be, as typed."""
+
+    name: str
+    clusters: tuple[str, ...]
+    namespaces: tuple[str, ...]
+    members: tuple[str, ...]
+    quota: int | None
+    limits: Mapping[str, Any]
+    keys: tuple[Path, ...] = ()
+    forge: str | None = None
+
+    def person(self, mail: str, known: Entry | None, own: str | None) -> Entry:
+        """The entry of whoever owns the slice, by which signatures and pull requests show them.
+
+        `own` is the key that counts for them where none was given.
+        """
+        entry = Newcomer(mail, keys=self.keys, forge=self.forge).entry(known)
+        return entry if own is None or "keys" in entry else {**entry, "keys": [own]}
+
+    def fields(self, state: State) -> dict[str, Any]:
+        """The same as fields of a document; what was not given is None."""
+        limits = {name: value for name, value in self.limits.items() if value is not None}
+        return {
+            "members": [{"email": mail} for mail in self.members] or None,
+            "clusters": list(self.clusters) or [_only_cluster(state)],
+            "namespaces": list(self.namespaces) or [self.name],
+            "quota": None if self.quota is None else {"gpus": self.quota},
+            "limits": limits or None,
+        }
+
+
+def _only_cluster(state: State) -> str:
+    names = sorted(state.wanted.clusters)
+    if len(names) != 1:
+        raise WrongUse(
+            f"say where it is to be with --cluster C: {', '.join(names) or 'there is no cluster yet'}"
+        )
+    return names[0]
+
+
+def request(means: Means, asked: Asked, who: tuple[str | None, str], *, is_trial: bool) -> None:
+    """Ask for a slice; `who` is the owner to be (None: whoever asks) and the reason."""
+    mail, reason = who
+    path = workspace_path(asked.name)
+
+    def build(state: State, base: str) -> Change:
+        _check_free(source, state, base, asked.name)
+        if source.store.read_path(base, path) is not None:
+            raise NotAllowed(
+                f"slice {asked.name} is asked for already, by {path}; `egs get requests` says how it stands"
+            )
+        owner = mail or source.author(means.author).email
+        person = asked.person(owner, None, _own_key(source, means, owner))
+        spec = {"requester": person, **asked.fields(state), "reason": reason or None}
+        data = _document("WorkspaceRequest", asked.name, spec)
+        check_typed(path, data, b"")
+        text = _told(owner, asked.name, spec)
+        return Change({path: data}, f"Ask for slice {asked.name}", f"slice-{asked.name}", lambda _: text)
+
+    _check_name(asked)
+    with opened(means.repo) as given:
+        source = means.aimed(given)
+        done = _submitted(source, means, build, is_trial=is_trial)
+    _shown(done, path, is_trial=is_trial)
+
+
+def create(means: Means, asked: Asked, more: tuple[tuple[str, ...], str], *, is_trial: bool) -> None:
+    """Make a slice; `more` are its owners and its description."""
+    owners, description = more
+    path = slice_path(asked.name)
+
+    def build(state: State, base: str) -> Change:
+        wish = source.store.read_path(base, workspace_path(asked.name))
+        if wish is None:
+            _check_free(source, state, base, asked.name)
+        if source.store.read_path(base, path) is not None:
+            raise NotAllowed(f"slice {asked.name} exists already; `egs slice edit` changes it")
+        if not asked.members and not owners:
+            raise WrongUse("say who is to work there with --member MAIL")
+        people = _people(source, means, asked, owners, wish)
+        data = _document(
+            "Slice", asked.name, {"description": description or None, **asked.fields(state), **people}
+        )
+        check_typed(path, data, b"")
+        # Its own file counts instead of the request for it, which would only puzzle its readers.
+        gone = {} if wish is None else {workspace_path(asked.name): None}
+        return Change({path: data, **gone}, f"Create slice {asked.name}", f"slice-{asked.name}")
+
+    _check_name(asked)
+    with opened(means.repo) as given:
+        source = means.aimed(given)
+        done = _submitted(source, means, build, is_trial=is_trial)
+    _shown(done, path, is_trial=is_trial)
+
+
+def _people(
+    source: Source, means: Means, asked: Asked, owners: Sequence[str], wish: bytes | None
+) -> dict[str, list[Entry] | None]:
+    """Owners and members with what shows them: as the request for the slice had it, and as given for one of them."""
+    named, known = tuple(owners) or asked.members, people_of(wish)
+    if (asked.keys or asked.forge) and len(named) != 1:
+        raise WrongUse(
+            "--key and --forge are of the one owner, or the one member where there is no owner; for everybody else "
+            f"`egs slice members add {asked.name} MAIL --key FILE` follows"
+        )
+
+    def entry(mail: str) -> Entry:
+        if mail == named[0]:
+            return asked.person(mail, known.get(mail.lower()), _own_key(source, means, mail))
+        return known.get(mail.lower(), {"email": mail})
+
+    return {
+        "owners": [entry(mail) for mail in owners] or None,
+        "members": [entry(mail) for mail in asked.members or owners],
+    }
+
+
+def _own_key(source: Source, means: Means, mail: str) -> str | None:
+    """The key that git signs with, where that is the person's own: whoever types here is them."""
+    try:
+        mine = source.author(means.author).email.lower()
+    except WrongUse:
+        return None
+    return own_key(means.repo) if mine == mail.lower() else None
+
+
+def _check_name(asked: Asked) -> None:
+    if not is_name(asked.name):
+        raise WrongUse(f"{asked.name} is no name: lower-case letters, digits and '-', at most 63")
+    lasting("--max-duration", asked.limits.get("maxDuration"))
+
+
+def _check_free(source: Source, state: State, base: str, name: str) -> None:
+    spec = state.wanted.slices.get(name)
+    if spec is None or source.store.read_path(base, workspace_path(name)) is not None:
+        return
+    who = ", ".join(person.email for person in spec.owners or state.wanted.project.admins)
+    raise NotAllowed(
+        f"slice {name} exists already; to work there ask {who} to run `egs slice members add {name} MAIL`"
+    )
+
+
+def _document(kind: str, name: str, spec: Mapping[str, Any]) -> bytes:
+    head = {"apiVersion": "egs.dev/v1alpha1", "kind": kind, "metadata": {"name": name}}
+    return dump(
+        {**head, "spec": {field: value for field, value in spec.items() if value is not None}}
+    ).encode()
+
+
+def _told(owner: str, name: str, spec: Mapping[str, Any]) -> str:
+    """What the pull request says to the admins."""
+    quota = (
+        "no quota" if spec["quota"] is None else f"{spec['quota']['gpus']} GPUs a request without approval"
+    )
+    where = f"namespace {', '.join(spec['namespaces'])} of {', '.join(spec['clusters'])}"
+    why = f"\n\n> {spec['reason']}" if spec["reason"] else ""
+    return f"{owner} asks for the slice `{name}`: {where}, {quota}.{why}\n\nAn admin's merge makes it."
+
+
+def _submitted(source: Source, means: Means, build: Build, *, is_trial: bool) -> Submitted:
+    who = None if source.is_folder or is_trial else source.author(means.author)
+    done = submit(source, clock(None, source), who, build, means=means, is_trial=is_trial)
+    if not is_trial:
+        report(done)
+    return done
+
+
+def _shown(done: Submitted, path: str, *, is_trial: bool) -> None:
+    if is_trial:
+        output.note(f"nothing is written; {path} would be:")
+        output.text((done.change.changes[path] or b"").decode().rstrip("\n"))
+
+
+def file_of(source: Source, state: State, base: str, name: str) -> Ground:
+    """The file that makes this slice: its own, else the request for it; of those that count, if any does."""
+    found = [ground(source, state, base, path) for path in (slice_path(name), workspace_path(name))]
+    for there in (*(f for f in found if f.counts is not None), *found):
+        if there.data is not None:
+            return there
+    raise NotFound("slice", name, state.wanted.slices)
+
+
+def edit(means: Means, name: str, words: Sequence[str]) -> None:
+    """Change fields of a slice's file and nothing else in it."""
+
+    def build(state: State, base: str) -> Change:
+        there = file_of(source, state, base, name)
+        path, old = there.path, there.data or b""
+        spec = SliceSpec if path == slice_path(name) else WorkspaceRequestSpec
+        data = old
+        edits = assignments(words, spec, WORDS)
+        for field, value in edits:
+            data = edited(path, data, ("spec", *field), value)
+        if data == old and there.hold is None:
+            raise NotAllowed(f"slice {name} says so already; nothing is changed")
+        check_typed(path, data, old)
+        names = ", ".join(".".join(field) for field, _ in edits)
+        return Change({path: data}, f"Edit slice {name}: {names}")
+
+    with opened(means.repo) as given:
+        source = means.aimed(given)
+        _submitted(source, means, build, is_trial=False)
+
+
+def delete(means: Means, name: str, form: Form, *, is_sure: bool) -> None:
+    """Take a slice's files away; unless `is_sure` say what would go."""
+
+    def build(state: State, base: str) -> Change:
+        return Change(dict.fromkeys(_files(source, state, base, name)), f"Delete slice {name}")
+
+    with opened(means.repo) as given:
+        source = means.aimed(given)
+        state = read_state(source, clock(None, source))
+        files = _files(source, state, source.commit_of(None), name)
+        spec = state.wanted.slices[name]
+        row = {
+            "slice": name,
+            "files": files,
+            "clusters": list(spec.clusters),
+            "namespaces": list(spec.namespaces),
+        }
+        if form is not Form.TABLE:
+            output.data(row, form)
+        else:
+            output.table(("SLICE", "FILES", "NAMESPACES", "CLUSTERS"), [tuple(row[k] for k in _SHOWN)], "")
+        if not is_sure:
+            output.note(
+                "nothing is removed yet; with --yes the files go, and then the namespaces that were made for the "
+                "slice, with all that is in them"
+            )
+            return
+        _submitted(source, means, build, is_trial=False)
+
+
+_SHOWN = ("slice", "files", "namespaces", "clusters")
+
+
+def _files(source: Source, state: State, base: str, name: str) -> list[str]:
+    """Every file of the slice alone; raises NotAllowed while a request of it is not over."""
+    if name not in state.wanted.slices:
+        raise NotFound("slice", name, state.wanted.slices)
+    requests = state.facts.requests.items()
+    live = sorted(k for k, s in requests if k.startswith(f"{name}/") and s.phase not in TERMINAL)
+    if live:
+        named = f"{', '.join(live[:8])}{', …' if len(live) > 8 else ''}"
+        raise NotAllowed(
+            f"slice {name} is in use, {output.counted(len(live), 'request')} not over yet: {named}; end each with "
+            "`egs gpr release` or `egs gpr cancel` first"
+        )
+    folders = (f"slices/{name}/", f"approvals/{name}/")
+    paths = [entry.path for entry in source.store.diff(None, base)]
+    single = (workspace_path(name), binding_path(name))
+    return [path for path in paths if path.startswith(folders) or path in single]

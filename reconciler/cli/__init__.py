@@ -1,0 +1,44 @@
+"""The commands over a repository: what people ask of it and change in it.
+
+Found by `egs` through the entry-point group `egs.commands`. Modules named after a group (`asking`, `showing`,
+`requesting`, `sharing`, `keying`, `proposals`, `changing`, `watching`, `entering`, `installing`, `simulating`,
+`insights`) hold the command lines alone; the work behind each is imported when it runs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add every command of this package to the app of `egs`."""
+    from reconciler.cli import (
+        access_commands,
+        decision_commands,
+        insight_commands,
+        install_commands,
+        key_commands,
+        pull_commands,
+        question_commands,
+        request_commands,
+        show_commands,
+        simulate_command,
+        slice_commands,
+        watch_command,
+    )
+
+    question_commands.register(app)
+    simulate_command.register(app)
+    insight_commands.register(app)
+    show_commands.register(app)
+    watch_command.register(app)
+    request_commands.register(app)
+    slice_commands.register(app)
+    key_commands.register(app)
+    pull_commands.register(app)
+    decision_commands.register(app)
+    access_commands.register(app)
+    install_commands.register(app)

@@ -1,0 +1,79 @@
+"""The command `egs simulate`. Only its words; the work is imported late."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from reconciler.cli.command_options import Fairness, Output, Pools, Repo
+from reconciler.cli.output import Form
+
+Trace = Annotated[
+    str | None,
+    typer.Argument(metavar="[FILE]", help="A CSV as of plan --instance; - reads stdin.", show_default=False),
+]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME", help="With --history: only what was filed from then on.", show_default=False
+    ),
+]
+Policy = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="A Project manifest whose `scheduling` counts.", show_default=False),
+]
+RequestsOut = Annotated[
+    Path | None,
+    typer.Option(metavar="OUT.csv", help="Write what became of each request.", show_default=False),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add it to the app."""
+    app.command("simulate", short_help="Replay a trace through the planner.")(simulate)
+
+
+def simulate(  # noqa: PLR0913 - each is an option of the command
+    file: Trace = None,
+    pool: Pools = None,
+    history: Annotated[
+        bool, typer.Option("--history", help="Replay the repository's own requests instead of a file.")
+    ] = False,
+    since: Since = None,
+    repo: Repo = None,
+    fairness: Annotated[
+        Fairness, typer.Option(help="off: priority, time of filing and order alone; no policy of the queue.")
+    ] = Fairness.ON,
+    policy: Policy = None,
+    arrivals: Annotated[
+        float, typer.Option(metavar="F", min=0.01, max=100, help="Requests come so many times as fast.")
+    ] = 1.0,
+    early_release: Annotated[
+        float, typer.Option(metavar="SHARE", min=0, max=1, help="Share of requests that release early.")
+    ] = 0.0,
+    failures: Annotated[
+        str | None,
+        typer.Option(metavar="MTBF", help="Nodes fail once in so long on average: 30d.", show_default=False),
+    ] = None,
+    mended: Annotated[str, typer.Option(metavar="D", help="With --failures: how long a node is out.")] = "1d",
+    seed: Annotated[int, typer.Option(metavar="N", help="Of everything that is drawn.")] = 0,
+    requests_out: RequestsOut = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Replay a trace through the real planner, lifecycle and policies in simulated time.
+
+    \b
+    Examples:
+      egs simulate trace.csv --pool a=100 -o json
+      egs simulate trace.csv --pool a=100 --policy project.yaml --early-release 0.6 --requests-out out.csv
+      egs simulate --history --policy project.yaml
+
+    Exit 1 when a request never started, 2 when a row is bad.
+    """
+    from reconciler.cli.answers.simulations import Drawn, Told, Tried, show_simulation
+
+    drawn = Drawn(arrivals, early_release, failures, mended, seed)
+    tried = Tried(repo, file, tuple(pool or ()), history, since, fairness is Fairness.ON, policy, drawn)
+    raise typer.Exit(show_simulation(tried, Told(output, requests_out)))

@@ -1,0 +1,383 @@
+"""What an applier inside of a cluster reports, as files of its branch and back. Pure.
+
+    report.yaml             when, how soon the next one comes, whose decision it acted on, trouble with its API server
+    nodes/000.yaml …        and the same for workloads, slices, unmanaged, checks, refusals, differences, sizes, served
+
+Rows are spread over the files of a folder by a hash of their key, so that one changed row is one changed file however
+large the cluster is; no file passes 1 MB and no folder 1,000 entries.
+
+Whoever reads it trusts nothing: the strict loader, bounded sizes, and names that cannot be anything but names.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from zlib import crc32
+
+from pydantic import TypeAdapter, ValidationError
+
+from reconciler.model.cluster_port import (
+    Busy,
+    CheckResult,
+    ClusterView,
+    Difference,
+    NodeView,
+    Refused,
+    SliceTerms,
+    Stage,
+    Stamp,
+    UnmanagedNode,
+    WorkloadView,
+)
+from schemas.documents.base import API_VERSION
+from schemas.errors import Fault, UserError
+from schemas.reading.strict_yaml import FORBIDDEN, load
+from schemas.reading.units import LONG_NAME_PATTERN, NAME_PATTERN, format_instant, parse_instant
+from schemas.reading.yaml_text import dump
+
+Files = dict[str, bytes]
+CheckKey = tuple[str, str, Stage]
+"""Uid of the lease, node, stage."""
+RefusalKey = tuple[str, str, str]
+"""What was asked (`ADD`), of which node or slice, for which lease (empty: none)."""
+
+HEAD = "report.yaml"
+FILE_BYTES = 1_000_000
+"""What a reader takes at most of one file."""
+FULL_BYTES = 400_000
+"""What a writer puts into one file at most, unless a single row is larger."""
+MOST_FILES = 512
+"""Of one folder."""
+MOST_BYTES = 128_000_000
+"""Of one report: 100,000 nodes of 8 GPUs with their pods."""
+TEXT = 2_000
+"""Longest text of a log or a message; the rest is cut off."""
+LONGEST_EVERY = timedelta(hours=1)
+_PATH = re.compile(
+    r"(nodes|workloads|slices|unmanaged|checks|refusals|differences|served|sizes)/[0-9]{3}\.yaml"
+)
+_LONG_NAME, _NAME = re.compile(LONG_NAME_PATTERN), re.compile(NAME_PATTERN)
+_FIRST, _LAST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All that a cluster's applier says; `view` None: its own API server does not answer, `trouble` says why."""
+
+    at: datetime
+    every: timedelta  # the next report comes after this time at the latest
+    acted: Stamp | None = None  # whose decision it acted on
+    view: ClusterView | None = None
+    checks: Mapping[CheckKey, Busy | tuple[CheckResult, ...]] = field(default_factory=dict)
+    refusals: Mapping[RefusalKey, Refused] = field(default_factory=dict)
+    differences: tuple[Difference, ...] = ()
+    terms: Mapping[str, str] = field(
+        default_factory=dict
+    )  # by slice: `digest_of` the terms it was looked at under
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SliceRow:
+    """A slice, its namespaces, and the digest of the terms it was looked at under."""
+
+    name: str
+    namespaces: tuple[str, ...] = ()
+    terms: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRow:
+    """Checks of a node: what they found, or until when they run."""
+
+    uid: str
+    node: str
+    stage: Stage
+    results: tuple[CheckResult, ...] = ()
+    until: datetime | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalRow:
+    """An action that the cluster refused."""
+
+    do: str
+    target: str
+    uid: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class SizeRow:
+    """How many nodes an elastic pool is to have."""
+
+    pool: str
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServedRow:
+    """A lease that had all its nodes once."""
+
+    uid: str
+    start: datetime
+
+
+def digest_of(terms: SliceTerms) -> str:
+    """Tells terms apart by what they ask for; the same in every process."""
+    return f"{crc32(repr(replace(terms, paused=False)).encode()):08x}"
+
+
+Row = (
+    NodeView
+    | WorkloadView
+    | SliceRow
+    | UnmanagedNode
+    | CheckRow
+    | RefusalRow
+    | Difference
+    | ServedRow
+    | SizeRow
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How the rows of one folder are read and told apart."""
+
+    adapter: TypeAdapter[Any]
+    key: Callable[[Any], str]
+
+
+def _kind(row: type[Row], key: Callable[[Any], str]) -> Kind:
+    return Kind(TypeAdapter(tuple[row, ...]), key)  # type: ignore[valid-type]
+
+
+KINDS: Mapping[str, Kind] = {
+    "nodes": _kind(NodeView, lambda r: r.name),
+    "workloads": _kind(WorkloadView, lambda r: f"{r.namespace}/{r.name}"),
+    "slices": _kind(SliceRow, lambda r: r.name),
+    "unmanaged": _kind(UnmanagedNode, lambda r: r.name),
+    "checks": _kind(CheckRow, lambda r: f"{r.uid}/{r.node}/{r.stage}"),
+    "refusals": _kind(RefusalRow, lambda r: f"{r.do}/{r.target}/{r.uid}"),
+    "differences": _kind(Difference, lambda r: f"{r.slice}/{r.object}/{r.found}"),
+    "sizes": _kind(SizeRow, lambda r: r.pool),
+    "served": _kind(ServedRow, lambda r: f"{r.uid}/{r.start}"),
+}
+
+
+# -- writing -------------------------------------------------------------------------------------------------
+
+
+class Rendering:
+    """Makes the files of one report after the other; a row that is as it was is not written out again."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, dict[str, tuple[Row, bytes]]] = {}
+
+    def files(self, cluster: str, report: Report) -> Files:
+        """Every file of the branch."""
+        files = {HEAD: _head(cluster, report)}
+        for folder, rows in _rows(report).items():
+            files |= _spread(folder, self._written(folder, rows))
+        return files
+
+    def _written(self, folder: str, rows: Iterable[Row]) -> dict[str, bytes]:
+        kind, before = KINDS[folder], self._known.get(folder, {})
+        now: dict[str, tuple[Row, bytes]] = {}
+        for row in rows:
+            key = kind.key(row)
+            last = before.get(key)
+            now[key] = last if last is not None and last[0] == row else (row, _text(kind, row))
+        self._known[folder] = now
+        return {key: text for key, (_, text) in sorted(now.items())}
+
+
+def _rows(report: Report) -> dict[str, list[Row]]:
+    view = report.view
+    rows: dict[str, list[Row]] = {
+        "checks": [_check_row(key, found) for key, found in report.checks.items()],
+        "refusals": [RefusalRow(*key, no.reason, no.message) for key, no in report.refusals.items()],
+        "differences": [*report.differences],
+    }
+    if view is not None:
+        rows["nodes"] = [*view.nodes.values()]
+        rows["workloads"] = [*view.workloads]
+        rows["slices"] = [SliceRow(n, spaces, report.terms.get(n, "")) for n, spaces in view.slices.items()]
+        rows["unmanaged"] = [*view.unmanaged]
+        rows["sizes"] = [SizeRow(pool, nodes) for pool, nodes in sorted(view.sizes.items())]
+        rows["served"] = [ServedRow(uid, start) for uid, start in view.served]
+    return rows
+
+
+def _check_row(key: CheckKey, found: Busy | tuple[CheckResult, ...]) -> CheckRow:
+    if isinstance(found, Busy):
+        return CheckRow(*key, until=found.until, message=found.message)
+    return CheckRow(*key, results=found)
+
+
+def _text(kind: Kind, row: Row) -> bytes:
+    (plain,) = kind.adapter.dump_python((row,), mode="json", exclude_defaults=True)
+    return dump([_clean(plain)]).encode()
+
+
+def _clean(value: Any) -> Any:
+    """What our own reader takes: texts cut to their length, without characters that it refuses."""
+    if isinstance(value, dict):
+        return {key: _clean(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_clean(item) for item in value]
+    return FORBIDDEN.sub("\ufffd", value[:TEXT]) if isinstance(value, str) else value
+
+
+def _spread(folder: str, rows: Mapping[str, bytes]) -> Files:
+    """The rows in as few files as are not too full; the number is a power of two, so that most rows stay put."""
+    count = 1
+    while True:
+        files: dict[int, list[bytes]] = {}
+        for key, text in rows.items():
+            files.setdefault(crc32(key.encode()) % count, []).append(text)
+        if count == MOST_FILES or all(sum(map(len, texts)) <= FULL_BYTES for texts in files.values()):
+            return {f"{folder}/{number:03}.yaml": b"".join(texts) for number, texts in sorted(files.items())}
+        count *= 2
+
+
+def _head(cluster: str, report: Report) -> bytes:
+    content: dict[str, Any] = {
+        "apiVersion": API_VERSION,
+        "kind": "ClusterReport",
+        "cluster": cluster,
+        "at": format_instant(report.at),
+        "every": int(report.every.total_seconds()),
+    }
+    if report.acted is not None:
+        content["acted"] = {"term": report.acted.term, "seq": report.acted.seq}
+    if report.trouble or report.view is None:
+        content["trouble"] = _clean(report.trouble or "nothing was seen yet")
+    return dump(content).encode()
+
+
+# -- reading -------------------------------------------------------------------------------------------------
+
+
+def is_ours(path: str) -> bool:
+    """Whether a path of the branch is one of a report; others do not count."""
+    return path == HEAD or _PATH.fullmatch(path) is not None
+
+
+def rows_of(path: str, data: bytes) -> Any:
+    """What one file holds: the rows of a folder, or the mapping of the head. Raises Fault `ClusterReportBroken`."""
+    try:
+        content = load(data, FILE_BYTES)
+        if path == HEAD:
+            return _checked_head(content)
+        folder = path.partition("/")[0]
+        rows = KINDS[folder].adapter.validate_json(json.dumps(content))
+        for row in rows:
+            _check(row)
+    except (UserError, ValidationError, ValueError, TypeError, KeyError, RecursionError) as error:
+        what = str(error).splitlines()[0][:200]
+        raise Fault(f"{path} of the report cannot be read: {what}", "ClusterReportBroken") from error
+    return rows
+
+
+def _checked_head(content: Any) -> Mapping[str, Any]:
+    head = {
+        "cluster": str(content["cluster"]),
+        "at": parse_instant(content["at"]),
+        "every": timedelta(seconds=min(max(int(content["every"]), 1), LONGEST_EVERY.total_seconds())),
+        "acted": None,
+        "trouble": str(content.get("trouble", ""))[:TEXT],
+    }
+    if (acted := content.get("acted")) is not None:
+        head["acted"] = Stamp(int(acted["term"]), int(acted["seq"]))
+    return head
+
+
+def _check(row: Row) -> None:
+    """Names become paths and objects of ours, and instants are compared: both have to be what they seem."""
+    match row:
+        case NodeView():
+            _named(_LONG_NAME, row.name)
+            _named(_NAME, *([row.pool] if row.pool else []))
+            if row.lease is not None:
+                slice_, _, request = row.lease.request.partition("/")
+                _named(_NAME, slice_, request, row.lease.slice)
+                _timed(row.lease.end, *([] if row.lease.start is None else [row.lease.start]))
+        case UnmanagedNode():
+            _named(_LONG_NAME, row.name)
+        case WorkloadView():
+            _named(_LONG_NAME, row.name, row.namespace)
+            _named(_NAME, row.slice)
+        case SliceRow():
+            _named(_NAME, row.name, *row.namespaces)
+        case CheckRow():
+            _named(_LONG_NAME, row.node)
+            _timed(*([row.until] if row.until is not None else []))
+        case SizeRow():
+            _named(_NAME, row.pool)
+        case ServedRow():
+            _timed(row.start)
+        case _:
+            pass  # texts for people
+
+
+def _named(pattern: re.Pattern[str], *names: str) -> None:
+    for name in names:
+        if len(name) > 253 or pattern.fullmatch(name) is None:
+            raise ValueError(f"{name[:60]!r} is no name")
+
+
+def _timed(*instants: datetime) -> None:
+    for instant in instants:
+        if instant.tzinfo is None or not _FIRST <= instant <= _LAST:
+            raise ValueError(f"{instant} is no instant that can be meant")
+
+
+def report_from(cluster: str, contents: Mapping[str, Any]) -> Report:
+    """The report whose files, by path, hold these (see `rows_of`). Raises Fault `ClusterReportBroken`."""
+    head = contents.get(HEAD)
+    if head is None or head["cluster"] != cluster:
+        raise Fault(f"the report has no {HEAD} of cluster {cluster}", "ClusterReportBroken")
+    rows: dict[str, list[Any]] = {folder: [] for folder in KINDS}
+    for path in sorted(contents.keys() - {HEAD}):
+        rows[path.partition("/")[0]] += contents[path]
+    at = head["at"]
+    return Report(
+        at=at,
+        every=head["every"],
+        acted=head["acted"],
+        view=None if head["trouble"] else _view(rows, at),
+        checks={(r.uid, r.node, r.stage): _check_outcome(r) for r in rows["checks"]},
+        refusals={(r.do, r.target, r.uid): Refused(r.reason, r.message) for r in rows["refusals"]},
+        differences=tuple(rows["differences"]),
+        terms={r.name: r.terms for r in rows["slices"] if r.terms},
+        trouble=head["trouble"],
+    )
+
+
+def _view(rows: Mapping[str, list[Any]], at: datetime) -> ClusterView:
+    return ClusterView(
+        at=at,
+        nodes=_by_name(rows["nodes"]),
+        slices={r.name: r.namespaces for r in sorted(rows["slices"], key=lambda r: r.name)},
+        workloads=tuple(rows["workloads"]),
+        unmanaged=tuple(rows["unmanaged"]),
+        sizes={r.pool: r.nodes for r in rows["sizes"]},
+        served=frozenset((r.uid, r.start) for r in rows["served"]),
+    )
+
+
+def _by_name(nodes: Collection[NodeView]) -> dict[str, NodeView]:
+    return {node.name: node for node in sorted(nodes, key=lambda node: node.name)}
+
+
+def _check_outcome(row: CheckRow) -> Busy | tuple[CheckResult, ...]:
+    return row.results if row.until is None else Busy(row.until, row.message)

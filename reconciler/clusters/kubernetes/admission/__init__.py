@@ -1,0 +1,1 @@
+"""Which pods may run where: policies or a webhook."""

@@ -1,0 +1,298 @@
+"""The objects that have an API server judge pods of slices: its own policies where they are stable, else our webhook.
+The same refuse members' Secrets that hold anything (`keys`). Beside them, where GPR objects are served, the one that
+names their authors (`authors`).
+
+Pure. Both say what `review` says: the policies carry its rules as CEL, the webhook is asked by name. Changing and
+refusing are chosen apart: a server may have the policies that refuse (1.30) and not yet those that change (1.36).
+
+Every field that could narrow an object is written out, also where it is the default: so another's narrowing is seen
+as a difference and repaired.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from reconciler.clusters.kubernetes.admission.closed_nodes import Ground
+from reconciler.clusters.kubernetes.admission.closing_objects import (
+    bindings_policy,
+    ground_map,
+    nodes_policy,
+    outside_hook,
+)
+from reconciler.clusters.kubernetes.admission.object_authors import GUARD, author_policies, author_webhooks
+from reconciler.clusters.kubernetes.admission.object_shapes import Webhook, denying, made, on, on_pods
+from reconciler.clusters.kubernetes.admission.pod_review import (
+    EFFECT,
+    ESCAPED,
+    GPUS,
+    NOT_PLACED,
+    TOLERATED,
+    VARIABLES,
+    WAYS_AROUND,
+    Rule,
+    Subject,
+)
+from reconciler.clusters.kubernetes.api.api_client import Json
+from reconciler.clusters.kubernetes.api.api_features import Features
+from reconciler.clusters.kubernetes.names import (
+    NAMESPACE_SLICE,
+    OWNER,
+    SLICE,
+)
+from reconciler.clusters.kubernetes.tenancy.disruptions import JOBS_PATH, SPARED, SPARING, granting_cel
+from reconciler.clusters.kubernetes.tenancy.token_secrets import CONCERNS, REFUSAL, REFUSED
+from schemas.documents.cluster import Admission
+from schemas.errors import UserError
+
+FailurePolicy = Literal["Fail", "Ignore"]
+
+AUTHORS_PATH = "/authors"
+"""Of our webhook, for GPR objects."""
+SECRETS_PATH = "/secrets"
+"""Of our webhook, for members' Secrets."""
+TIMEOUT_S = 5
+"""Longest that a pod of a slice waits for our webhook."""
+
+
+def rules(failure_policy: FailurePolicy) -> tuple[Rule[Subject], ...]:
+    """Those that hold; a GPU pod that nobody could give its nodes is refused unless it is to be let in."""
+    return (*WAYS_AROUND, NOT_PLACED) if failure_policy == "Fail" else WAYS_AROUND
+
+
+def needs_webhook(features: Features, admission: Admission) -> bool:
+    """Whether anything is left to our webhook."""
+    if admission.mode == "none":
+        return False
+    if admission.mode == "webhook":
+        return True
+    missing = not (features.mutating_policies and features.validating_policies)
+    if missing and admission.mode == "policy":
+        raise UserError(
+            f"spec.admission.mode is policy, but this API server ({features.version}) has no stable "
+            "MutatingAdmissionPolicy; use auto or webhook",
+            "PoliciesNotServed",
+        )
+    return missing
+
+
+def objects(
+    features: Features,
+    admission: Admission,
+    project: str,
+    webhook: Webhook | None,
+    known: Ground,
+    grace_s: int = 0,
+) -> list[Json]:
+    """Everything that this cluster should have; `webhook` is given where it is needed.
+
+    GPU pods get `grace_s` to end, at least. `known` is what is closed to pods outside of slices.
+    """
+    if admission.mode == "none":
+        return []
+    policies = admission.mode != "webhook"
+    found: list[Json] = []
+    if policies and features.mutating_policies:
+        found += mutating_policy(project, grace_s)
+        found += jobs_policy(project) if features.failure_policies else []
+    elif webhook is not None:
+        found.append(mutating_webhook(features, project, webhook, grace_s))
+    if policies and features.validating_policies:
+        found += validating_policy(features, admission.failure_policy, project)
+        found += secrets_policy(admission.failure_policy, project)
+        found += [*nodes_policy(project, known), *bindings_policy(project, known)]
+    elif webhook is not None:
+        found.append(ground_map(project, webhook.namespace, known))
+        found.append(validating_webhook(features, admission.failure_policy, project, webhook))
+    return found + _guards(features, webhook)
+
+
+def _guards(features: Features, webhook: Webhook | None) -> list[Json]:
+    """Every project of a cluster wants the same: what the API server can do decides alone, not `admission.mode`."""
+    if not features.requests:
+        return []
+    if features.mutating_policies:
+        return list(author_policies())
+    return [] if webhook is None else [author_webhooks(webhook.client_config(AUTHORS_PATH))]
+
+
+def is_shared(item: Json) -> bool:
+    """Whether it belongs to all projects of the cluster, whose stamps tell nothing about each other."""
+    return bool(item["metadata"]["name"] == GUARD)
+
+
+def mutating_policy(project: str, grace_s: int = 0) -> list[Json]:
+    """A MutatingAdmissionPolicy and its binding: GPU pods are given their slice's nodes, and time to end."""
+    changes = [PLACING, *([granting_cel(grace_s)] if grace_s else [])]
+    spec: Json = {
+        "failurePolicy": "Ignore",  # what it could not change is refused by the rule NotPlaced, or repaired
+        "reinvocationPolicy": "IfNeeded",
+        "matchConstraints": _constraints(project, on_pods("CREATE")),
+        "matchConditions": [{"name": "asks-gpus", "expression": GPUS}],
+        "variables": [{"name": "slice", "expression": VARIABLES["slice"]}],
+        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": " + ".join(changes)}}],
+    }
+    return _changing(f"egs-{project}-placement", project, spec)
+
+
+def jobs_policy(project: str) -> list[Json]:
+    """A MutatingAdmissionPolicy and its binding: GPU Jobs ignore disruptions."""
+    spec: Json = {
+        "failurePolicy": "Ignore",  # a Job that counts evictions is better than none
+        "reinvocationPolicy": "IfNeeded",
+        "matchConstraints": _constraints(project, NEW_JOBS),
+        "matchConditions": [{"name": "counts-disruptions", "expression": SPARED}],
+        "variables": [],
+        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": SPARING}}],
+    }
+    return _changing(f"egs-{project}-disruptions", project, spec)
+
+
+def _changing(name: str, project: str, spec: Json) -> list[Json]:
+    binding: Json = {"policyName": name}
+    return [
+        made("MutatingAdmissionPolicy", name, project, spec=spec),
+        made("MutatingAdmissionPolicyBinding", name, project, spec=binding),
+    ]
+
+
+def validating_policy(features: Features, failure_policy: FailurePolicy, project: str) -> list[Json]:
+    """A ValidatingAdmissionPolicy and its binding: ways around are refused."""
+    name = f"egs-{project}-isolation"
+    spec: Json = {
+        "failurePolicy": failure_policy,
+        "matchConstraints": _constraints(project, *_judged(features)),
+        "matchConditions": [],
+        "variables": [{"name": key, "expression": value} for key, value in VARIABLES.items()],
+        "validations": [
+            {"expression": f"!({rule.cel})", "message": str(rule), "reason": "Forbidden"}
+            for rule in rules(failure_policy)
+        ],
+    }
+    return denying(name, project, spec)
+
+
+def secrets_policy(failure_policy: FailurePolicy, project: str) -> list[Json]:
+    """A ValidatingAdmissionPolicy and its binding: members' Secrets stay empty."""
+    spec: Json = {
+        "failurePolicy": failure_policy,
+        "matchConstraints": _constraints(project, on("secrets", "CREATE", "UPDATE")),
+        "matchConditions": [{"name": "is-a-members", "expression": CONCERNS}],
+        "variables": [],
+        "validations": [{"expression": f"!({REFUSED})", "message": REFUSAL, "reason": "Forbidden"}],
+    }
+    return denying(f"egs-{project}-secrets", project, spec)
+
+
+def mutating_webhook(features: Features, project: str, webhook: Webhook, grace_s: int = 0) -> Json:
+    """Asks our webhook to give GPU pods their slice's nodes and time to end, and to have Jobs ignore disruptions."""
+    asked = {"failurePolicy": "Ignore", "reinvocationPolicy": "IfNeeded"}  # as in the policies above
+    pods = {
+        **_hook("placement.egs.dev", features, project, GPUS),
+        "clientConfig": webhook.client_config(f"/mutate/{grace_s}" if grace_s else "/mutate"),
+        "rules": [on_pods("CREATE")],
+        **asked,
+    }
+    jobs = {
+        **_hook("disruptions.egs.dev", features, project, SPARED),
+        "clientConfig": webhook.client_config(JOBS_PATH),
+        "rules": [NEW_JOBS],
+        **asked,
+    }
+    hooks = [pods, jobs] if features.failure_policies else [pods]
+    return made("MutatingWebhookConfiguration", f"egs-{project}-placement", project, webhooks=hooks)
+
+
+def validating_webhook(
+    features: Features, failure_policy: FailurePolicy, project: str, webhook: Webhook
+) -> Json:
+    """Asks our webhook to refuse ways around, and members' Secrets that hold anything."""
+    pods = {
+        **_hook("isolation.egs.dev", features, project, SUSPECT),
+        "clientConfig": webhook.client_config(
+            "/validate" if failure_policy == "Ignore" else "/validate-strictly"
+        ),
+        "rules": _judged(features),
+        "failurePolicy": failure_policy,
+    }
+    secrets = {
+        **_hook("secrets.egs.dev", features, project, CONCERNS),
+        "clientConfig": webhook.client_config(SECRETS_PATH),
+        "rules": [on("secrets", "CREATE", "UPDATE")],
+        "failurePolicy": failure_policy,
+    }
+    name = f"egs-{project}-isolation"
+    return made(
+        "ValidatingWebhookConfiguration",
+        name,
+        project,
+        webhooks=[pods, secrets, outside_hook(features, webhook)],
+    )
+
+
+def _hook(name: str, features: Features, project: str, condition: str) -> Json:
+    matched = [{"name": "concerns-us", "expression": condition}] if features.match_conditions else []
+    return {
+        "name": name,
+        "matchPolicy": "Equivalent",
+        "matchConditions": matched,
+        "namespaceSelector": _namespaces(project),
+        "objectSelector": {},
+        "sideEffects": "None",
+        "timeoutSeconds": TIMEOUT_S,
+        "admissionReviewVersions": ["v1"],
+    }
+
+
+def _constraints(project: str, *on: Json) -> Json:
+    return {
+        "matchPolicy": "Equivalent",
+        "namespaceSelector": _namespaces(project),
+        "objectSelector": {},
+        "resourceRules": list(on),
+        "excludeResourceRules": [],
+    }
+
+
+def _namespaces(project: str) -> Json:
+    """Those of slices; the cluster's own namespaces, and ours, are never among them."""
+    return {
+        "matchLabels": {OWNER: project},
+        "matchExpressions": [{"key": NAMESPACE_SLICE, "operator": "Exists"}],
+    }
+
+
+def _judged(features: Features) -> list[Json]:
+    """New pods, tolerations that are added to living ones, and containers that are put into living ones."""
+    found = [on_pods("CREATE", "UPDATE")]
+    if features.ephemeral_containers:
+        found.append({**on_pods("UPDATE"), "resources": ["pods/ephemeralcontainers"]})
+    return found
+
+
+NEW_JOBS: Json = {**on("jobs", "CREATE"), "apiGroups": ["batch"]}
+
+
+def _inlined(expression: str) -> str:
+    """Without variables, which webhooks' conditions have not; nor do they know the namespace, so nobody's slice."""
+    for name, value in reversed(tuple(VARIABLES.items())):
+        expression = expression.replace(f"variables.{name}", "''" if name == "slice" else f"({value})")
+    return expression
+
+
+SUSPECT = " || ".join(f"({_inlined(cel)})" for cel in (GPUS, *(rule.cel for rule in WAYS_AROUND)))
+"""CEL: the pod asks for GPUs or breaks a rule; any other pod does not depend on our webhook."""
+
+_OURS = f"{{'key': '{SLICE}', 'operator': 'Equal', 'value': variables.slice, 'effect': '{EFFECT}'}}"
+PLACING = (
+    "(!has(object.spec.nodeSelector)"
+    f" ? [JSONPatch{{op: 'add', path: '/spec/nodeSelector', value: {{'{SLICE}': variables.slice}}}}]"
+    f" : '{SLICE}' in object.spec.nodeSelector ? []"
+    f" : [JSONPatch{{op: 'add', path: '/spec/nodeSelector/{ESCAPED}', value: variables.slice}}])"
+    " + (!has(object.spec.tolerations)"
+    f" ? [JSONPatch{{op: 'add', path: '/spec/tolerations', value: [{_OURS}]}}]"
+    f" : object.spec.tolerations.exists(t, has(t.key) && {TOLERATED}"
+    f" && (!has(t.effect) || t.effect in ['', '{EFFECT}'])) ? []"
+    f" : [JSONPatch{{op: 'add', path: '/spec/tolerations/-', value: {_OURS}}}])"
+)
+"""CEL: what `review.placing` answers for a pod that asks for GPUs."""

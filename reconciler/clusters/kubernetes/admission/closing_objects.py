@@ -1,0 +1,104 @@
+"""The objects that close managed nodes to pods outside of slices: the API server's policies, or our webhook. Pure.
+
+What is refused is in `closing`. Nothing here ever stops a pod that cannot be judged.
+"""
+
+from __future__ import annotations
+
+from reconciler.clusters.kubernetes.admission import closed_nodes
+from reconciler.clusters.kubernetes.admission.closed_nodes import Ground
+from reconciler.clusters.kubernetes.admission.object_shapes import (
+    CONFIG_MAP,
+    Webhook,
+    denying,
+    made,
+    on,
+    on_pods,
+)
+from reconciler.clusters.kubernetes.api.api_client import Json
+from reconciler.clusters.kubernetes.api.api_features import Features
+from reconciler.clusters.kubernetes.names import GROUND, NAMESPACE_SLICE
+
+NODES_PATH = "/nodes"
+"""Of our webhook, for pods outside of slices."""
+TIMEOUT_S = 2
+"""Longest that such a pod waits for our webhook."""
+
+
+def nodes_policy(project: str, known: Ground) -> list[Json]:
+    """A ValidatingAdmissionPolicy and its binding: managed nodes are closed to pods outside of slices."""
+    spec: Json = {
+        **_everywhere(on_pods("CREATE", "UPDATE")),
+        "matchConditions": [{"name": "may-get-there", "expression": closed_nodes.SUSPECT}],
+        "variables": [
+            {"name": name, "expression": value}
+            for name, value in closed_nodes.variables(known, project).items()
+        ],
+        "validations": [
+            {"expression": f"!({rule.cel})", "message": str(rule), "reason": "Forbidden"}
+            for rule in closed_nodes.RULES
+        ],
+    }
+    return denying(f"egs-{project}-nodes", project, spec)
+
+
+def bindings_policy(project: str, known: Ground) -> list[Json]:
+    """The same for bindings that somebody makes by hand, which no taint holds up."""
+    rule = closed_nodes.binding_rule(known, project)
+    bindings = {**on("pods/binding", "CREATE"), "resources": ["pods/binding", "bindings"]}
+    spec: Json = {
+        **_everywhere(bindings),
+        "matchConditions": [],
+        "variables": [
+            {"name": name, "expression": value} for name, value in closed_nodes.names_of(known).items()
+        ],
+        "validations": [{"expression": f"!({rule})", "message": closed_nodes.BOUND, "reason": "Forbidden"}],
+    }
+    return denying(f"egs-{project}-bindings", project, spec)
+
+
+def _everywhere(*on: Json) -> Json:
+    """In every namespace, the cluster's own among them: what cannot be judged is let in."""
+    return {
+        "failurePolicy": "Ignore",
+        "matchConstraints": {
+            "matchPolicy": "Equivalent",
+            "namespaceSelector": {},
+            "objectSelector": {},
+            "resourceRules": list(on),
+            "excludeResourceRules": [],
+        },
+    }
+
+
+def ground_map(project: str, namespace: str, known: Ground) -> Json:
+    """What our webhook goes by when it closes managed nodes."""
+    found = made(CONFIG_MAP, f"egs-{project}-nodes", project, data={"ground": closed_nodes.written(known)})
+    meta = {**found["metadata"], "namespace": namespace}
+    meta["labels"] = {**meta["labels"], GROUND: "true"}
+    return {**found, "apiVersion": "v1", "metadata": meta}
+
+
+def read_ground(item: Json) -> Ground | None:
+    """What such an object says."""
+    return closed_nodes.read((item.get("data") or {}).get("ground", ""))
+
+
+def outside_hook(features: Features, webhook: Webhook) -> Json:
+    """One webhook of a configuration: it asks ours about pods outside of slices."""
+    matched = (
+        [{"name": "may-get-there", "expression": closed_nodes.SUSPECT}] if features.match_conditions else []
+    )
+    return {
+        "name": "nodes.egs.dev",
+        "matchPolicy": "Equivalent",
+        "matchConditions": matched,
+        "objectSelector": {},
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": webhook.client_config(NODES_PATH),
+        "rules": [on_pods("CREATE", "UPDATE")],
+        "namespaceSelector": {"matchExpressions": [{"key": NAMESPACE_SLICE, "operator": "DoesNotExist"}]},
+        "failurePolicy": "Ignore",  # it never stops the cluster's own pods
+        "timeoutSeconds": TIMEOUT_S,
+    }

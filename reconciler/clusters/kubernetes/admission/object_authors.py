@@ -1,0 +1,203 @@
+"""Who asked for a GPR object: admission writes the name of whoever sends it into an annotation. Pure.
+
+Nobody can write another's name there: what people send is refused or overwritten. A later change that asks for nothing
+(a label, an annotation of somebody else's tool) leaves the author as it was. Where admission policies can change
+objects (MutatingAdmissionPolicy, GA from 1.36) one does it, elsewhere a webhook, whose answer is `authored`.
+
+The annotation is believed only of objects younger than the policy or webhook that guards it (`guarded_since`).
+
+Held by tests/clusters/kubernetes/test_authors.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from reconciler.clusters.kubernetes.names import AUTHOR, MANAGED_BY, RELEASE
+from schemas.errors import UserError
+from schemas.export.crds import GROUP, PLURAL, VERSION
+from schemas.reading.units import parse_instant
+
+Json = dict[str, Any]
+
+GUARD = "egs-request-authors"
+"""Name of the policy, its binding, or the webhook configuration."""
+ADMISSION = "admissionregistration.k8s.io/v1"
+POLICY_PATH = f"/apis/{ADMISSION}/mutatingadmissionpolicies/{GUARD}"
+BINDING_PATH = f"/apis/{ADMISSION}/mutatingadmissionpolicybindings/{GUARD}"
+WEBHOOK_PATH = f"/apis/{ADMISSION}/mutatingwebhookconfigurations/{GUARD}"
+
+_LABELS = {MANAGED_BY: "egs"}
+_RULE: Json = {
+    "apiGroups": [GROUP],
+    "apiVersions": [VERSION],
+    "resources": [PLURAL],
+    "operations": ["CREATE", "UPDATE"],
+    "scope": "Namespaced",
+}
+_MAIL = re.compile(r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9.-]{1,189}")
+_ACCOUNT = re.compile(
+    r"system:serviceaccount:(?P<namespace>[a-z0-9-]{1,63}):(?P<name>[a-z0-9](?:[a-z0-9.-]{0,61}[a-z0-9])?)"
+)
+_POINTER = "/metadata/annotations/" + AUTHOR.replace("~", "~0").replace("/", "~1")
+
+
+def authored(request: Mapping[str, Any]) -> Sequence[Json]:
+    """The JSON Patch that makes the annotation true; `request` is that of an AdmissionReview of a GPR object.
+
+    Raises UserError `AuthorForged` when somebody names another as the author.
+    """
+    user = str(request["userInfo"]["username"])
+    annotations = request["object"]["metadata"].get("annotations")
+    claimed = (annotations or {}).get(AUTHOR)
+    old = request.get("oldObject") if request["operation"] == "UPDATE" else None
+    before = None if old is None else (old["metadata"].get("annotations") or {}).get(AUTHOR)
+    if claimed is not None and claimed not in (user, before):
+        raise UserError(
+            f"the annotation {AUTHOR} says {claimed!r}, but {user!r} sends this; leave it out, it is written for you",
+            "AuthorForged",
+        )
+    author = before if old is not None and _asks(old) == _asks(request["object"]) else user
+    if author == claimed:
+        return ()
+    if author is None:
+        return ({"op": "remove", "path": _POINTER},)
+    if annotations is None:
+        return ({"op": "add", "path": "/metadata/annotations", "value": {AUTHOR: author}},)
+    return ({"op": "add", "path": _POINTER, "value": author},)
+
+
+def _asks(item: Mapping[str, Any]) -> tuple[Any, Any]:
+    """What of an object a request is made of."""
+    return item.get("spec"), (item["metadata"].get("annotations") or {}).get(RELEASE)
+
+
+def address_of(user: str, cluster: str) -> str:
+    """The address by which people list whom an API server knows by that name; empty: none can stand for it.
+
+    A mail address is one's own. A service account has one that no two share and no mail can reach:
+    `<name>@<namespace>.serviceaccount.<cluster>.invalid`.
+    """
+    account = _ACCOUNT.fullmatch(user)
+    if account is not None:
+        return f"{account['name']}@{account['namespace']}.serviceaccount.{cluster}.invalid"
+    return user if _MAIL.fullmatch(user) and not user.lower().endswith(".invalid") else ""
+
+
+def is_address(text: str) -> bool:
+    """Whether it is what `address_of` gives."""
+    return _MAIL.fullmatch(text) is not None
+
+
+def author_webhooks(client: Json) -> Json:
+    """The configuration by which an API server asks our webhook; `client` is its clientConfig."""
+    webhook = {
+        "name": f"authors.{PLURAL}.{GROUP}",
+        "clientConfig": client,
+        "rules": [_RULE],
+        # In every namespace: one may become a slice's after somebody wrote into it.
+        "namespaceSelector": {},
+        "objectSelector": {},
+        "matchConditions": [],
+        "matchPolicy": "Equivalent",
+        "failurePolicy": "Fail",
+        "sideEffects": "None",
+        "timeoutSeconds": 5,
+        "reinvocationPolicy": "IfNeeded",  # another webhook may have written after us
+        "admissionReviewVersions": ["v1"],
+    }
+    return {
+        "apiVersion": ADMISSION,
+        "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": GUARD, "labels": dict(_LABELS)},
+        "webhooks": [webhook],
+    }
+
+
+def author_policies() -> tuple[Json, ...]:
+    """The same without a webhook, for API servers that have MutatingAdmissionPolicy v1: a policy and its binding.
+
+    What people write into the annotation is overwritten, not refused.
+    """
+    policy = {
+        "apiVersion": ADMISSION,
+        "kind": "MutatingAdmissionPolicy",
+        "metadata": {"name": GUARD, "labels": dict(_LABELS)},
+        "spec": {
+            "failurePolicy": "Fail",
+            "reinvocationPolicy": "IfNeeded",
+            "matchConstraints": {
+                "matchPolicy": "Equivalent",
+                "namespaceSelector": {},
+                "objectSelector": {},
+                "resourceRules": [_RULE],
+                "excludeResourceRules": [],
+            },
+            "matchConditions": [],
+            "variables": [
+                {"name": "release", "expression": _annotation("object", RELEASE)},
+                {"name": "before", "expression": _of_old(_annotation("oldObject", RELEASE))},
+                {
+                    "name": "asks",
+                    "expression": 'request.operation == "CREATE" || object.spec != oldObject.spec'
+                    " || variables.release != variables.before",
+                },
+                {
+                    "name": "author",
+                    "expression": "variables.asks ? request.userInfo.username : "
+                    + _annotation("oldObject", AUTHOR),
+                },
+            ],
+            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": _PATCH}}],
+        },
+    }
+    binding = {
+        "apiVersion": ADMISSION,
+        "kind": "MutatingAdmissionPolicyBinding",
+        "metadata": {"name": GUARD, "labels": dict(_LABELS)},
+        "spec": {"policyName": GUARD},
+    }
+    return policy, binding
+
+
+def _annotation(item: str, name: str) -> str:
+    """CEL: an annotation's value, or the empty text."""
+    there = f'has({item}.metadata.annotations) && "{name}" in {item}.metadata.annotations'
+    return f'({there} ? {item}.metadata.annotations["{name}"] : "")'
+
+
+def _of_old(expression: str) -> str:
+    return f'(request.operation == "CREATE" ? "" : {expression})'
+
+
+_PATCH = (
+    "has(object.metadata.annotations)"
+    f' ? [JSONPatch{{op: "add", path: "/metadata/annotations/" + jsonpatch.escapeKey("{AUTHOR}"), '
+    "value: variables.author}]"
+    f' : [JSONPatch{{op: "add", path: "/metadata/annotations", value: {{"{AUTHOR}": variables.author}}}}]'
+)
+
+
+def guarded_since(policy: Json | None, binding: Json | None, webhooks: Json | None) -> datetime | None:
+    """Since when nobody can write another's name; None: anybody can. Each argument is the object of its path."""
+    since = [_created(webhooks)] if webhooks is not None and _guards(webhooks) else []
+    if policy is not None and binding is not None and policy["spec"].get("failurePolicy", "Fail") == "Fail":
+        since.append(max(_created(policy), _created(binding)))
+    return min(since, default=None)
+
+
+def _guards(webhooks: Json) -> bool:
+    """Whether the configuration is still as we made it, where that matters."""
+    wanted = author_webhooks({})["webhooks"][0]
+    narrow = ("failurePolicy", "namespaceSelector", "rules", "objectSelector", "matchConditions")
+    return any(
+        all((found.get(field) or None) == (wanted[field] or None) for field in narrow)
+        for found in webhooks.get("webhooks") or ()
+    )
+
+
+def _created(item: Json) -> datetime:
+    return parse_instant(item["metadata"]["creationTimestamp"])

@@ -1,0 +1,116 @@
+"""How objects look that have an API server judge others, where they are kept, and whether one is as wanted. Pure."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from reconciler.clusters.kubernetes.api.api_client import Json
+from reconciler.clusters.kubernetes.api.api_features import ADMISSION
+from reconciler.clusters.kubernetes.names import MANAGED_BY, MANAGER, OWNER
+
+KINDS: Mapping[str, str] = {
+    "MutatingAdmissionPolicy": "mutatingadmissionpolicies",
+    "MutatingAdmissionPolicyBinding": "mutatingadmissionpolicybindings",
+    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
+    "MutatingWebhookConfiguration": "mutatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration": "validatingwebhookconfigurations",
+}
+"""Every kind that judges, with the last part of its path. A policy stands before its binding."""
+CONFIG_MAP = "ConfigMap"
+"""What our webhook reads of managed nodes, in our own namespace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """How the API server reaches our webhook."""
+
+    ca: bytes  # PEM of the authorities that may have signed its certificate
+    namespace: str = ""  # of its Service
+    service: str = ""
+    url: str = ""  # instead of a Service, as https://host:port
+
+    def client_config(self, path: str) -> Json:
+        """Of one of its paths."""
+        bundle = base64.b64encode(self.ca).decode()
+        if self.url:
+            return {"url": f"{self.url}{path}", "caBundle": bundle}
+        service = {"namespace": self.namespace, "name": self.service, "path": path, "port": 443}
+        return {"service": service, "caBundle": bundle}
+
+
+def path_of(item: Json) -> str:
+    """Where the API server keeps such an object."""
+    if item["kind"] == CONFIG_MAP:
+        return f"/api/v1/namespaces/{item['metadata']['namespace']}/configmaps/{item['metadata']['name']}"
+    return f"{ADMISSION}/{KINDS[item['kind']]}/{item['metadata']['name']}"
+
+
+def denying(name: str, project: str, spec: Json) -> list[Json]:
+    binding: Json = {"policyName": name, "validationActions": ["Deny"]}
+    return [
+        made("ValidatingAdmissionPolicy", name, project, spec=spec),
+        made("ValidatingAdmissionPolicyBinding", name, project, spec=binding),
+    ]
+
+
+def on_pods(*operations: str) -> Json:
+    return on("pods", *operations)
+
+
+def on(plural: str, *operations: str) -> Json:
+    return {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": list(operations),
+        "resources": [plural],
+        "scope": "*",
+    }
+
+
+def differing(found: Json, wanted: Json) -> list[str]:
+    """Top fields of `wanted` that `found` does not have so; what others added elsewhere is theirs."""
+    labels = (found.get("metadata") or {}).get("labels")
+    ours = [] if _covers(labels, wanted["metadata"]["labels"]) else ["metadata.labels"]
+    if "webhooks" in wanted:
+        return ours + ([] if _covers(found.get("webhooks"), wanted["webhooks"]) else ["webhooks"])
+    if "data" in wanted:
+        return ours + ([] if found.get("data") == wanted["data"] else ["data"])
+    spec = found.get("spec") or {}
+    return ours + [
+        f"spec.{key}" for key, value in wanted["spec"].items() if not _same(key, spec.get(key), value)
+    ]
+
+
+def _covers(found: object, wanted: object) -> bool:
+    """All of `wanted` is so; an empty wish is met by nothing at all, and a list is met by itself only."""
+    if wanted in ({}, []):
+        return not found
+    if isinstance(wanted, dict):
+        return isinstance(found, dict) and all(_same(k, found.get(k), v) for k, v in wanted.items())
+    if isinstance(wanted, list):
+        return (
+            isinstance(found, list)
+            and len(found) == len(wanted)
+            and all(_covers(f, w) for f, w in zip(found, wanted, strict=True))
+        )
+    return found == wanted
+
+
+def _same(key: str, found: object, wanted: object) -> bool:
+    """A selector with one more line selects something else."""
+    if key.endswith("Selector") and wanted:
+        return found == wanted
+    return _covers(found, wanted)
+
+
+def made(kind: str, name: str, project: str, **content: object) -> Json:
+    labels = {MANAGED_BY: MANAGER, OWNER: project}
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": kind,
+        "metadata": {"name": name, "labels": labels},
+        **content,
+    }

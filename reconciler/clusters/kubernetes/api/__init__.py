@@ -1,0 +1,1 @@
+"""An API server: the connection, what it can do, and what it holds."""

@@ -1,0 +1,1 @@
+"""Checks of real nodes, as Jobs."""

@@ -1,0 +1,257 @@
+"""The Job that runs checks on one node, as an object; and what is read of it and of its pod. Pure.
+
+The pod goes to exactly that node by the scheduler, never by `nodeName`: a volume that binds when its first consumer is
+scheduled would never be bound. It bears no service account token and gets no more rights than RDMA needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import sha256
+
+from reconciler.clusters.kubernetes.api.api_client import Json
+from reconciler.clusters.kubernetes.checks.check_verdicts import Subject, rdma_resources
+from reconciler.clusters.kubernetes.names import (
+    CHECK,
+    GPU_RESOURCE,
+    JOB,
+    MANAGED_BY,
+    MANAGER,
+    MIG_RESOURCE_PREFIX,
+    OBJECT_STAMP,
+    REQUEST_UID,
+    SLICE,
+)
+from reconciler.clusters.kubernetes.nodes.node_marks import write_stamp
+from reconciler.model.cluster_port import Stage, Stamp
+
+CONTAINER = "checks"
+VOLUME, SCRATCH, SHARED_MEMORY = "/volume", "/tmp", "/dev/shm"  # noqa: S108 - paths in the pod
+VOLUME_SIZE = "1Gi"
+GRACE = timedelta(minutes=1)
+"""We give up at the timeout and say why; only where nobody is there to do so the cluster ends the Job itself."""
+OTHERS = (GPU_RESOURCE, "node.kubernetes.io/unschedulable", "node.kubernetes.io/network-unavailable")
+"""Taints beside ours that must not keep a check away: the vendor's, and a cordon."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One Job to be made."""
+
+    subject: Subject
+    stage: Stage
+    begun: datetime
+    checks: tuple[str, ...]  # what it must measure
+    image: str
+    timeout: timedelta
+    tolerate: tuple[str, ...] = ()
+    volume: str | None = None  # storage class of the volume that is tried; None: no volume
+    peer: str = ""  # name=address of the node that the latency is measured to
+
+    @property
+    def name(self) -> str:
+        """The same for the same lease, node, stage and begin: a repeat finds it."""
+        return job_name(self.subject.node.name, self.subject.lease.uid, self.stage, self.begun)
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """What is read of a Job."""
+
+    name: str
+    uid: str
+    node: str
+    failed: str  # the Job controller's reason; empty: it has not failed
+
+
+@dataclass(frozen=True, slots=True)
+class PodState:
+    """What is read of a check's pod."""
+
+    name: str
+    job: str
+    phase: str
+    said: str  # its termination message
+    trouble: str  # why it does not run, or did not end well
+
+    @property
+    def ended(self) -> bool:
+        """Its container will say no more."""
+        return self.phase in {"Succeeded", "Failed"}
+
+
+def job_name(node: str, uid: str, stage: Stage, begun: datetime) -> str:
+    """The Job's name, at most 63 characters whatever the node is called."""
+    key = f"{node}\n{uid}\n{stage}\n{begun.timestamp():.0f}"
+    return f"check-{stage}-{sha256(key.encode()).hexdigest()[:16]}"
+
+
+def job(order: Order, namespace: str, stamp: Stamp) -> Json:
+    """The Job object."""
+    node = order.subject.node
+    labels = {MANAGED_BY: MANAGER, CHECK: order.stage, REQUEST_UID: order.subject.lease.uid}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": order.name,
+            "namespace": namespace,
+            "labels": labels,
+            "annotations": {OBJECT_STAMP: write_stamp(stamp)},
+            "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.uid}],
+        },
+        "spec": {
+            "backoffLimit": 0,
+            "activeDeadlineSeconds": int((order.timeout + GRACE).total_seconds()),
+            # Alpha in 1.20 and dropped there: `sweep` deletes what is left over.
+            "ttlSecondsAfterFinished": 3600,
+            "template": {"metadata": {"labels": {**labels, JOB: order.name}}, "spec": _pod(order)},
+        },
+    }
+
+
+def claim(order: Order, namespace: str, job_uid: str) -> Json:
+    """The volume that its pod writes to and reads from; it goes with the Job."""
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": order.name,
+            "namespace": namespace,
+            "labels": {MANAGED_BY: MANAGER, CHECK: order.stage},
+            "ownerReferences": [
+                {"apiVersion": "batch/v1", "kind": "Job", "name": order.name, "uid": job_uid}
+            ],
+        },
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": order.volume,
+            "resources": {"requests": {"storage": VOLUME_SIZE}},
+        },
+    }
+
+
+def _pod(order: Order) -> Json:
+    mounts = {"scratch": SCRATCH, "shm": SHARED_MEMORY}
+    volumes: list[Json] = [
+        {"name": "scratch", "emptyDir": {"sizeLimit": "1Gi"}},
+        {
+            "name": "shm",
+            "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi" if _wants_gpus(order) else "16Mi"},
+        },
+    ]
+    if order.volume is not None:
+        mounts["tried"] = VOLUME
+        volumes.append({"name": "tried", "persistentVolumeClaim": {"claimName": order.name}})
+    return {
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": 5,
+        "affinity": _only_on(order.subject.node.name),
+        "tolerations": [
+            {"key": key, "operator": "Exists"} for key in dict.fromkeys((SLICE, *OTHERS, *order.tolerate))
+        ],
+        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+        "volumes": volumes,
+        "containers": [_container(order, mounts)],
+    }
+
+
+def _container(order: Order, mounts: Mapping[str, str]) -> Json:
+    rdma = "RdmaSubnet" in order.checks
+    # RDMA memory is locked; nothing else that is measured needs a right.
+    capabilities: Json = {"drop": ["ALL"]} | ({"add": ["IPC_LOCK"]} if rdma else {})
+    return {
+        "name": CONTAINER,
+        "image": order.image,
+        "env": [{"name": name, "value": value} for name, value in _environment(order).items()],
+        "resources": _resources(order),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": capabilities,
+        },
+        "volumeMounts": [{"name": name, "mountPath": path} for name, path in mounts.items()],
+    }
+
+
+def _environment(order: Order) -> dict[str, str]:
+    """The contract with the image: docs/checks.md."""
+    return {
+        "EGS_STAGE": order.stage,
+        "EGS_CHECKS": ",".join(order.checks),
+        "EGS_NODE": order.subject.node.name,
+        "EGS_GPUS": str(order.subject.gpus) if _wants_gpus(order) else "0",
+        "EGS_IMAGE": order.image,
+        "EGS_PEERS": order.peer,
+        "EGS_VOLUME": VOLUME if order.volume is not None else "",
+        "EGS_TIMEOUT": str(int(order.timeout.total_seconds())),
+    }
+
+
+def _resources(order: Order) -> Json:
+    if not _wants_gpus(order):
+        # Beside a running workload: as good as nothing, and never a GPU.
+        small = {"cpu": "10m", "memory": "32Mi"}
+        return {"requests": small, "limits": {"cpu": "200m", "memory": "128Mi"}}
+    node = order.subject.node
+    gpus = {
+        n: c for n, c in node.allocatable.items() if n == GPU_RESOURCE or n.startswith(MIG_RESOURCE_PREFIX)
+    }
+    devices = {name: str(count) for name, count in sorted(gpus.items()) if count}
+    if "RdmaSubnet" in order.checks:
+        devices |= dict.fromkeys(rdma_resources(node), "1")
+    return {"requests": {"cpu": "500m", "memory": "1Gi", **devices}, "limits": devices}
+
+
+def _wants_gpus(order: Order) -> bool:
+    return order.stage == "pre" or "NcclLatency" in order.checks
+
+
+def _only_on(node: str) -> Json:
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+
+
+def read_job(item: Json) -> JobState:
+    """A Job, cut down."""
+    meta, conditions = item["metadata"], (item.get("status") or {}).get("conditions") or ()
+    node = next((o["name"] for o in meta.get("ownerReferences") or () if o["kind"] == "Node"), "")
+    failed = next((c for c in conditions if c["type"] == "Failed" and c["status"] == "True"), None)
+    reason = "" if failed is None else failed.get("reason") or "Failed"
+    return JobState(meta["name"], meta["uid"], node, reason)
+
+
+def read_check_pod(item: Json) -> PodState | None:
+    """A pod of a Job of ours, cut down; None for any other."""
+    meta, status = item["metadata"], item.get("status") or {}
+    name = (meta.get("labels") or {}).get(JOB)
+    if name is None:
+        return None
+    states = [c.get("state") or {} for c in status.get("containerStatuses") or ()]
+    ended: Json = next((s["terminated"] for s in states if s.get("terminated")), {})
+    return PodState(
+        meta["name"],
+        name,
+        status.get("phase", "Pending"),
+        ended.get("message") or "",
+        _trouble(status, states),
+    )
+
+
+def _trouble(status: Json, states: list[Json]) -> str:
+    """The most telling thing that the pod's status has to say."""
+    unplaced = [
+        c for c in status.get("conditions") or () if c["type"] == "PodScheduled" and c["status"] == "False"
+    ]
+    waiting = [s["waiting"] for s in states if s.get("waiting")]
+    ended = [s["terminated"] for s in states if s.get("terminated")]
+    for found in (*waiting, *unplaced, *([status] if status.get("reason") else [])):
+        return ": ".join(filter(None, (found.get("reason"), found.get("message"))))
+    for found in ended:
+        return f"{found.get('reason') or 'ended'}, exit code {found.get('exitCode')}"
+    return ""

@@ -1,0 +1,187 @@
+"""Cut a node's GPUs into a request's MIG profile while it is held, and put them back together afterwards (F12).
+
+The GPU operator's MIG manager does the work: it watches the label `nvidia.com/mig.config`, answers in
+`nvidia.com/mig.config.state`, and restarts what uses the GPUs. So the label changes only between two slices: before
+the checks of a start, and in those after an end. What it was before stands in an annotation, so that any controller
+can put it back; a node that bears the annotation and serves nobody is put back whoever finds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass
+
+from reconciler.clusters.kubernetes.api.api_client import Json, Patch
+from reconciler.clusters.kubernetes.names import (
+    GPU_RESOURCE,
+    MIG_BEFORE,
+    MIG_CONFIG,
+    MIG_RESOURCE_PREFIX,
+    MIG_STATE,
+    STAMP,
+)
+from reconciler.clusters.kubernetes.nodes.node_inventory import Node
+from reconciler.clusters.kubernetes.nodes.node_marks import late, marks_of, write_stamp
+from reconciler.clusters.kubernetes.nodes.node_writer import NodeWriter
+from reconciler.model.cluster_port import Answer, Refused, Stamp
+
+WHOLE = "all-disabled"
+"""The MIG manager's own layout without MIG: what a node without a label goes back to."""
+CAPABLE = "nvidia.com/mig.capable"
+STRATEGY = "nvidia.com/mig.strategy"
+PRODUCT = "nvidia.com/gpu.product"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """These labels and annotations have to change first; None takes one away."""
+
+    labels: dict[str, str | None]
+    annotations: dict[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The MIG manager is at it."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """It will not become so by itself."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The node is cut as wanted."""
+
+
+Step = Change | Waiting | Failed | Ready
+
+
+def layout_of(profile: str) -> str:
+    """The MIG manager's name for all GPUs cut into one profile: all-1g.10gb, all-1g.10gb.me."""
+    return f"all-{_in_names(profile)}"
+
+
+def resource_of(profile: str) -> str:
+    """The resource by which pods ask for one such slice of a GPU, under the strategy `mixed`."""
+    return MIG_RESOURCE_PREFIX + _in_names(profile)
+
+
+def shows(node: Node, profile: str) -> bool:
+    """Its device plugin offers slices of GPUs of that profile."""
+    if node.labels.get(STRATEGY) == "single":
+        # Each slice of a GPU is then offered as a GPU, of a product of that name.
+        cut = node.labels.get(PRODUCT, "").endswith(f"-MIG-{_in_names(profile)}")
+        return cut and node.allocatable.get(GPU_RESOURCE, 0) > 0
+    return node.allocatable.get(resource_of(profile), 0) > 0
+
+
+def step(node: Node, profile: str) -> Step:
+    """What comes next on the way to that profile; an empty one means: as it was before us."""
+    return _towards(node, profile) if profile else _back(node)
+
+
+def _towards(node: Node, profile: str) -> Step:
+    wanted, found = layout_of(profile), node.labels.get(MIG_CONFIG)
+    if node.labels.get(CAPABLE) == "false":
+        return Failed(f"the GPUs of node {node.name} cannot be cut: its label {CAPABLE} is false")
+    if found != wanted:
+        return _relabelled(wanted, {MIG_BEFORE: node.annotations.get(MIG_BEFORE, found or WHOLE)})
+    state = _state(node, wanted)
+    if not isinstance(state, Ready) or shows(node, profile):
+        return state
+    return Waiting(
+        f"node {node.name} is cut, and its device plugin does not offer {resource_of(profile)} yet"
+    )
+
+
+def _back(node: Node) -> Step:
+    before = node.annotations.get(MIG_BEFORE)
+    if before is None:
+        return Ready()
+    if node.labels.get(MIG_CONFIG) != before:
+        return _relabelled(before, {})
+    state = _state(node, before)
+    if not isinstance(state, Ready):
+        return state
+    if before == WHOLE and not node.allocatable.get(GPU_RESOURCE, 0):
+        return Waiting(f"node {node.name} is whole again, and its device plugin offers no GPU yet")
+    return Change({}, {MIG_BEFORE: None})
+
+
+def _relabelled(layout: str, annotations: dict[str, str | None]) -> Change:
+    # The state of the layout before must not pass for the state of this one.
+    return Change({MIG_CONFIG: layout, MIG_STATE: None}, annotations)
+
+
+def _state(node: Node, layout: str) -> Waiting | Failed | Ready:
+    state = node.labels.get(MIG_STATE, "")
+    if state == "success":
+        return Ready()
+    if state == "failed":
+        return Failed(f"the MIG manager of node {node.name} could not make layout {layout}; its log says why")
+    return Waiting(f"the MIG manager of node {node.name} makes layout {layout} ({state or 'not begun'})")
+
+
+def _in_names(profile: str) -> str:
+    """Attributes (1g.10gb+me) are written with a point in names of resources and layouts."""
+    return profile.replace("+", ".")
+
+
+def is_returning(node: Node) -> bool:
+    """We cut it, and it is still on its way back; where its MIG manager gave up, its own label says so."""
+    return MIG_BEFORE in node.annotations and not isinstance(_back(node), Failed)
+
+
+def operations(node: Node, change: Change, stamp: Stamp) -> list[Json]:
+    """The change as a JSON patch that holds only for the node as it was read."""
+    annotations = {**change.annotations, STAMP: write_stamp(stamp)}
+    start: list[Json] = [{"op": "test", "path": "/metadata/resourceVersion", "value": node.version}]
+    if not node.annotated:
+        start.append({"op": "add", "path": "/metadata/annotations", "value": {}})
+    if not node.labels:
+        start.append({"op": "add", "path": "/metadata/labels", "value": {}})
+    return [
+        *start,
+        *_set("labels", node.labels.keys(), change.labels),
+        *_set("annotations", node.annotations.keys(), annotations),
+    ]
+
+
+def _set(field: str, found: Container[str], wanted: dict[str, str | None]) -> list[Json]:
+    steps: list[Json] = []
+    for key, value in sorted(wanted.items()):
+        path = f"/metadata/{field}/" + key.replace("~", "~0").replace("/", "~1")
+        if value is not None:
+            steps.append({"op": "add", "path": path, "value": value})
+        elif key in found:
+            steps.append({"op": "remove", "path": path})
+    return steps
+
+
+def settle(writer: NodeWriter, node: Node, profile: str, stamp: Stamp) -> Waiting | Failed | Ready | Refused:
+    """Take the next step towards that profile on the cluster; refused for an older stamp."""
+    found = step(node, profile)
+    if not isinstance(found, Change):
+        return found
+    answer = _change(writer, node.name, profile, stamp)
+    if isinstance(answer, Refused):
+        return answer
+    done = MIG_BEFORE in found.annotations and found.annotations[MIG_BEFORE] is None
+    return Ready() if done else Waiting(f"node {node.name} was told its new layout")
+
+
+def _change(writer: NodeWriter, name: str, profile: str, stamp: Stamp) -> Answer:
+    def decide(node: Node) -> Patch | Refused:
+        refusal = late(f"node {name}", marks_of(node).stamp, stamp)
+        if refusal is not None:
+            return refusal
+        found = step(node, profile)
+        return operations(node, found, stamp) if isinstance(found, Change) else []
+
+    return writer.write(name, decide)

@@ -1,0 +1,313 @@
+"""What is read of nodes and pods, and what a cluster looks like from it. Pure.
+
+GPU feature discovery, the device plugin and the MIG manager write labels; they are read here and nowhere else. A node
+belongs to a pool by its name or by the pool's selector; every other GPU node is unmanaged: shown, never touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from reconciler.clusters.kubernetes.api.api_client import Json
+from reconciler.clusters.kubernetes.names import (
+    GPU_RESOURCE,
+    MANAGED_BY,
+    MANAGER,
+    MIG_CONFIG,
+    MIG_RESOURCE_PREFIX,
+    MIG_STATE,
+    NODE_PREFIX,
+    SLICE,
+    SYSTEM_NAMESPACE,
+)
+from reconciler.model.cluster_port import GpuView, UnmanagedNode
+from schemas.documents.cluster import ClusterSpec, Pool
+from schemas.reading.units import parse_instant
+
+GFD = "nvidia.com/gpu."
+SHARED = "-SHARED"
+"""What the device plugin appends to the product of a GPU that several pods share."""
+DAEMON_SET = "apps/DaemonSet"
+FINISHED = frozenset({"Succeeded", "Failed"})
+PROBLEM_PREFIXES = ("kernel", "gpu", "nvidia", "xid", "nvlink")
+"""Conditions of these names report a fault when True (node problem detector, NVSentinel)."""
+TOLERATED = frozenset({GPU_RESOURCE}) | {
+    f"node.kubernetes.io/{what}" for what in ("not-ready", "unreachable", "unschedulable", "memory-pressure")
+}
+"""Keys of taints that GPU pods tolerate by convention, or that say what is read of the node elsewhere."""
+REPELLING = ("NoExecute", "NoSchedule")
+"""Effects by which a taint keeps pods off, the worst first."""
+HEALTHY_CONDITIONS = frozenset({"AcceleratedHardwareReady"})
+"""Conditions that report a fault when False, as Ready itself does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What is read of one node object; `version` is its resourceVersion."""
+
+    name: str
+    uid: str
+    version: str = field(compare=False)  # a heartbeat is no change
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]  # ours only
+    annotated: bool  # it has any annotation at all: a patch must know
+    taints: tuple[Json, ...]
+    cordoned: bool  # spec.unschedulable
+    conditions: Mapping[str, str]  # type -> status
+    allocatable: Mapping[
+        str, int
+    ]  # of everything that is counted in GPUs, slices of GPUs, or network devices
+    capacity: Mapping[str, int]
+
+    @property
+    def ready(self) -> bool:
+        """Its kubelet says so, and says so recently enough for the node controller."""
+        return self.conditions.get("Ready") == "True"
+
+    @property
+    def product(self) -> str:
+        """As GPU feature discovery names it, without what sharing appends; empty: no GPU is known."""
+        return self.labels.get(GFD + "product", "").removesuffix(SHARED)
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that it has: counted by discovery, else by the device plugin."""
+        counted = self.labels.get(GFD + "count", "")
+        return int(counted) if counted.isdigit() else self.capacity.get(GPU_RESOURCE, 0)
+
+    @property
+    def has_gpus(self) -> bool:
+        """Discovery or the device plugin has found a GPU there."""
+        return bool(self.product) or any(_is_gpu(name) for name in self.capacity)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Conditions by which others say that something is wrong with it."""
+        return tuple(sorted(name for name, status in self.conditions.items() if _is_problem(name, status)))
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """What is read of one pod."""
+
+    namespace: str
+    name: str
+    uid: str
+    node: str | None
+    gpus: int
+    phase: str
+    ends: datetime | None  # its deletion's deadline; None: nobody asked it to stop
+    owner: str  # group and kind of its controller; empty: a bare pod
+    ours: bool  # one of our checks, in our own namespace
+    tolerations: tuple[Json, ...] = field(default=())  # of GPU pods only
+    mirror: bool = False  # the kubelet's own
+    finalizers: tuple[str, ...] = ()
+    stopped: bool = False  # its kubelet says that none of its containers is left
+
+    @property
+    def key(self) -> str:
+        """namespace/name."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def uses_gpus(self) -> bool:
+        """It holds GPUs of its node."""
+        return self.gpus > 0 and self.node is not None and self.phase not in FINISHED
+
+    @property
+    def exempt(self) -> bool:
+        """Not asked to leave: a DaemonSet makes it again, it is the kubelet's own, or one of our checks."""
+        return self.owner == DAEMON_SET or self.mirror or self.ours
+
+
+def read_node(item: Json) -> Node:
+    """A node object, cut down."""
+    meta, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
+    annotations = meta.get("annotations") or {}
+    return Node(
+        name=meta["name"],
+        uid=meta["uid"],
+        version=meta["resourceVersion"],
+        labels=meta.get("labels") or {},
+        annotations={k: v for k, v in annotations.items() if k.startswith(NODE_PREFIX)},
+        annotated=bool(annotations),
+        taints=tuple(spec.get("taints") or ()),
+        cordoned=bool(spec.get("unschedulable")),
+        conditions={c["type"]: c["status"] for c in status.get("conditions") or ()},
+        allocatable=_counted(status.get("allocatable")),
+        capacity=_counted(status.get("capacity")),
+    )
+
+
+def read_pod(item: Json, system: str = SYSTEM_NAMESPACE) -> Pod | None:
+    """A pod, cut down; None for one that is of no interest to anybody here: finished. `system`: our own namespace."""
+    meta, spec, status = item["metadata"], item["spec"], item.get("status") or {}
+    phase = status.get("phase", "Pending")
+    gpus = gpus_of(spec)
+    if phase in FINISHED and not gpus:
+        return None
+    owners = (o for o in meta.get("ownerReferences") or () if o.get("controller"))
+    owner = next((f"{o.get('apiVersion', '').partition('/')[0]}/{o['kind']}" for o in owners), "")
+    ends = meta.get("deletionTimestamp")
+    return Pod(
+        namespace=meta["namespace"],
+        name=meta["name"],
+        uid=meta["uid"],
+        node=spec.get("nodeName"),
+        gpus=gpus,
+        phase=phase,
+        ends=None if ends is None else parse_instant(ends),
+        owner=owner,
+        ours=meta["namespace"] == system and (meta.get("labels") or {}).get(MANAGED_BY) == MANAGER,
+        tolerations=tuple(spec.get("tolerations") or ()) if gpus else (),
+        mirror="kubernetes.io/config.mirror" in (meta.get("annotations") or {}),
+        finalizers=tuple(meta.get("finalizers") or ()),
+        stopped=ends is not None and _has_stopped(spec, status),
+    )
+
+
+def _has_stopped(spec: Json, status: Json) -> bool:
+    """Whether each of its containers is known to have ended; what the kubelet says nothing of may run."""
+    kinds = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
+    states = [found.get("state") or {} for kind in kinds for found in status.get(kind) or ()]
+    told = len(status.get("containerStatuses") or ()) >= len(spec.get("containers") or ())
+    return told and all("terminated" in state for state in states)
+
+
+def gpus_of(spec: Json) -> int:
+    """GPUs, or slices of GPUs, that a pod asks for: its containers together, or its largest init container.
+
+    Each device that it claims (dynamic resource allocation) counts as one: of what kind it is, the pod does not say.
+    """
+    together = sum(_asked(c) for c in spec.get("containers") or ())
+    counted = max([together, *(_asked(c) for c in spec.get("initContainers") or ())])
+    return counted + len(spec.get("resourceClaims") or ())
+
+
+def _asked(container: Json) -> int:
+    resources = container.get("resources") or {}
+    # Of an extended resource a request may be left out, and then equals the limit.
+    asked = (resources.get("limits") or {}) | (resources.get("requests") or {})
+    return sum(_number(value) for name, value in asked.items() if _is_gpu(name))
+
+
+def named_pools(spec: ClusterSpec) -> dict[str, Pool]:
+    """Pools by the names of their nodes, where a manifest names them; the first by its order."""
+    return {name: pool for pool in reversed(spec.pools) for name in pool.node_names()}
+
+
+def pool_of(node: Node, spec: ClusterSpec, named: Mapping[str, Pool]) -> Pool | None:
+    """The pool that the node belongs to, by its name (`named_pools`), else by a selector."""
+    return named.get(node.name) or next((pool for pool in spec.pools if _selected(node, pool)), None)
+
+
+def _selected(node: Node, pool: Pool) -> bool:
+    chosen = pool.selector or {}
+    return bool(chosen) and all(node.labels.get(key) == value for key, value in chosen.items())
+
+
+def misfit(node: Node, pool: Pool, spec: ClusterSpec) -> str:
+    """Why the node is not what its pool promises; empty: it is."""
+    if not node.has_gpus:
+        return (
+            f"node {node.name} shows no GPU; its device plugin or GPU feature discovery is missing or broken"
+        )
+    shape = _shape(node, spec)
+    if shape is not None and shape != pool.gpu_shape:
+        return f"node {node.name} has {node.product}, which is {shape}, and pool {pool.name} has {pool.gpu_shape}"
+    if node.gpus and node.gpus < pool.gpus_per_node:
+        return f"node {node.name} has {node.gpus} GPUs, and pool {pool.name} promises {pool.gpus_per_node}"
+    instance = instance_of(node)
+    if pool.instance_type and instance and instance != pool.instance_type:
+        return f"node {node.name} is a {instance}, and pool {pool.name} has {pool.instance_type}"
+    return ""
+
+
+def repelling_taint(node: Node, spec: ClusterSpec) -> str:
+    """Somebody else's taint that keeps pods of slices off, as `key=value:effect`; empty: there is none."""
+    known = TOLERATED | {SLICE, *spec.checks.tolerate}
+    found = [t for t in node.taints if t.get("effect") in REPELLING and t["key"] not in known]
+    found.sort(key=lambda t: (REPELLING.index(t["effect"]), t["key"], t.get("value") or ""))
+    return next((f"{t['key']}={t.get('value') or ''}:{t['effect']}" for t in found), "")
+
+
+def gpus_view(node: Node, pool: Pool | None, spec: ClusterSpec) -> tuple[GpuView, ...]:
+    """Its GPUs. The API knows no serial numbers of theirs: an agent does."""
+    memory = node.labels.get(GFD + "memory", "")
+    mib = int(memory) if memory.isdigit() else (pool.memory_per_gpu * 1024 if pool is not None else 0)
+    product = _shape(node, spec) or node.product or (pool.gpu_shape if pool is not None else "")
+    return tuple(GpuView(f"{node.name}/{i}", i, product, mib) for i in range(node.gpus))
+
+
+def attributes(node: Node) -> dict[str, str]:
+    """What people ask about a node beside its GPUs: G2."""
+    labels = node.labels
+    network = {n: str(c) for n, c in node.allocatable.items() if not _is_gpu(n)}
+    found = {
+        "product": node.product,
+        "architecture": labels.get(GFD + "family", ""),
+        "machine": labels.get(GFD + "machine", ""),
+        "instanceType": instance_of(node),
+        "zone": labels.get("topology.kubernetes.io/zone", ""),
+        "fabricDomain": labels.get(GFD + "clique", ""),
+        "sharing": labels.get(GFD + "sharing-strategy", ""),
+        "mig": labels.get(MIG_CONFIG, ""),
+        "migState": labels.get(MIG_STATE, ""),
+        "driver": labels.get("nvidia.com/cuda.driver-version.full", ""),
+        "taints": ", ".join(sorted(t["key"] for t in node.taints if not t["key"].startswith(NODE_PREFIX))),
+        "problems": ", ".join(node.problems),
+        **network,
+    }
+    return {name: value for name, value in sorted(found.items()) if value}
+
+
+def domains(node: Node, spec: ClusterSpec) -> tuple[str, ...]:
+    """Where it stands: up to the first kind of domain of which its labels say nothing."""
+    found: list[str] = []
+    for label in spec.topology:
+        if not node.labels.get(label):
+            break
+        found.append(node.labels[label])
+    return tuple(found)
+
+
+def unmanaged(nodes: Iterable[Node]) -> tuple[UnmanagedNode, ...]:
+    """GPU nodes of no pool, for people to see."""
+    return tuple(UnmanagedNode(n.name, n.product, n.gpus) for n in nodes if n.has_gpus)
+
+
+def instance_of(node: Node) -> str:
+    """The provider's machine type."""
+    labels = node.labels
+    return labels.get("node.kubernetes.io/instance-type", labels.get("beta.kubernetes.io/instance-type", ""))
+
+
+def _shape(node: Node, spec: ClusterSpec) -> str | None:
+    """The manifest's name for its product; None: the manifest does not say."""
+    return next((s.gpu_shape for s in spec.shapes if s.product == node.product), None)
+
+
+def _is_gpu(resource: str) -> bool:
+    return resource == GPU_RESOURCE or resource.startswith(MIG_RESOURCE_PREFIX)
+
+
+def _is_problem(name: str, status: str) -> bool:
+    if name in HEALTHY_CONDITIONS:
+        return status == "False"
+    return status == "True" and name.lower().startswith(PROBLEM_PREFIXES)
+
+
+def _counted(resources: Mapping[str, str] | None) -> dict[str, int]:
+    """Extended resources: those with a domain that is not Kubernetes' own."""
+    named = {n: v for n, v in (resources or {}).items() if "/" in n and not n.startswith("hugepages")}
+    return {name: _number(value) for name, value in named.items()}
+
+
+def _number(quantity: object) -> int:
+    """A count of whole things; what is none counts as one thing asked for, never as nothing."""
+    text = str(quantity)
+    if text.isdigit():
+        return int(text)
+    return int(text[:-1]) * 1000 if text[:-1].isdigit() and text.endswith("k") else 1

@@ -1,0 +1,260 @@
+"""Our marks on a node: read from it, and written as one JSON patch that holds only for the node that was read.
+
+Pure. What we want of a node follows from its marks alone: who has it, whether it is leaving, why we cordoned it. So a
+repair after drift and a first write are the same patch. Other people's taints, labels and cordons stay as they are:
+the list of taints is written whole, but only on top of the very version that was read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from reconciler.clusters.kubernetes.api.api_client import Json
+from reconciler.clusters.kubernetes.names import (
+    CORDON,
+    CORDONED_BEFORE,
+    EXIT,
+    FORCED,
+    LEASE,
+    PROJECT,
+    SLICE,
+    STAMP,
+)
+from reconciler.clusters.kubernetes.nodes.node_inventory import Node
+from reconciler.model.cluster_port import LeaseRef, Refused, Stamp
+from schemas.reading.units import NAME_PATTERN, format_instant, parse_instant
+
+_STAMP = re.compile(r"([0-9]{1,18})\.([0-9]{1,18})")
+_NAME = re.compile(NAME_PATTERN)
+YES = "true"
+HEALTH = "health: "
+LEAVING = "exit"
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What a node's annotations say about us."""
+
+    project: str = ""  # whose node it is; empty: it was never ours
+    stamp: Stamp | None = None
+    lease: LeaseRef | None = None
+    exit_by: datetime | None = None  # its GPU pods were told to be gone by then
+    forced: datetime | None = None  # then pods of it were deleted that may still have run
+    isolated: str | None = None  # why we cordoned it for its health
+    cordoned_before: bool = False  # by somebody else, before we did
+
+    @property
+    def cordons(self) -> bool:
+        """We want no new pod on it."""
+        return self.isolated is not None or self.exit_by is not None
+
+    @property
+    def serves(self) -> str:
+        """The slice whose pods may land on it; empty: nobody's."""
+        return self.lease.slice if self.lease is not None and self.exit_by is None else ""
+
+
+def marks_of(node: Node) -> Marks:
+    """What the node says; a mark that somebody made unreadable is none."""
+    found = node.annotations
+    cordon = found.get(CORDON, "").splitlines()
+    isolated = next((line.removeprefix(HEALTH) for line in cordon if line.startswith(HEALTH)), None)
+    lease = _lease(found.get(LEASE))
+    return Marks(
+        project=found.get(PROJECT, ""),
+        stamp=read_stamp(found.get(STAMP)),
+        lease=lease,
+        # Nobody leaves a node that nobody has.
+        exit_by=None if lease is None else _instant(found.get(EXIT)),
+        forced=None if lease is None else _instant(found.get(FORCED)),
+        isolated=isolated,
+        cordoned_before=found.get(CORDONED_BEFORE) == YES,
+    )
+
+
+def read_stamp(text: str | None) -> Stamp | None:
+    """`term.seq`, or None for anything else."""
+    found = _STAMP.fullmatch(text or "")
+    return None if found is None else Stamp(int(found[1]), int(found[2]))
+
+
+def write_stamp(stamp: Stamp) -> str:
+    """`term.seq`."""
+    return f"{stamp.term}.{stamp.seq}"
+
+
+def late(what: str, held: Stamp | None, stamp: Stamp) -> Refused | None:
+    """The refusal of a write that is older than what is there."""
+    if held is None or held <= stamp:
+        return None
+    return Refused("StaleStamp", f"{what} was written by a newer controller ({write_stamp(held)})")
+
+
+def cordoned_by_others(node: Node, marks: Marks) -> bool:
+    """Somebody took it out of service, and it was not we."""
+    return node.cordoned and (marks.cordoned_before or CORDON not in node.annotations)
+
+
+def freed(marks: Marks, uid: str) -> Marks:
+    """The lease of that uid is over; another one stays."""
+    if marks.lease is None or marks.lease.uid != uid:
+        return marks
+    return replace(marks, lease=None, exit_by=None, forced=None)
+
+
+def leaving(marks: Marks, uid: str, by: datetime, now: datetime) -> Marks:
+    """Told to leave by then, or at once; never later than it was told before."""
+    if marks.lease is None or marks.lease.uid != uid:
+        return marks
+    by = max(by, now)
+    return replace(marks, exit_by=by if marks.exit_by is None else min(by, marks.exit_by))
+
+
+def unproven(marks: Marks, uid: str, now: datetime) -> Marks:
+    """Pods of it are deleted from now on whose kubelet did not say that they ended."""
+    if marks.lease is None or marks.lease.uid != uid:
+        return marks
+    return replace(marks, forced=now)
+
+
+def patch(node: Node, wanted: Marks) -> list[Json]:
+    """Operations that make the node as `wanted` says; none when it is so. Fails as a whole if the node has changed."""
+    steps = [
+        *_map("annotations", dict(node.annotations), _annotations(node, wanted), exists=node.annotated),
+        *_map("labels", dict(node.labels), _labels(node, wanted), exists=bool(node.labels)),
+        *_taints(node, wanted),
+        *_cordon(node, wanted),
+    ]
+    return (
+        [{"op": "test", "path": "/metadata/resourceVersion", "value": node.version}, *steps] if steps else []
+    )
+
+
+def untouched(node: Node) -> list[Json]:
+    """Operations that take everything of ours off a node that is ours no more."""
+    steps = [
+        *_map("annotations", dict(node.annotations), {}, exists=node.annotated),
+        *_map("labels", dict(node.labels), {k: v for k, v in node.labels.items() if k != SLICE}, exists=True),
+        *_set_taints(node, _others(node)),
+        *_cordon(node, Marks(cordoned_before=marks_of(node).cordoned_before)),
+    ]
+    return (
+        [{"op": "test", "path": "/metadata/resourceVersion", "value": node.version}, *steps] if steps else []
+    )
+
+
+def differing(node: Node, wanted: Marks) -> tuple[str, ...]:
+    """Fields of the node that are not as its marks say, in a person's words."""
+    found = []
+    if _labels(node, wanted) != dict(node.labels):
+        found.append(f"label {SLICE}")
+    if _taints(node, wanted):
+        found.append(f"taint {SLICE}")
+    if _cordon(node, wanted):
+        found.append("spec.unschedulable")
+    if wanted.project and node.annotations.get(PROJECT) != wanted.project:
+        found.append(f"annotation {PROJECT}")
+    return tuple(found)
+
+
+def _annotations(node: Node, marks: Marks) -> dict[str, str]:
+    lines = ([HEALTH + marks.isolated] if marks.isolated is not None else []) + (
+        [LEAVING] if marks.exit_by is not None else []
+    )
+    # Others had cordoned it when we came to cordon it; once we want nothing of it any more, nothing is remembered.
+    before = marks.cordons and (marks.cordoned_before or cordoned_by_others(node, marks_of(node)))
+    found = {
+        PROJECT: marks.project,
+        STAMP: "" if marks.stamp is None else write_stamp(marks.stamp),
+        LEASE: "" if marks.lease is None else _lease_text(marks.lease),
+        EXIT: "" if marks.exit_by is None else format_instant(marks.exit_by),
+        FORCED: "" if marks.forced is None else format_instant(marks.forced),
+        CORDON: "\n".join(lines),
+        CORDONED_BEFORE: YES if before else "",
+    }
+    others = {k: v for k, v in node.annotations.items() if k not in found}
+    return others | {key: value for key, value in found.items() if value}
+
+
+def _labels(node: Node, marks: Marks) -> dict[str, str]:
+    others = {k: v for k, v in node.labels.items() if k != SLICE}
+    return others | ({SLICE: marks.serves} if marks.serves else {})
+
+
+def _taints(node: Node, marks: Marks) -> list[Json]:
+    """A managed node bears our taint also when it is free: nobody's GPU pod lands there by chance."""
+    ours = {"key": SLICE, "value": marks.serves, "effect": "NoSchedule"}
+    kept = [t for t in node.taints if t["key"] == SLICE]
+    if len(kept) == 1 and {k: kept[0].get(k, "") for k in ours} == ours:
+        return []
+    return _set_taints(node, [*_others(node), ours if marks.serves else {k: v for k, v in ours.items() if v}])
+
+
+def _others(node: Node) -> list[Json]:
+    return [t for t in node.taints if t["key"] != SLICE]
+
+
+def _set_taints(node: Node, wanted: list[Json]) -> list[Json]:
+    if list(node.taints) == wanted:
+        return []
+    test = [{"op": "test", "path": "/spec/taints", "value": list(node.taints)}] if node.taints else []
+    if not wanted:
+        return [*test, {"op": "remove", "path": "/spec/taints"}]
+    return [*test, {"op": "add", "path": "/spec/taints", "value": wanted}]
+
+
+def _cordon(node: Node, marks: Marks) -> list[Json]:
+    if marks.cordons:
+        return [] if node.cordoned else [{"op": "add", "path": "/spec/unschedulable", "value": True}]
+    ours = CORDON in node.annotations and not marks_of(node).cordoned_before
+    return [{"op": "remove", "path": "/spec/unschedulable"}] if node.cordoned and ours else []
+
+
+def _map(field: str, found: dict[str, str], wanted: dict[str, str], *, exists: bool) -> list[Json]:
+    """Key by key, so that what others write beside ours stays."""
+    changed = {k: v for k, v in wanted.items() if found.get(k) != v}
+    steps: list[Json] = []
+    if changed and not exists:
+        steps.append({"op": "add", "path": f"/metadata/{field}", "value": {}})
+    steps += [{"op": "add", "path": _path(field, k), "value": v} for k, v in sorted(changed.items())]
+    return steps + [{"op": "remove", "path": _path(field, k)} for k in sorted(found) if k not in wanted]
+
+
+def _path(field: str, key: str) -> str:
+    return f"/metadata/{field}/" + key.replace("~", "~0").replace("/", "~1")
+
+
+def _lease_text(lease: LeaseRef) -> str:
+    found = {
+        "uid": lease.uid,
+        "request": lease.request,
+        "slice": lease.slice,
+        "end": format_instant(lease.end),
+    }
+    begun = {} if lease.start is None else {"start": format_instant(lease.start)}
+    return json.dumps(found | begun | ({"mig": lease.mig} if lease.mig else {}))
+
+
+def _lease(text: str | None) -> LeaseRef | None:
+    """A kubelet may write its node's annotations: what could be no lease of ours is none."""
+    if not text:
+        return None
+    try:
+        found = json.loads(text)
+        end, slice_ = parse_instant(found["end"]), str(found["slice"])
+        if _NAME.fullmatch(slice_) is None:
+            return None  # it would become a label's value
+        mig, start = str(found.get("mig", "")), _instant(found.get("start"))
+        return LeaseRef(str(found["uid"]), str(found["request"]), slice_, end, mig, start)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _instant(text: str | None) -> datetime | None:
+    try:
+        return parse_instant(text) if text else None
+    except ValueError:
+        return None

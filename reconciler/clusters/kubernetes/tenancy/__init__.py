@@ -1,0 +1,1 @@
+"""Slices in a cluster: namespaces, rights, quota, tokens."""

@@ -1,0 +1,144 @@
+"""Tell the people of a slice in their cluster: one event for each note, where `kubectl get events` shows it (H10, H11).
+
+The event's name follows from the note's key, so the API server itself sees to it that a note is told once, whoever
+tells it and however often. Events live for an hour there; the record is Git's.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from datetime import UTC
+from hashlib import sha256
+
+from reconciler.clusters.kubernetes.api.api_client import Api, Json, Rejected
+from reconciler.clusters.kubernetes.names import MANAGED_BY, MANAGER
+from reconciler.model.cluster_port import Note
+
+log = logging.getLogger(__name__)
+
+CONTROLLER = "egs.dev/reconciler"
+LONGEST_NOTE = 1024
+"""Bytes of an event's text that the API server takes."""
+MOST_HEARD = 2000
+"""Notes that are remembered for one cluster: several times as many as ever wait for it."""
+EVERYBODYS = "default"
+"""Where events about what has no namespace live."""
+
+Namespaces = Mapping[str, tuple[str, ...]]
+"""Those of each slice, in order."""
+
+
+class Heard:
+    """Notes, by key, that one API server has taken or will never take. One owner."""
+
+    def __init__(self) -> None:
+        self._keys: dict[str, None] = {}  # in the order of their coming
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._keys
+
+    def add(self, key: str) -> None:
+        """This one needs not be told again."""
+        self._keys[key] = None
+        while len(self._keys) > MOST_HEARD:
+            del self._keys[next(iter(self._keys))]
+
+
+def announce(
+    api: Api, notes: Iterable[Note], slices: Namespaces, heard: Heard, instance: str = MANAGER
+) -> None:
+    """Tell those not `heard` yet. One that the server refuses for itself is dropped; other trouble is raised.
+
+    A server that fails at one note is asked to take the others first; one that knows us no more, forbids us to tell
+    or is busy is asked no further. The next call goes on with what is left.
+    """
+    failed: Rejected | None = None
+    for note in notes:
+        if note.key in heard:
+            continue
+        body = event(note, slices, instance)
+        try:
+            api.create(f"/apis/events.k8s.io/v1/namespaces/{body['metadata']['namespace']}/events", body)
+        except Rejected as no:
+            if no.status >= 500:
+                failed = failed or no
+                continue
+            if _of_us(no):
+                raise
+            if no.status != 409 and not _namespace_goes(no):
+                log.warning(
+                    "note dropped key=%s told=%s reason=%s message=%s", note.key, note.reason, no.reason, no
+                )
+        heard.add(note.key)
+    if failed is not None:
+        raise failed
+
+
+def event(note: Note, slices: Namespaces, instance: str) -> Json:
+    """The event; it lives in its slice's first namespace, or in `default` where no slice is concerned."""
+    namespace = next(iter(slices.get(_slice_of(note), ())), EVERYBODYS)
+    regarding = _regarding(note, namespace)
+    found: Json = {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {
+            "name": event_name(note),
+            "namespace": regarding["namespace"],
+            "labels": {MANAGED_BY: MANAGER},
+        },
+        "eventTime": f"{note.at.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}",
+        "type": "Warning" if note.warning else "Normal",
+        "reason": note.reason,
+        "action": note.reason,
+        "note": shortened(note.text),
+        "regarding": regarding,
+        "reportingController": CONTROLLER,
+        "reportingInstance": instance[:128],
+    }
+    if note.node and regarding["kind"] != "Node":
+        found["related"] = _node(note.node)
+    return found
+
+
+def event_name(note: Note) -> str:
+    """The same for the same key."""
+    return f"egs-{sha256(note.key.encode()).hexdigest()[:32]}"
+
+
+def shortened(text: str) -> str:
+    """What fits into an event; a character is never cut in two."""
+    data = text.encode("utf-8", "replace")
+    if len(data) <= LONGEST_NOTE:
+        return text
+    return data[: LONGEST_NOTE - 3].decode("utf-8", "ignore") + "…"
+
+
+def _slice_of(note: Note) -> str:
+    return note.slice or note.request.partition("/")[0]
+
+
+def _regarding(note: Note, namespace: str) -> Json:
+    """The request as it would be found by name, else the node, else the slice's namespace."""
+    if note.request:
+        name = note.request.partition("/")[2]
+        return {"apiVersion": "egs.dev/v1alpha1", "kind": "GPR", "namespace": namespace, "name": name}
+    if note.node:
+        return _node(note.node)
+    return {"apiVersion": "v1", "kind": "Namespace", "namespace": namespace, "name": namespace}
+
+
+def _node(name: str) -> Json:
+    # The kubelet's own events bear the node's name as uid, and kubectl looks for that. A node has no namespace, but
+    # API servers of 1.20 refuse an event whose subject is not of its own namespace.
+    return {"apiVersion": "v1", "kind": "Node", "namespace": EVERYBODYS, "name": name, "uid": name}
+
+
+def _of_us(no: Rejected) -> bool:
+    """It is about who we are and not about this note. Quotas and policies, too, forbid with 403, but objects."""
+    return no.status in {401, 429} or (no.status == 403 and "is forbidden: User" in str(no))
+
+
+def _namespace_goes(no: Rejected) -> bool:
+    causes = (no.body.get("details") or {}).get("causes") or ()
+    return no.status == 404 or any(cause.get("reason") == "NamespaceTerminating" for cause in causes)

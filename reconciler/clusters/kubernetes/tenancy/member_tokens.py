@@ -1,0 +1,276 @@
+"""A member's way into a slice's namespaces: tokens of their own ServiceAccount, bound to a Secret of their own.
+
+The Secret is empty. While it is there the tokens bound to it work; making it anew ends all that came before, and so
+does the end of the member's ServiceAccount, which owns it. A kubeconfig names the Secret's uid: it does not work for
+the next one. All calls are made with the credentials of whoever asks: a member's own reach just that member's
+ServiceAccount and Secret, an admin's everybody's.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from reconciler.clusters.kubernetes.api.api_client import Api, Json, Rejected
+from reconciler.clusters.kubernetes.api.connection import from_text
+from reconciler.clusters.kubernetes.names import NAMESPACE_SLICE
+from reconciler.clusters.kubernetes.tenancy.slice_objects import MEMBER_EMAIL, account_name, secret_name
+from schemas.errors import Fault, UserError
+from schemas.reading.units import parse_instant
+
+SHORTEST, LONGEST = timedelta(minutes=10), timedelta(days=7)
+"""What a server gives at least, and we at most: a token in a file is a key under a mat."""
+EXEC_LIFE = timedelta(hours=1)
+"""Of a token that kubectl asks for when it needs one."""
+PLUGIN = "kubeconfig-token"
+"""The command that kubectl calls."""
+AUTH = "client.authentication.k8s.io/"
+VERSIONS = ("v1", "v1beta1")
+"""Of the protocol between kubectl and what gets it a token; kubectl before 1.22 knows v1beta1 only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whose:
+    """A member of a slice, in one of its namespaces."""
+
+    slice: str
+    namespace: str
+    email: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """What a token is asked for with; no secret is in it."""
+
+    namespace: str
+    account: str
+    secret: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token and its end, as the server set it."""
+
+    value: str
+    end: datetime
+
+    def __repr__(self) -> str:
+        return f"Token(end={self.end!r})"  # no secret in any text
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Somebody's own kubeconfig: how they reach the cluster."""
+
+    path: Path
+    text: str
+    context: str | None
+
+
+def opened(given: str | None, context: str | None) -> Door:
+    """The kubeconfig that `--kubeconfig`, else KUBECONFIG, names; else kubectl's own place."""
+    named = given or os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+    if os.pathsep in named:
+        raise UserError(
+            "KUBECONFIG names several files; name the one that reaches the cluster with --kubeconfig FILE",
+            "KubeconfigUnclear",
+        )
+    path = Path(named).expanduser().absolute()
+    try:
+        return Door(path, path.read_text(encoding="utf-8"), context)
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{path} cannot be read ({type(error).__name__}); name your own kubeconfig of the cluster with "
+            "--kubeconfig FILE",
+            "KubeconfigMissing",
+        ) from error
+
+
+def connected(door: Door, cluster: str) -> Api:
+    """The cluster's API with somebody's own credentials."""
+    try:
+        return from_text(cluster, door.text, door.context)
+    except UserError as error:
+        raise UserError(
+            f"{door.path} cannot be used; try it with kubectl, or choose with --context", "KubeconfigUnclear"
+        ) from error
+
+
+def renewed(api: Api, whose: Whose) -> Ticket:
+    """A new Secret in the place of the old one; every token bound to the old one is dead."""
+    account, secret = account_name(whose.email), secret_name(whose.email)
+    base = f"/api/v1/namespaces/{whose.namespace}"
+    with _told(whose):
+        owner = api.get(f"{base}/serviceaccounts/{account}")
+        _check_slice(owner, whose)
+        api.delete(f"{base}/secrets/{secret}")
+        made = api.apply(f"{base}/secrets/{secret}", _secret(whose, secret, owner))
+    return Ticket(whose.namespace, account, secret, made["metadata"]["uid"])
+
+
+def standing(api: Api, whose: Whose) -> Ticket:
+    """The ticket that is there, so that what was given out before goes on; a new one where there is none."""
+    secret = secret_name(whose.email)
+    base = f"/api/v1/namespaces/{whose.namespace}"
+    with _told(whose):
+        owner = api.get(f"{base}/serviceaccounts/{account_name(whose.email)}")
+        _check_slice(owner, whose)
+        found = api.find(f"{base}/secrets/{secret}")
+    if found is None or not _is_its(found, owner):
+        return renewed(api, whose)
+    return Ticket(whose.namespace, owner["metadata"]["name"], secret, found["metadata"]["uid"])
+
+
+def _is_its(secret: Json, owner: Json) -> bool:
+    """Whether it ends with that very ServiceAccount, and is not about to go already."""
+    owners = {each["uid"] for each in secret["metadata"].get("ownerReferences") or ()}
+    return owner["metadata"]["uid"] in owners and "deletionTimestamp" not in secret["metadata"]
+
+
+def _check_slice(owner: Json, whose: Whose) -> None:
+    found = (owner["metadata"].get("labels") or {}).get(NAMESPACE_SLICE)
+    if found != whose.slice:
+        raise UserError(
+            f"namespace {whose.namespace} belongs to slice {found or 'of nobody'} in the cluster that your kubeconfig "
+            f"reaches, and not to {whose.slice}; choose another with --context",
+            "KubeconfigRefused",
+        )
+
+
+def _secret(whose: Whose, name: str, owner: Json) -> Json:
+    owned_by = {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+    }
+    meta = {
+        "name": name,
+        "namespace": whose.namespace,
+        "labels": owner["metadata"]["labels"],
+        "annotations": {MEMBER_EMAIL: whose.email},
+        "ownerReferences": [owned_by],
+    }
+    return {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": meta}
+
+
+def token(api: Api, ticket: Ticket, life: timedelta) -> Token:
+    """A token bound to the ticket's Secret; the server may give a shorter life than was asked for."""
+    bound = {"kind": "Secret", "apiVersion": "v1", "name": ticket.secret, "uid": ticket.uid}
+    spec = {"expirationSeconds": int(life.total_seconds()), "boundObjectRef": bound}
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+    path = f"/api/v1/namespaces/{ticket.namespace}/serviceaccounts/{ticket.account}/token"
+    try:
+        status = api.create(path, body)["status"]
+    except Rejected as no:
+        if no.status not in {403, 404, 409}:
+            raise
+        raise UserError(
+            f"this kubeconfig of namespace {ticket.namespace} has ended: it was asked for again, or its owner is no "
+            "member any more; `egs kubeconfig` gives a new one",
+            "KubeconfigEnded",
+        ) from no
+    return Token(status["token"], parse_instant(status["expirationTimestamp"]))
+
+
+class _told:  # noqa: N801 - used as a with-statement
+    """What a server says no to, in words for the person who asked."""
+
+    def __init__(self, whose: Whose) -> None:
+        self._whose = whose
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        whose = self._whose
+        if isinstance(error, Rejected) and error.status in {401, 403, 404}:
+            why = "has no ServiceAccount" if error.status == 404 else "refuses your credentials for that"
+            raise UserError(
+                f"{whose.email} gets no kubeconfig of slice {whose.slice}: namespace {whose.namespace} {why}; is it "
+                "the right cluster (--context), the person's own account or an admin's, and is the slice there yet?",
+                "KubeconfigRefused",
+            ) from error
+
+
+def server_of(door: Door) -> Json:
+    """Where the cluster is and how it is recognised, without anything of the person's own."""
+    try:
+        parsed: Any = yaml.safe_load(door.text)
+        name = door.context or parsed["current-context"]
+        context = next(c["context"] for c in parsed["contexts"] if c["name"] == name)
+        cluster: Json = next(c["cluster"] for c in parsed["clusters"] if c["name"] == context["cluster"])
+        users: Json = {u["name"]: u["user"] for u in parsed.get("users") or ()}
+        user = users.get(context.get("user")) or {}
+        words = (user.get("exec") or {}).get("args") or ()
+    except (yaml.YAMLError, KeyError, TypeError, AttributeError, StopIteration) as error:
+        raise UserError(
+            f"{door.path} has no such context; `kubectl config get-contexts` lists them", "KubeconfigUnclear"
+        ) from error
+    if PLUGIN in words:
+        raise UserError(
+            f"{door.path} is itself a kubeconfig of `egs`; name your own of the cluster with --kubeconfig FILE",
+            "KubeconfigUnclear",
+        )
+    kept = (
+        "server",
+        "certificate-authority-data",
+        "tls-server-name",
+        "insecure-skip-tls-verify",
+        "proxy-url",
+    )
+    found = {key: cluster[key] for key in kept if key in cluster}
+    authority = cluster.get("certificate-authority")
+    if authority and "certificate-authority-data" not in found:
+        found["certificate-authority-data"] = _embedded(door.path.parent / authority)
+    return found
+
+
+def _embedded(path: Path) -> str:
+    try:
+        return base64.b64encode(path.read_bytes()).decode()
+    except OSError as error:
+        raise Fault(f"the certificate authority {path} cannot be read", "KubeconfigMissing") from error
+
+
+def by_token(given: Token) -> Json:
+    """A user entry that holds the token itself."""
+    return {"token": given.value}
+
+
+def by_plugin(ticket: Ticket, door: Door, version: str) -> Json:
+    """A user entry by which kubectl has `egs` ask for a token whenever it needs one."""
+    words = [PLUGIN, "--namespace", ticket.namespace, "--account", ticket.account]
+    words += ["--secret", ticket.secret, "--uid", ticket.uid, "--kubeconfig", str(door.path)]
+    words += ["--context", door.context] if door.context else []
+    plugin: Json = {"apiVersion": AUTH + version, "command": "egs", "args": words}
+    plugin["installHint"] = "egs is not installed, or not in PATH: it gets the tokens for this kubeconfig"
+    if version == "v1":
+        plugin |= {"interactiveMode": "Never", "provideClusterInfo": False}
+    return {"exec": plugin}
+
+
+def document(slice_: str, cluster: str, server: Json, users: Mapping[str, Json]) -> Json:
+    """A kubeconfig with a context for each namespace; the first is the current one."""
+    where = f"{cluster}-{slice_}"
+    names: Sequence[str] = list(users)
+    contexts = [
+        {"name": f"{where}-{n}", "context": {"cluster": cluster, "namespace": n, "user": f"{where}-{n}"}}
+        for n in names
+    ]
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": cluster, "cluster": server}],
+        "users": [{"name": f"{where}-{n}", "user": user} for n, user in users.items()],
+        "contexts": contexts,
+        "current-context": contexts[0]["name"],
+    }

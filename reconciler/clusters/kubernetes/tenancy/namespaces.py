@@ -1,0 +1,216 @@
+"""Namespaces of slices, made by us or adopted: their marks, and what keeps one that should be gone.
+
+One that was there is adopted only where the cluster's admin offers it there (`egs.dev/adopt`): whoever may write a
+project's manifests would else get rights over what others run. Marks tell policies and people whose a namespace is;
+whose it really is, is in the slices' inventories (`claims`, `owning`), so a mark that somebody changes moves nothing.
+
+Marks are written on top of the version that was read. A namespace that was there before us bears `egs.dev/adopted`,
+one that we made the label `app.kubernetes.io/managed-by: egs`, and only such a one is ever deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from reconciler.clusters.kubernetes.api.api_client import Api, Json, Rejected
+from reconciler.clusters.kubernetes.api.informer import Informer
+from reconciler.clusters.kubernetes.names import (
+    ADOPT,
+    ADOPTED,
+    KEEP,
+    MANAGED_BY,
+    MANAGER,
+    NAMESPACE_SLICE,
+    OBJECT_STAMP,
+    OWNER,
+)
+from reconciler.clusters.kubernetes.nodes.node_marks import late, read_stamp, write_stamp
+from reconciler.clusters.kubernetes.tenancy.slice_objects import labels
+from reconciler.model.cluster_port import Refused, Stamp
+
+NAMESPACES = "/api/v1/namespaces"
+_SYSTEM = frozenset({"default", "gpu-operator", "nvidia-gpu-operator"})
+_SYSTEM_PREFIXES = ("kube-", "openshift-", "egs-")
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """A namespace as it is."""
+
+    name: str
+    uid: str
+    version: str
+    slice: str  # empty: it is marked as nobody's
+    project: str
+    is_made: bool  # by us, as its labels say
+    is_kept: bool  # a person wants it to outlive its slice
+    is_leaving: bool
+    offered: str = ""  # the project to which the cluster's admin offers it
+    stamp: Stamp | None = None  # whose word made it ours
+    stuck: tuple[str, ...] = ()  # while it is leaving: what the server still waits for
+    is_adopted: bool = False  # it was there before us, as its annotation says
+
+    @property
+    def why_leaving(self) -> str:
+        """One sentence for people."""
+        what = "; ".join(self.stuck) or "its content is being deleted"
+        return f"namespace {self.name} is Terminating: {what}"[:600]
+
+
+def read_space(item: Json) -> Space:
+    """A namespace as the server has it."""
+    meta, status = item["metadata"], item.get("status") or {}
+    own, notes = meta.get("labels") or {}, meta.get("annotations") or {}
+    found = [c for c in status.get("conditions") or () if c.get("status") == "True" and c.get("message")]
+    finalizers = meta.get("finalizers") or ()
+    stuck = [f"{c['type']}: {c['message']}" for c in found]
+    stuck += [f"finalizer {name} on the namespace itself" for name in finalizers]
+    is_leaving = "deletionTimestamp" in meta
+    return Space(
+        name=meta["name"],
+        uid=meta["uid"],
+        version=str(meta["resourceVersion"]),
+        slice=own.get(NAMESPACE_SLICE, ""),
+        project=own.get(OWNER, ""),
+        is_made=own.get(MANAGED_BY) == MANAGER and ADOPTED not in notes,
+        is_kept=KEEP in notes,
+        is_leaving=is_leaving,
+        offered=notes.get(ADOPT, ""),
+        stamp=read_stamp(notes.get(OBJECT_STAMP)),
+        stuck=tuple(stuck) if is_leaving else (),
+        is_adopted=ADOPTED in notes,
+    )
+
+
+def is_protected(name: str, system: str) -> bool:
+    """No slice may have it: its members would have rights over what the cluster, or we, live on."""
+    return name == system or name in _SYSTEM or name.startswith(_SYSTEM_PREFIXES)
+
+
+def taken(namespace: str, slice_: str, project: str) -> Refused:
+    """It belongs to that slice; `project` is named where it is another one."""
+    whose = f" of project {project!r}" if project else ""
+    return Refused("NamespaceTaken", f"namespace {namespace} belongs to slice {slice_}{whose}")
+
+
+class Spaces:
+    """Every namespace of the cluster, and the only writer of their marks in this process."""
+
+    def __init__(self, api: Api, project: str, wake: Callable[[], None]) -> None:
+        self._api, self._project = api, project
+        self.informer = Informer(api, NAMESPACES, read_space, wake=wake)
+        self._marked: tuple[Mapping[str, Space], dict[str, list[Space]]] = ({}, {})
+
+    def find(self, name: str) -> Space | None:
+        """As last known."""
+        return self.informer.items().get(name)
+
+    def marked(self, slice_: str) -> list[Space]:
+        """Namespaces that bear the slice's mark, those that are leaving too."""
+        return self.by_slice().get(slice_, [])
+
+    def by_slice(self) -> dict[str, list[Space]]:
+        """What bears the marks of slices of this project, whoever wrote them."""
+        known = self.informer.items()
+        if known is not self._marked[0]:
+            found: dict[str, list[Space]] = {}
+            for _, space in sorted(known.items()):
+                if space.slice and space.project == self._project:
+                    found.setdefault(space.slice, []).append(space)
+            self._marked = (known, found)
+        return self._marked[1]
+
+    def is_marked(self, space: Space, slice_: str) -> bool:
+        """It bears that slice's mark."""
+        return space.slice == slice_ and space.project == self._project
+
+    def is_whole(self, space: Space, slice_: str, made: bool) -> bool:
+        """It bears every label that is to be on it; `made`: by us, as the slice's claim says."""
+        return self.is_marked(space, slice_) and (space.is_made or space.is_adopted or not made)
+
+    def withheld(self, space: Space, slice_: str) -> Refused | None:
+        """Why one that no inventory names cannot be adopted by that slice."""
+        if space.slice and not self.is_marked(space, slice_):
+            return taken(space.name, space.slice, "" if space.project == self._project else space.project)
+        if space.offered == self._project:
+            return None
+        return Refused(
+            "NamespaceNotOffered",
+            f"namespace {space.name} was not made for slice {slice_} and is not offered to it; an admin of the cluster "
+            f"does so by `kubectl annotate namespace {space.name} {ADOPT}={self._project} --overwrite`, or give the "
+            "slice another one",
+        )
+
+    def mark(
+        self, name: str, slice_: str, stamp: Stamp, made: bool, withheld: Callable[[], Refused | None]
+    ) -> Refused | None:
+        """The namespace is there and bears the slice's mark; `withheld` says why it may not, as it is known by then.
+
+        Raises `Rejected` with 409 when it changed meanwhile: the next call finds it as it is then.
+        """
+        space = self.find(name) or self._read(name)
+        if space is None:
+            meta = {
+                "name": name,
+                "labels": labels(slice_, self._project),
+                "annotations": {OBJECT_STAMP: write_stamp(stamp)},
+            }
+            self.informer.learn(
+                self._api.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
+            )
+            return None
+        if (refusal := withheld()) is not None:
+            return refusal
+        is_whole = self.is_whole(space, slice_, made)
+        if not is_whole or space.stamp is None or space.stamp.term < stamp.term:
+            # Each leader writes its stamp once: what an older one read before is then no more, and cannot be deleted.
+            own = labels(slice_, self._project)
+            notes = {OBJECT_STAMP: write_stamp(stamp)}
+            if not made:
+                own.pop(MANAGED_BY)
+                notes |= {} if space.is_made else {ADOPTED: "true"}
+            self._merge(space, own, notes)
+        return None
+
+    def unmark(self, name: str) -> None:
+        """It is nobody's; whatever else is on it or in it stays."""
+        space = self.find(name)
+        if space is None or space.is_leaving:
+            return
+        own: dict[str, str | None] = {NAMESPACE_SLICE: None, OWNER: None}
+        if space.is_made:
+            own[MANAGED_BY] = None
+        self._merge(space, own, {OBJECT_STAMP: None, ADOPTED: None})
+
+    def delete(self, name: str, stamp: Stamp) -> Refused | None:
+        """It leaves, with all that is in it; only as it was read, and never what a newer controller has taken."""
+        space = self.find(name)
+        if space is not None and (refusal := late(f"namespace {name}", space.stamp, stamp)) is not None:
+            return refusal
+        try:
+            if space is not None and not space.is_leaving:
+                self._api.delete(f"{NAMESPACES}/{name}", uid=space.uid, version=space.version)
+        finally:
+            self._read(name)
+        return None
+
+    def _merge(self, space: Space, own: dict[str, str] | dict[str, str | None], notes: object) -> None:
+        meta = {"resourceVersion": space.version, "labels": own, "annotations": notes}
+        try:
+            done = self._api.merge(f"{NAMESPACES}/{space.name}", {"metadata": meta})
+        except Rejected as no:
+            if no.status == 409:
+                self._read(space.name)
+            raise
+        self.informer.learn(done)
+
+    def _read(self, name: str) -> Space | None:
+        found = self._api.find(f"{NAMESPACES}/{name}")
+        if found is not None:
+            self.informer.learn(found)
+            return read_space(found)
+        known = self.find(name)
+        if known is not None:
+            self.informer.forget(name, int(known.version))
+        return None

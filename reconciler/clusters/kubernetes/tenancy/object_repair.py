@@ -1,0 +1,284 @@
+"""Make single objects of a slice as they should be: conditionally, and ever more seldom where somebody undoes it.
+
+What is known of the objects comes from informers. Every write holds only for the version that was known, and one that
+bears a newer stamp is never written over: a paused old controller that wakes up meets what a newer one wrote. What is
+left to it is a single write: to make one object that is gone by now, or to change one that nobody has touched since.
+Either is a difference to the newer controller, which puts it right in its next cycle.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+
+from reconciler.clusters.kubernetes.api.api_client import Api, Json, Rejected
+from reconciler.clusters.kubernetes.api.informer import Informer
+from reconciler.clusters.kubernetes.names import MANAGED_BY, MANAGER, NAMESPACE_SLICE, OBJECT_STAMP, OWNER
+from reconciler.clusters.kubernetes.nodes.node_marks import late, read_stamp, write_stamp
+from reconciler.clusters.kubernetes.tenancy.slice_objects import (
+    BINDING,
+    CLUSTER_ROLE,
+    KINDS,
+    MEMBER_ROLE,
+    POLICY,
+    Kind,
+    differing,
+    identity,
+    member_role,
+)
+from reconciler.model.cluster_port import Busy, Refused, Stamp
+
+FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=5), timedelta(hours=1)
+"""Between the first repair of an object and the next; each further one is twice as long, up to the longest."""
+AGAIN = timedelta(seconds=1)
+"""After somebody else changed an object while we did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An object of ours as it is, cut down to what is compared."""
+
+    kind: str
+    namespace: str
+    name: str
+    slice: str
+    uid: str
+    version: str
+    body: Json  # metadata with labels alone, and the content of its kind
+    by: str = ""  # whoever else changed it last, as their field manager is called
+
+
+@dataclass(frozen=True, slots=True)
+class Quarrel:
+    """How often one object was repaired to the same content, and when last; the first writing is no repair."""
+
+    content: str
+    count: int
+    at: datetime
+
+    @property
+    def rests_until(self) -> datetime:
+        """When it may be repaired again."""
+        if not self.count:
+            return self.at
+        return self.at + min(FIRST_PAUSE * (1 << min(self.count - 1, 12)), LONGEST_PAUSE)
+
+
+def repaired(before: Quarrel | None, content: str, now: datetime) -> Quarrel:
+    """After a write at `now`; other content begins anew, and so does an object that was left in peace for long."""
+    if before is None or before.content != content:
+        return Quarrel(content, 0, now)
+    return Quarrel(content, 1 if _in_peace(before, now) else before.count + 1, now)
+
+
+class Quarrels:
+    """About all objects that were written lately, by path; what was left in peace for long is forgotten."""
+
+    def __init__(self) -> None:
+        self._all: dict[str, Quarrel] = {}
+        self._swept: datetime | None = None
+
+    def rests_until(self, path: str, content: str, now: datetime) -> datetime | None:
+        """When this content may be written again; None: now."""
+        quarrel = self._all.get(path)
+        if quarrel is None or quarrel.content != content or now >= quarrel.rests_until:
+            return None
+        return quarrel.rests_until
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def repaired(self, path: str, content: str, now: datetime) -> None:
+        """It was written at `now`."""
+        self._sweep(now)
+        self._all[path] = repaired(self._all.get(path), content, now)
+
+    def _sweep(self, now: datetime) -> None:
+        """Seldom, since a large fleet begins with thousands of writes in one cycle."""
+        if self._swept is None:
+            self._swept = now
+        elif now - self._swept > LONGEST_PAUSE:
+            self._all = {path: kept for path, kept in self._all.items() if not _in_peace(kept, now)}
+            self._swept = now
+
+
+def _in_peace(quarrel: Quarrel, now: datetime) -> bool:
+    return now - quarrel.rests_until > LONGEST_PAUSE
+
+
+def read_item(kind: Kind, item: Json) -> Item:
+    """What is compared of an object as the server has it."""
+    meta = item["metadata"]
+    own = meta.get("labels") or {}
+    body = {"metadata": {"labels": own}, **{field: item[field] for field in kind.content if field in item}}
+    return Item(
+        kind=kind.name,
+        namespace=meta.get("namespace", ""),
+        name=meta["name"],
+        slice=_slice_of(item),
+        uid=meta["uid"],
+        version=str(meta["resourceVersion"]),
+        body=body,
+        by=_others(meta),
+    )
+
+
+def is_ours(item: Json) -> bool:
+    """Whether we ever wrote it, whatever became of its labels."""
+    return any(entry.get("manager") == MANAGER for entry in item["metadata"].get("managedFields") or ())
+
+
+def _others(meta: Json) -> str:
+    """Who else wrote it last; a status is no change of the object, and whoever writes it is not to blame."""
+    entries = [
+        entry
+        for entry in meta.get("managedFields") or ()
+        if entry.get("manager") not in {MANAGER, None} and not entry.get("subresource")
+    ]
+    newest = max(entries, key=lambda e: str(e.get("time") or ""), default=None)
+    return "" if newest is None else str(newest["manager"])
+
+
+class Repairs:
+    """The objects of this project's slices, and the only writer of them in this process."""
+
+    def __init__(self, api: Api, project: str, wake: Callable[[], None]) -> None:
+        self._api = api
+        selector = f"{MANAGED_BY}={MANAGER},{NAMESPACE_SLICE},{OWNER}={project}"
+        self._known = {
+            name: Informer(api, kind.path(), partial(_read_own, kind), selector, wake)
+            for name, kind in KINDS.items()
+        }
+        self._roles = Informer(api, CLUSTER_ROLE.path(), _read_role, f"{MANAGED_BY}={MANAGER}", wake)
+        self._quarrels = Quarrels()
+
+    @property
+    def informers(self) -> tuple[Informer[Item], ...]:
+        """All that it watches."""
+        return (*self._known.values(), self._roles)
+
+    def items(self) -> list[Item]:
+        """Every object that bears the labels of one of our slices."""
+        return [item for known in self._known.values() for _, item in sorted(known.items().items())]
+
+    def find(self, namespace: str, what: str) -> Item | None:
+        """By Kind/name."""
+        kind, _, name = what.partition("/")
+        return self._known[kind].items().get(f"{namespace}/{name}")
+
+    def role(self) -> tuple[str, ...] | None:
+        """How the fixed ClusterRole differs; None where it is missing."""
+        have = self._roles.items().get(MEMBER_ROLE)
+        return None if have is None else differing(CLUSTER_ROLE, member_role(), have.body)
+
+    def put_role(self, now: datetime) -> Busy | Refused | None:
+        """The fixed ClusterRole is as it has to be."""
+        have = self._roles.items().get(MEMBER_ROLE)
+        if have is not None and not differing(CLUSTER_ROLE, member_role(), have.body):
+            return None
+        return self._write(CLUSTER_ROLE, member_role(), have, now)
+
+    def put(self, want: Json, stamp: Stamp, now: datetime, *, is_new: bool) -> Busy | Refused | None:
+        """The object is as wanted. `is_new`: its namespace was just made, so there can be none of that name."""
+        kind, namespace = KINDS[want["kind"]], want["metadata"]["namespace"]
+        have = self.find(namespace, identity(want))
+        if have is not None and not differing(kind, want, have.body):
+            return None
+        if have is None and not is_new:
+            found = self._api.find(kind.path(namespace, want["metadata"]["name"]))
+            if found is not None and not is_ours(found):
+                return Refused(
+                    "ObjectTaken",
+                    f"{identity(want)} in namespace {namespace} is not ours and bears a name that we need; rename it",
+                )
+            have = None if found is None else read_item(kind, found)
+        return self._write(kind, _stamped(want, stamp), have, now)
+
+    def drop(self, namespace: str, what: str, slice_: str) -> None:
+        """The slice's object of that Kind/name is gone; one of its name that is not ours, or another slice's, stays."""
+        kind, _, name = what.partition("/")
+        path, known = KINDS[kind].path(namespace, name), self.find(namespace, what)
+        found = self._api.find(path)
+        if found is not None:
+            if not is_ours(found) or _slice_of(found) not in {slice_, ""}:
+                return
+            self._api.delete(path, uid=found["metadata"]["uid"])
+            self._known[kind].forget(f"{namespace}/{name}", int(found["metadata"]["resourceVersion"]))
+        elif known is not None:
+            self._known[kind].forget(f"{namespace}/{name}", int(known.version))
+
+    def _write(self, kind: Kind, want: Json, have: Item | None, now: datetime) -> Busy | Refused | None:
+        path = kind.path(want["metadata"].get("namespace", ""), want["metadata"]["name"])
+        content = json.dumps([want["metadata"]["labels"], *(want[f] for f in kind.content)], sort_keys=True)
+        if (until := self._quarrels.rests_until(path, content, now)) is not None:
+            by = f" by {have.by}" if have is not None and have.by else ""
+            return Busy(until, f"{path} is changed again and again{by}; left alone until then")
+        try:
+            self._apply(kind, path, want, have)
+        except Rejected as no:
+            if no.status != 409:
+                raise
+            if kind is CLUSTER_ROLE:  # of no slice, so it bears no stamp to go by; the informer catches up
+                return _contended(path, now)
+            if (trouble := self._again(kind, path, want, now)) is not None:
+                return trouble
+        self._quarrels.repaired(path, content, now)
+        return None
+
+    def _again(self, kind: Kind, path: str, want: Json, now: datetime) -> Busy | Refused | None:
+        """Once more, on top of what is there by now: a quota's status changes with every pod."""
+        found, stamp = self._api.find(path), _stamp_of(want)
+        if found is not None and stamp is not None:
+            refusal = late(
+                f"{identity(want)} of namespace {want['metadata']['namespace']}", _stamp_of(found), stamp
+            )
+            if refusal is not None:
+                return refusal
+        try:
+            self._apply(kind, path, want, None if found is None else read_item(kind, found))
+        except Rejected as no:
+            if no.status != 409:
+                raise
+            return _contended(path, now)
+        return None
+
+    def _apply(self, kind: Kind, path: str, want: Json, have: Item | None) -> None:
+        if have is not None and kind is BINDING and have.body["roleRef"] != want["roleRef"]:
+            self._api.delete(path, uid=have.uid)  # a binding's role never changes
+            have = None
+        condition = {} if have is None else {"resourceVersion": have.version}
+        done = self._api.apply(path, {**want, "metadata": {**want["metadata"], **condition}})
+        if kind is POLICY and differing(kind, want, done):
+            # What somebody adds beside our fields an apply leaves alone; in a wall it is a hole.
+            done = self._api.replace(path, {**done, **{field: want[field] for field in kind.content}})
+        (self._roles if kind is CLUSTER_ROLE else self._known[kind.name]).learn(done)
+
+
+def _slice_of(item: Json) -> str:
+    return str((item["metadata"].get("labels") or {}).get(NAMESPACE_SLICE, ""))
+
+
+def _read_own(kind: Kind, item: Json) -> Item | None:
+    """A copy of our labels makes nothing ours."""
+    return read_item(kind, item) if is_ours(item) else None
+
+
+def _read_role(item: Json) -> Item | None:
+    return read_item(CLUSTER_ROLE, item) if item["metadata"]["name"] == MEMBER_ROLE else None
+
+
+def _contended(path: str, now: datetime) -> Busy:
+    return Busy(now + AGAIN, f"{path} was changed by somebody else at the same time")
+
+
+def _stamp_of(body: Json) -> Stamp | None:
+    return read_stamp((body["metadata"].get("annotations") or {}).get(OBJECT_STAMP))
+
+
+def _stamped(want: Json, stamp: Stamp) -> Json:
+    meta = want["metadata"]
+    notes: Mapping[str, str] = {**(meta.get("annotations") or {}), OBJECT_STAMP: write_stamp(stamp)}
+    return {**want, "metadata": {**meta, "annotations": dict(notes)}}

@@ -1,0 +1,259 @@
+"""What a slice is in a cluster: every object that its terms ask for, and whether what is there is as asked.
+
+Pure. Each namespace gets the same objects; they differ in nothing but the namespace. Rights come in two parts: what
+members may do is one fixed ClusterRole, who they are is one RoleBinding; so a manifest can never grant more. Every
+member has a ServiceAccount of their own: with it go all tokens that were ever made for it, whatever they are bound to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from reconciler.clusters.kubernetes.api.api_client import Json
+from reconciler.clusters.kubernetes.names import (
+    GPU_RESOURCE,
+    MANAGED_BY,
+    MANAGER,
+    MEMBER_ACCOUNT,
+    MEMBER_KEY,
+    MIG_RESOURCE_PREFIX,
+    NAMESPACE_SLICE,
+    OWNER,
+)
+from reconciler.model.cluster_port import SliceTerms
+from schemas.export.crds import GROUP, PLURAL
+
+RBAC = "rbac.authorization.k8s.io"
+MEMBER_ROLE = "egs-slice-member"
+"""The ClusterRole that every member of every slice has in the slice's namespaces, and nowhere else."""
+MEMBERS, QUOTA_NAME = "egs-members", "egs-gpus"
+MEMBER_EMAIL = "egs.dev/member"
+"""Annotation of a member's objects: whose they are, for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of object that slices are made of."""
+
+    name: str
+    api: str
+    plural: str
+    content: tuple[str, ...]
+    """What of it is ours, beside our labels."""
+    is_namespaced: bool = True
+
+    def path(self, namespace: str = "", name: str = "") -> str:
+        """Of one object, or without a name of all."""
+        group = f"/api/{self.api}" if "/" not in self.api else f"/apis/{self.api}"
+        place = f"/namespaces/{namespace}" if namespace and self.is_namespaced else ""
+        return f"{group}{place}/{self.plural}" + (f"/{name}" if name else "")
+
+
+ACCOUNT = Kind("ServiceAccount", "v1", "serviceaccounts", ("automountServiceAccountToken",))
+ROLE = Kind("Role", f"{RBAC}/v1", "roles", ("rules",))
+BINDING = Kind("RoleBinding", f"{RBAC}/v1", "rolebindings", ("roleRef", "subjects"))
+QUOTA = Kind("ResourceQuota", "v1", "resourcequotas", ("spec",))
+POLICY = Kind("NetworkPolicy", "networking.k8s.io/v1", "networkpolicies", ("spec",))
+KINDS = {kind.name: kind for kind in (POLICY, QUOTA, ACCOUNT, ROLE, BINDING)}
+"""Of the objects in a slice's namespaces."""
+CLUSTER_ROLE = Kind("ClusterRole", f"{RBAC}/v1", "clusterroles", ("rules",), is_namespaced=False)
+
+_READ = ("get", "list", "watch")
+_WRITE = (*_READ, "create", "update", "patch", "delete", "deletecollection")
+_RIGHTS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
+    ("", ("pods", "services", "configmaps", "persistentvolumeclaims"), _WRITE),
+    ("", ("pods/log", "pods/status", "events", "resourcequotas", "namespaces"), _READ),
+    ("", ("pods/exec", "pods/attach", "pods/portforward"), ("get", "create")),
+    ("apps", ("deployments", "statefulsets"), _WRITE),
+    ("apps", ("deployments/scale", "statefulsets/scale"), ("get", "update", "patch")),
+    ("apps", ("replicasets",), _READ),
+    ("batch", ("jobs", "cronjobs"), _WRITE),
+    ("policy", ("poddisruptionbudgets",), _WRITE),
+    (GROUP, (PLURAL,), (*_READ, "create", "update", "patch", "delete")),
+    ("events.k8s.io", ("events",), _READ),
+    ("networking.k8s.io", ("networkpolicies",), _READ),
+)
+"""What a member may do. Not among it: Secrets, ServiceAccounts and their tokens, writing quotas, network policies or
+rights, changing the namespace, binding pods to nodes, evicting."""
+
+_PRIVATE_V4 = ("10.0.0.0/8", "100.64.0.0/10", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16")
+_PRIVATE_V6 = ("fc00::/7", "fe80::/10")
+"""Where pods, services, nodes and the cloud's metadata service live; the rest is the world outside."""
+
+_MIG_SLICES = 7
+_MIG_PROFILES = (
+    *("1g.6gb", "2g.12gb", "4g.24gb"),  # A30
+    *("1g.5gb", "1g.10gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb"),  # A100 of 40 GB
+    *("1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb"),  # A100 and H100 of 80 GB
+    *("1g.12gb", "1g.24gb", "2g.24gb", "3g.48gb", "4g.48gb", "7g.96gb"),  # GH200, H100 of 96 GB
+    *("1g.18gb", "1g.35gb", "2g.35gb", "3g.71gb", "4g.71gb", "7g.141gb"),  # H200
+    *("1g.23gb", "1g.45gb", "2g.45gb", "3g.90gb", "4g.90gb", "7g.180gb"),  # B200
+)
+"""Every size that a GPU of a pool may be cut into, as the device plugin names its resources."""
+
+
+def member_id(email: str) -> str:
+    """What stands for a member in names of objects: no address fits into one."""
+    return hashlib.sha256(email.strip().lower().encode()).hexdigest()[:16]
+
+
+def account_name(email: str) -> str:
+    """The member's ServiceAccount."""
+    return MEMBER_ACCOUNT + member_id(email)
+
+
+def secret_name(email: str) -> str:
+    """The empty Secret that a member's kubeconfig is bound to: while it is there, the kubeconfig works."""
+    return MEMBER_KEY + member_id(email)
+
+
+def labels(slice_: str, project: str) -> dict[str, str]:
+    """Of every object that we make for a slice."""
+    return {MANAGED_BY: MANAGER, NAMESPACE_SLICE: slice_, OWNER: project}
+
+
+def member_role() -> Json:
+    """The fixed ClusterRole; shared by all slices and projects of a cluster."""
+    rules = [{"apiGroups": [g], "resources": list(r), "verbs": list(v)} for g, r, v in _RIGHTS]
+    meta = {"name": MEMBER_ROLE, "labels": {MANAGED_BY: MANAGER}}
+    return {"apiVersion": CLUSTER_ROLE.api, "kind": CLUSTER_ROLE.name, "metadata": meta, "rules": rules}
+
+
+def objects(terms: SliceTerms, project: str, namespace: str) -> tuple[Json, ...]:
+    """Everything that this namespace of the slice has to have; walls come before rights."""
+    own = labels(terms.name, project)
+    members = sorted(set(terms.members))
+    found = [*_policies(terms.name, project), *_quota(terms.gpus)]
+    for email in {account_name(email): email for email in members}.values():
+        found += _member(email)
+    found.append(_members(members, namespace))
+    return tuple(_placed(body, own, namespace) for body in found)
+
+
+def identity(body: Json) -> str:
+    """`Kind/name`: what an inventory says of an object."""
+    return f"{body['kind']}/{body['metadata']['name']}"
+
+
+def _placed(body: Json, own: Mapping[str, str], namespace: str) -> Json:
+    meta = {**body["metadata"], "namespace": namespace, "labels": dict(own)}
+    return {**body, "metadata": meta}
+
+
+def _made(kind: Kind, name: str, **content: object) -> Json:
+    return {"apiVersion": kind.api, "kind": kind.name, "metadata": {"name": name}, **content}
+
+
+def _policies(slice_: str, project: str) -> list[Json]:
+    """Deny by default; then the slice itself, names, and the world outside of the cluster."""
+    mates = [{"namespaceSelector": {"matchLabels": {NAMESPACE_SLICE: slice_, OWNER: project}}}]
+    dns = [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]
+    world = [
+        {"ipBlock": {"cidr": "0.0.0.0/0", "except": list(_PRIVATE_V4)}},
+        {"ipBlock": {"cidr": "::/0", "except": list(_PRIVATE_V6)}},
+    ]
+    return [
+        _policy("egs-default-deny", policyTypes=["Ingress", "Egress"]),
+        _policy(
+            "egs-same-slice",
+            policyTypes=["Ingress", "Egress"],
+            ingress=[{"from": mates}],
+            egress=[{"to": mates}],
+        ),
+        _policy("egs-dns", policyTypes=["Egress"], egress=[{"ports": dns}]),
+        _policy("egs-world", policyTypes=["Egress"], egress=[{"to": world}]),
+    ]
+
+
+def _policy(name: str, **spec: object) -> Json:
+    return _made(POLICY, name, spec={"podSelector": {}, **spec})
+
+
+def _quota(gpus: int | None) -> list[Json]:
+    """None without a bound. A bound of 0 would refuse pods that have to wait as Pending, so it is none either."""
+    if not gpus:
+        return []
+    hard = {f"requests.{GPU_RESOURCE}": _quantity(gpus)}
+    for profile in _MIG_PROFILES:
+        per_gpu = _MIG_SLICES // int(profile.partition("g.")[0])
+        hard[f"requests.{MIG_RESOURCE_PREFIX}{profile}"] = _quantity(gpus * per_gpu)
+    return [_made(QUOTA, QUOTA_NAME, spec={"hard": dict(sorted(hard.items()))})]
+
+
+def _quantity(count: int) -> str:
+    """A number as the API server writes it: 3000 comes back as 3k."""
+    for zeros, letter in ((9, "G"), (6, "M"), (3, "k")):
+        if count and count % 10**zeros == 0:
+            return f"{count // 10**zeros}{letter}"
+    return str(count)
+
+
+def _user(email: str) -> Json:
+    return {"apiGroup": RBAC, "kind": "User", "name": email}
+
+
+def _member(email: str) -> list[Json]:
+    """One member's ServiceAccount, and the right of that person, and nobody else, to get tokens of it."""
+    name, own = f"egs-kubeconfig-{member_id(email)}", {MEMBER_EMAIL: email}
+    account, secret = account_name(email), secret_name(email)
+    rules = [
+        _rule("serviceaccounts", account, "get"),
+        _rule("serviceaccounts/token", account, "create"),
+        # `create` by name holds because the Secret is applied, so that its name stands in the request's path.
+        _rule("secrets", secret, "get", "create", "patch", "delete"),
+    ]
+    bodies = [
+        _made(ACCOUNT, account, automountServiceAccountToken=False),
+        _made(ROLE, name, rules=rules),
+        _made(
+            BINDING,
+            name,
+            roleRef={"apiGroup": RBAC, "kind": "Role", "name": name},
+            subjects=[_user(email)],
+        ),
+    ]
+    return [{**body, "metadata": {**body["metadata"], "annotations": own}} for body in bodies]
+
+
+def _rule(resource: str, name: str, *verbs: str) -> Json:
+    return {"apiGroups": [""], "resources": [resource], "resourceNames": [name], "verbs": list(verbs)}
+
+
+def _members(members: list[str], namespace: str) -> Json:
+    accounts: list[Json] = [
+        {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+        for name in sorted({account_name(email) for email in members})
+    ]
+    role = {"apiGroup": RBAC, "kind": CLUSTER_ROLE.name, "name": MEMBER_ROLE}
+    return _made(BINDING, MEMBERS, roleRef=role, subjects=[*map(_user, members), *accounts])
+
+
+def differing(kind: Kind, want: Json, have: Json) -> tuple[str, ...]:
+    """The fields of `have` that are not as in `want`; labels and annotations of others count for nothing.
+
+    A network policy and rights are what they are as a whole: one rule more is another policy. A quota of ours
+    may bear lines of others.
+    """
+    found = [f"metadata.labels[{k}]" for k, v in _labels(want).items() if _labels(have).get(k) != v]
+    for field in kind.content:
+        if kind is QUOTA:
+            hard = (have.get("spec") or {}).get("hard") or {}
+            found += [f"spec.hard[{k}]" for k, v in want["spec"]["hard"].items() if hard.get(k) != v]
+        elif (want[field] or None) != (
+            have.get(field) or None
+        ):  # a list without entries is not kept by the server
+            found += _inside(field, want[field], have.get(field))
+    return tuple(found)
+
+
+def _inside(field: str, want: object, have: object) -> Iterable[str]:
+    """Which keys of a map differ, for people; the field itself where it is none."""
+    if isinstance(want, dict) and isinstance(have, dict):
+        return sorted(f"{field}.{k}" for k in {*want, *have} if want.get(k) != have.get(k))
+    return [field]
+
+
+def _labels(body: Json) -> Mapping[str, str]:
+    return body["metadata"].get("labels") or {}

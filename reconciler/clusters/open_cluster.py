@@ -1,0 +1,57 @@
+"""Which driver a Cluster manifest asks for, and how the cluster behind it is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reconciler.clusters.simulated.embedded import EmbeddedCluster
+from reconciler.model.cluster_port import ClusterDriver
+from schemas.documents.cluster import Access, ClusterSpec
+from schemas.errors import UserError
+
+if TYPE_CHECKING:
+    from reconciler.clusters.kubernetes.api.api_client import Api
+    from reconciler.clusters.kubernetes.api.connection import Keys
+    from reconciler.clusters.kubernetes.driver import Home
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a controller brings along to drive clusters."""
+
+    state: Path | None = None  # of simulated clusters; None: only in memory
+    keys: Keys | None = None  # what opens real ones; None: only the cluster we run in
+    home: Home | None = None  # whose clusters they are; None: the default project's
+    wake: Callable[[], None] = lambda: None  # called whenever something changed in one
+
+
+def open_cluster(name: str, spec: ClusterSpec, ground: Ground) -> ClusterDriver:
+    """A driver for the cluster.
+
+    Raises `UserError` when its manifest names a way that leads nowhere, and `DriverMissing` for one that is only
+    reached from within: what its applier reports is read by `reconciler.clusters.pulled_cluster`.
+    """
+    if spec.driver == "embedded":
+        return EmbeddedCluster(name, spec, None if ground.state is None else ground.state / f"{name}.json")
+    from reconciler.clusters.kubernetes.driver import Home, KubernetesCluster  # only who has one pays for it
+
+    return KubernetesCluster(name, spec, _api(name, spec, ground), ground.home or Home(), ground.wake)
+
+
+def _api(name: str, spec: ClusterSpec, ground: Ground) -> Api:
+    from reconciler.clusters.kubernetes.api import connection
+    from reconciler.clusters.kubernetes.api.api_client import Rate
+
+    access, keys = spec.access or Access(in_cluster=True), ground.keys or connection.Keys()
+    rate = Rate(spec.client_rate.qps, spec.client_rate.burst)
+    if access.kubeconfig is not None:
+        return connection.from_file(name, access.kubeconfig, keys, access.context, rate)
+    if access.secret is not None:
+        return connection.from_secret(name, access.secret, keys, access.context, rate)
+    if access.pull:
+        text = f"clusters/{name}.yaml: with access.pull only its own applier reaches the cluster"
+        raise UserError(text, "DriverMissing")
+    return connection.in_cluster(name, rate)

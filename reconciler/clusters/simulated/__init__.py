@@ -1,0 +1,1 @@
+"""A simulated Kubernetes cluster: the driver of the demo and of tests."""

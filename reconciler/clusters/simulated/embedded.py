@@ -1,0 +1,216 @@
+"""A simulated Kubernetes cluster: the driver of the demo and of every test of the reconciler.
+
+Time passes only by the `now` of each call; between two calls every end, fault and drain in between is lived
+through in order. Its state is one file, so it survives a restart and may be shared by processes. What goes
+wrong is scripted as data (`reconciler.clusters.simulated.scripted_faults`). It never looks at `spec.mode`: who may
+touch a cluster is the reconciler's case.
+
+Held by tests/contract/test_cluster_contract.py, and tests/clusters for what is the simulation's own.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import TypeVar
+
+from reconciler.clusters.simulated.gpu_readings import as_data, readings_of
+from reconciler.clusters.simulated.growing_pools import fleet_at, scaled, sizes_of
+from reconciler.clusters.simulated.scripted_faults import Scripted, api_failure, dead_nodes
+from reconciler.clusters.simulated.simulated_workloads import advance, settle
+from reconciler.clusters.simulated.simulated_world import Job, Pace, Workload, World, fleet_of, view_of
+from reconciler.clusters.simulated.simulated_writes import (
+    Scene,
+    added,
+    announced,
+    checked,
+    differing,
+    evicted,
+    isolated,
+    removed,
+    restored,
+    slice_ensured,
+    slice_removed,
+    submitted,
+)
+from reconciler.clusters.simulated.state_file import StateFile
+from reconciler.model.cluster_port import (
+    Answer,
+    Busy,
+    CheckResult,
+    ClusterView,
+    Difference,
+    Done,
+    LeaseRef,
+    Note,
+    Refused,
+    SliceTerms,
+    Stage,
+    Stamp,
+)
+from schemas.documents.cluster import ClusterSpec
+from schemas.errors import Fault, UserError
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class EmbeddedCluster:
+    """`reconciler.model.cluster_port.ClusterDriver` over a simulation; `state` None keeps it in memory only."""
+
+    def __init__(
+        self,
+        name: str,
+        spec: ClusterSpec,
+        state: Path | None = None,
+        faults: Iterable[Scripted] = (),
+        pace: Pace = Pace(),  # noqa: B008 - frozen
+    ) -> None:
+        self._name = name
+        self._fleet = fleet_of(name, spec)
+        self._pace = pace
+        self._state = StateFile(state)
+        if faults := tuple(faults):
+            self.inject(*faults)
+
+    def observe(self, now: datetime) -> ClusterView:
+        """The fleet, who holds what, and where workloads run."""
+        return self._call(now, False, lambda s: (s.world, self._view(s, now)))
+
+    def differences(self, slices: tuple[SliceTerms, ...], now: datetime) -> tuple[Difference, ...]:
+        """A slice is nothing but its namespaces here, so only they can be missing or too many."""
+        return self._call(now, False, lambda s: (s.world, differing(s, slices)))
+
+    def ensure_fleet(self, stamp: Stamp, now: datetime) -> Answer:  # noqa: ARG002 - the port has it
+        """Nothing can differ here but slices."""
+        return self._call(now, False, lambda s: (s.world, Done()))
+
+    def ensure_slice(self, terms: SliceTerms, stamp: Stamp, now: datetime) -> Answer:
+        """Exactly these namespaces belong to the slice."""
+        return self._call(now, True, lambda s: slice_ensured(s, terms, stamp))
+
+    def remove_slice(self, slice_: str, stamp: Stamp, now: datetime) -> Answer:
+        """Refused (`SliceHoldsNodes`) while a node serves it."""
+        return self._call(now, True, lambda s: slice_removed(s, slice_, stamp))
+
+    def check(
+        self, node: str, stage: Stage, lease: LeaseRef, stamp: Stamp, now: datetime
+    ) -> Busy | Refused | tuple[CheckResult, ...]:
+        """Takes `Pace.check`; the results are those of the instant at which the checks ended."""
+        return self._call(now, True, lambda s: checked(s, node, stage, lease, stamp))
+
+    def add(self, node: str, lease: LeaseRef, stamp: Stamp, now: datetime) -> Answer:
+        """Waiting GPU workloads of the slice start at once."""
+        return self._call(now, True, lambda s: added(s, node, lease, stamp))
+
+    def evict(self, node: str, uid: str, by: datetime, stamp: Stamp, now: datetime) -> Answer:
+        """Workloads use their time to the last: they run until `by`, and a `by` that is past is now."""
+        return self._call(now, True, lambda s: evicted(s, node, uid, by, stamp))
+
+    def remove(self, node: str, uid: str, stamp: Stamp, now: datetime) -> Answer:
+        """Takes `Pace.drain` where GPU workloads run, no time where none does."""
+        return self._call(now, True, lambda s: removed(s, node, uid, stamp))
+
+    def isolate(self, node: str, reason: str, stamp: Stamp, now: datetime) -> Answer:
+        """What runs on the node goes on."""
+        return self._call(now, True, lambda s: isolated(s, node, reason, stamp))
+
+    def restore(self, node: str, stamp: Stamp, now: datetime) -> Answer:
+        """Waiting GPU workloads may use the node again."""
+        return self._call(now, True, lambda s: restored(s, node, stamp))
+
+    def scale(self, pool: str, count: int, leaving: tuple[str, ...], stamp: Stamp, now: datetime) -> Answer:
+        """New nodes come after the pool's `scaleUp`; those that go are gone at once."""
+        return self._call(now, True, lambda s: scaled(s, pool, count, leaving, stamp))
+
+    def announce(self, notes: tuple[Note, ...], now: datetime) -> None:
+        """Kept in the state, where `notes` finds them."""
+        self._call(now, True, lambda s: (announced(s, notes), None))
+
+    def close(self) -> None:
+        """Nothing is held between calls."""
+
+    def notes(self) -> tuple[Note, ...]:
+        """What was announced, oldest first."""
+        with self._state.locked() as world:
+            return world.notes
+
+    def inject(self, *faults: Scripted) -> None:
+        """Add to the script; faults it already has are not added twice, so a restart may give them again."""
+        with self._state.locked() as world:
+            new = tuple(f for f in dict.fromkeys(faults) if f not in world.faults)
+            if new:
+                self._state.save(replace(world, faults=world.faults + new))
+        for fault in new:
+            log.info("fault scripted cluster=%s kind=%s at=%s", self._name, fault.kind, fault.at)
+
+    def follow(self, spec: ClusterSpec) -> None:
+        """The manifest changed: nodes come and go, leases stay as they are."""
+        self._fleet = fleet_of(self._name, spec)
+
+    def submit(self, job: Job, now: datetime) -> None:
+        """A person starts a workload; its namespace must belong to a slice and its name be free there."""
+        with self._state.locked() as world:
+            at = advance(world, fleet_at(self._fleet, world, now), now)
+            after = submitted(self._scene(at, now), Workload(job, _owner(at, job), since=now))
+            self._state.save(self._settled(after, now))
+
+    def withdraw(self, namespace: str, name: str, now: datetime) -> None:
+        """A person deletes a workload; none of that name is fine too."""
+        with self._state.locked() as world:
+            at = advance(world, fleet_at(self._fleet, world, now), now)
+            left = tuple(w for w in at.workloads if (w.job.namespace, w.job.name) != (namespace, name))
+            self._state.save(self._settled(replace(at, workloads=left), now))
+
+    def gpu_readings(self, node: str, now: datetime) -> tuple[Mapping[str, object], ...]:
+        """What NVML would say on that node, as plain data; changes nothing.
+
+        Raises `Fault` (`NodeNotReady`) where no agent could run: the node is dead or not of this cluster.
+        """
+        with self._state.locked() as world:
+            fleet = fleet_at(self._fleet, world, now)
+            at = advance(world, fleet, now)
+        if node not in fleet.views or node in dead_nodes(at.faults, now):
+            raise Fault(f"node {node} of cluster {self._name} does not answer", "NodeNotReady")
+        return tuple(as_data(gpu) for gpu in readings_of(at, fleet, node, now))
+
+    def _call(self, now: datetime, writes: bool, work: Callable[[Scene], tuple[World, T]]) -> T:
+        """One API call: the world moves on to `now`, `work` is done in it, and the answer may get lost."""
+        with self._state.locked() as world:
+            failure = api_failure(world.faults, now)
+            if failure is not None and not (writes and failure.acted):
+                raise self._unreachable()
+            before = advance(world, fleet_at(self._fleet, world, now), now)
+            after, answer = work(self._scene(before, now))
+            self._state.save(after if after is before else self._settled(after, now))
+            if failure is not None:
+                raise self._unreachable()
+            return answer
+
+    def _view(self, s: Scene, now: datetime) -> ClusterView:
+        return replace(view_of(s.world, s.fleet, now), sizes=sizes_of(self._fleet, s.world))
+
+    def _scene(self, world: World, now: datetime) -> Scene:
+        return Scene(world, fleet_at(self._fleet, world, now), now, self._pace)
+
+    def _settled(self, world: World, now: datetime) -> World:
+        """A change is stamped with its instant: what happened before it must not be lived through again."""
+        return settle(replace(world, at=max(world.at, now)), fleet_at(self._fleet, world, now), now)
+
+    def _unreachable(self) -> Fault:
+        return Fault(f"the API of cluster {self._name} did not answer in time", "ClusterUnreachable")
+
+
+def _owner(world: World, job: Job) -> str:
+    if any((w.job.namespace, w.job.name) == (job.namespace, job.name) for w in world.workloads):
+        raise UserError(f"namespace {job.namespace} already has a workload {job.name}", "WorkloadExists")
+    owner = next((n for n, s in sorted(world.slices.items()) if job.namespace in s.namespaces), None)
+    if owner is None:
+        raise UserError(
+            f"no slice has a namespace {job.namespace}; its slice comes first", "NamespaceMissing"
+        )
+    return owner

@@ -1,0 +1,123 @@
+"""Where simulated workloads run, as time passes.
+
+Pure. GPU workloads wait until a node of their slice has free GPUs, and go back to Pending when that node is
+taken away; CPU workloads run at any time and no lease ever touches them. First submitted, first placed; among
+nodes the name decides, so the same history always ends in the same world.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from reconciler.clusters.simulated.scripted_faults import cordoned_nodes, dead_nodes, turning_points
+from reconciler.clusters.simulated.simulated_world import Fleet, Workload, World, drained_at
+
+KEPT = timedelta(days=1)
+"""Finished workloads are shown that long and then forgotten, so that the state stays bounded."""
+
+
+def advance(world: World, fleet: Fleet, now: datetime) -> World:
+    """The world at `now`, every instant in between lived through. O(such instants x workloads)."""
+    at = world.at
+    while (at := _next_instant(world, at, now)) < now:
+        world = settle(world, fleet, at)
+    return settle(world, fleet, max(at, now))
+
+
+def settle(world: World, fleet: Fleet, now: datetime) -> World:
+    """End what is over, stop what lost its node, start what can run. The same object if nothing changes."""
+    if not world.workloads:
+        return world
+    kept = tuple(_ended(w, now) for w in world.workloads if not _forgotten(w, now))
+    stopped = _stopped(kept, world, fleet, now)
+    placed = _placed(stopped, world, fleet, now)
+    if placed == world.workloads:
+        return world
+    return replace(world, workloads=placed, at=now)
+
+
+def busy_gpus(world: World, node: str) -> int:
+    """GPUs of a node that workloads use."""
+    return sum(w.job.gpus for w in world.workloads if w.uses_gpus_of == node)
+
+
+def _next_instant(world: World, after: datetime, limit: datetime) -> datetime:
+    ends = [w.ends_at for w in world.workloads]
+    drains = [drained_at(world, name) for name, held in world.nodes.items() if held.drain_until]
+    points = [t for t in (*ends, *drains) if t is not None] + turning_points(world.faults)
+    return min((t for t in points if after < t < limit), default=limit)
+
+
+def _forgotten(w: Workload, now: datetime) -> bool:
+    return w.phase == "Succeeded" and now - w.since >= KEPT
+
+
+def _ended(w: Workload, now: datetime) -> Workload:
+    end = w.ends_at
+    return w if end is None or now < end else replace(w, phase="Succeeded", since=end)
+
+
+def _stopped(
+    workloads: tuple[Workload, ...], world: World, fleet: Fleet, now: datetime
+) -> tuple[Workload, ...]:
+    dead = dead_nodes(world.faults, now)
+    return tuple(
+        replace(w, phase="Pending", node=None, since=now)
+        if (node := w.uses_gpus_of) is not None
+        and (node in dead or node not in fleet.views or not _may_stay(w, node, world, now))
+        else w
+        for w in workloads
+    )
+
+
+def _may_stay(w: Workload, node: str, world: World, now: datetime) -> bool:
+    lease, drained = world.held(node).lease, drained_at(world, node)
+    if lease is None or lease.slice != w.slice or not _at_home(w, world):
+        return False
+    return drained is None or now < drained
+
+
+def _at_home(w: Workload, world: World) -> bool:
+    """Its namespace still belongs to its slice."""
+    state = world.slices.get(w.slice)
+    return state is not None and state.present and w.job.namespace in state.namespaces
+
+
+def _placed(
+    workloads: tuple[Workload, ...], world: World, fleet: Fleet, now: datetime
+) -> tuple[Workload, ...]:
+    if all(w.phase != "Pending" for w in workloads):
+        return workloads
+    free = _free_gpus(workloads, world, fleet, now)
+    return tuple(
+        _started(w, free, now) if w.phase == "Pending" and _at_home(w, world) else w for w in workloads
+    )
+
+
+def _free_gpus(
+    workloads: tuple[Workload, ...], world: World, fleet: Fleet, now: datetime
+) -> dict[str, dict[str, int]]:
+    """Slice -> node -> GPUs that a new workload may use, nodes by name."""
+    out = dead_nodes(world.faults, now) | cordoned_nodes(world.faults, now)
+    free: dict[str, dict[str, int]] = {}
+    for name, held in sorted(world.nodes.items()):
+        shut = held.isolated is not None or held.drain_until is not None or name in out
+        if held.lease is not None and not shut and name in fleet.views:
+            free.setdefault(held.lease.slice, {})[name] = fleet.pools[name].gpus_per_node
+    for w in workloads:
+        if w.uses_gpus_of in free.get(w.slice, {}):
+            free[w.slice][str(w.node)] -= w.job.gpus
+    return free
+
+
+def _started(w: Workload, free: dict[str, dict[str, int]], now: datetime) -> Workload:
+    """`w` running if it can, with its GPUs taken out of `free`."""
+    if w.job.gpus == 0:
+        return replace(w, phase="Running", since=now)
+    nodes = free.get(w.slice, {})
+    node = next((name for name, left in nodes.items() if left >= w.job.gpus), None)
+    if node is None:
+        return w
+    nodes[node] -= w.job.gpus
+    return replace(w, phase="Running", node=node, since=now)

@@ -1,0 +1,298 @@
+"""The state of a simulated cluster: plain frozen values, and the fleet that its manifest describes.
+
+Only what was done to a node is kept here; the nodes themselves follow from the manifest, so that a changed
+manifest adds and removes nodes without touching a lease. Mappings inside are never changed in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from hashlib import md5
+from typing import Literal
+
+from reconciler.clusters.simulated.scripted_faults import (
+    CheckFails,
+    Scripted,
+    cordoned_nodes,
+    dead_nodes,
+    drain_end,
+    foreign_pods,
+    lost_namespaces,
+    taints,
+)
+from reconciler.model.cluster_port import (
+    CheckResult,
+    ClusterView,
+    GpuView,
+    LeaseRef,
+    NodeView,
+    Note,
+    Stage,
+    Stamp,
+    WorkloadView,
+)
+from schemas.documents.cluster import ClusterSpec, Pool
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+IN_DOMAIN = 4
+"""A rack takes about as many 8-GPU machines as its power allows."""
+NOTES_KEPT = 1000
+"""What was announced is remembered that long, so that the state stays bounded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long things take in simulated time."""
+
+    check: timedelta = timedelta(seconds=30)  # well inside the shortest useful `prepare`
+    fresh: timedelta = timedelta(minutes=15)  # results older than that say too little about a node
+    drain: timedelta = timedelta(seconds=20)  # Kubernetes gives a pod 30 s to end; most need less
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRun:
+    """One stage of checks for one lease; `results` once it is finished."""
+
+    lease: LeaseRef
+    begun: datetime
+    results: tuple[CheckResult, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What was done to one node."""
+
+    lease: LeaseRef | None = None
+    stamp: Stamp | None = None
+    isolated: str | None = None  # the reason
+    drain_until: datetime | None = None
+    checks: Mapping[Stage, CheckRun] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SliceState:
+    """A slice; one that was removed keeps its stamp, so that an old controller cannot bring it back."""
+
+    namespaces: tuple[str, ...]
+    stamp: Stamp
+    present: bool = True
+    ensured: datetime = EPOCH  # when it was last made as it should be
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A node of an elastic pool."""
+
+    name: str
+    ready_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """How large an elastic pool is told to be, its nodes, and how many it ever had."""
+
+    count: int
+    nodes: tuple[Made, ...]
+    made: int
+    stamp: Stamp | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Something a person runs in a namespace; without `duration` it never ends by itself."""
+
+    name: str
+    namespace: str
+    gpus: int  # 0: a CPU workload
+    duration: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A job and where it stands; it begins anew whenever it is evicted."""
+
+    job: Job
+    slice: str
+    phase: Literal["Pending", "Running", "Succeeded"] = "Pending"
+    node: str | None = None
+    since: datetime = EPOCH  # when the phase began
+
+    @property
+    def ends_at(self) -> datetime | None:
+        """When it succeeds if nothing stops it."""
+        if self.phase != "Running" or self.job.duration is None:
+            return None
+        return self.since + self.job.duration
+
+    @property
+    def uses_gpus_of(self) -> str | None:
+        """The node whose GPUs it uses now."""
+        return self.node if self.job.gpus and self.phase == "Running" else None
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """All that a simulated cluster remembers; `at` is the instant of its last change."""
+
+    at: datetime = EPOCH
+    nodes: Mapping[str, Held] = field(default_factory=dict)
+    slices: Mapping[str, SliceState] = field(default_factory=dict)
+    workloads: tuple[Workload, ...] = ()  # in the order in which they were submitted
+    faults: tuple[Scripted, ...] = ()
+    spent: tuple[CheckFails, ...] = ()  # once for each time that one with a limit struck
+    sizes: Mapping[str, Sized] = field(default_factory=dict)  # of elastic pools that were scaled
+    notes: tuple[Note, ...] = ()  # what was announced, oldest first, at most `NOTES_KEPT`
+
+    def held(self, node: str) -> Held:
+        """What was done to a node; nothing, for one nobody touched."""
+        return self.nodes.get(node, UNTOUCHED)
+
+    def with_node(self, node: str, held: Held) -> World:
+        """The same world with one node changed; this very object when nothing is."""
+        if held == self.nodes.get(node):
+            return self
+        return replace(self, nodes={**self.nodes, node: held})
+
+    def with_slice(self, name: str, state: SliceState) -> World:
+        """The same world with one slice changed; this very object when nothing is."""
+        if state == self.slices.get(name):
+            return self
+        return replace(self, slices={**self.slices, name: state})
+
+
+UNTOUCHED = Held()
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """The nodes of a manifest; `views` are as nobody touched them, in the manifest's order."""
+
+    cluster: str
+    spec: ClusterSpec
+    pools: Mapping[str, Pool]  # node -> its pool
+    views: Mapping[str, NodeView]
+
+
+def fleet_of(cluster: str, spec: ClusterSpec) -> Fleet:
+    """Every node that the manifest describes; of two equal names the first counts."""
+    pools: dict[str, Pool] = {}
+    for pool in spec.pools:
+        for node in pool.node_names():
+            pools.setdefault(node, pool)
+    return Fleet(cluster, spec, pools, views_of(cluster, spec, pools))
+
+
+def views_of(cluster: str, spec: ClusterSpec, pools: Mapping[str, Pool]) -> dict[str, NodeView]:
+    """These nodes, by name with their pool, as nobody touched them."""
+    attributes = {pool.name: _attributes(cluster, pool) for pool in spec.pools}
+    domains = _domains(len(spec.topology), pools)
+    return {
+        node: NodeView(
+            node,
+            pool.name,
+            True,
+            gpus=_gpus(cluster, node, pool),
+            attributes=attributes[pool.name],
+            domains=domains.get(node, ()),
+        )
+        for node, pool in pools.items()
+    }
+
+
+def _domains(depth: int, pools: Mapping[str, Pool]) -> Mapping[str, tuple[str, ...]]:
+    """Where each node stands: the smallest domains have `IN_DOMAIN` nodes, each larger one so many of the smaller."""
+    sizes = [IN_DOMAIN ** (depth - kind) for kind in range(depth)]
+    found, counts = {}, dict[str, int]()
+    for node, pool in pools.items() if depth else ():
+        place = counts.get(pool.name, 0)
+        counts[pool.name] = place + 1
+        found[node] = tuple(f"{pool.name}-{kind}-{place // size + 1}" for kind, size in enumerate(sizes, 1))
+    return found
+
+
+def _attributes(cluster: str, pool: Pool) -> Mapping[str, str]:
+    known = {
+        "instanceType": pool.instance_type,
+        "rdmaSubnet": f"{cluster}-{pool.name}-rdma" if pool.rdma else None,
+        "secondaryNetwork": f"{cluster}-{pool.name}-net1" if pool.secondary_network else None,
+    }
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def _gpus(cluster: str, node: str, pool: Pool) -> tuple[GpuView, ...]:
+    return tuple(
+        GpuView(_uuid(f"{cluster}/{node}/{index}"), index, pool.gpu_shape, pool.memory_per_gpu * 1024)
+        for index in range(pool.gpus_per_node)
+    )
+
+
+def _uuid(seed: str) -> str:
+    """Looks like NVML's, and is the same in every process."""
+    h = md5(seed.encode(), usedforsecurity=False).hexdigest()
+    return f"GPU-{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}"
+
+
+def view_of(world: World, fleet: Fleet, now: datetime) -> ClusterView:
+    """What an observer sees. Costs a copy of the fleet and what was done to it, not more."""
+    nodes = dict(fleet.views)
+    dead, cordoned = dead_nodes(world.faults, now), cordoned_nodes(world.faults, now)
+    foreign = foreign_pods(world.faults, now)
+    tainted = taints(world.faults, now)
+    for name in {*world.nodes, *dead, *cordoned, *foreign, *tainted} & nodes.keys():
+        seen = _node_view(nodes[name], world.held(name), name not in dead, name in cordoned)
+        seen = replace(seen, staying=_staying(world, name), taint=tainted.get(name, ""))
+        nodes[name] = replace(seen, foreign=foreign.get(name, ()))
+    slices = {name: namespaces_of(world, name, now) for name, s in sorted(world.slices.items()) if s.present}
+    workloads = tuple(_workload_view(w) for w in world.workloads)
+    return ClusterView(now, nodes, slices, workloads, fence=_fence(world))
+
+
+def _fence(world: World) -> Stamp | None:
+    """The newest stamp of slices, also of those that are gone, and of elastic pools."""
+    sized = (size.stamp for size in world.sizes.values() if size.stamp is not None)
+    return max((*(state.stamp for state in world.slices.values()), *sized), default=None)
+
+
+def _staying(world: World, node: str) -> tuple[str, ...]:
+    """GPU workloads of a node that is drained."""
+    if world.held(node).drain_until is None:
+        return ()
+    here = sorted(f"{w.job.namespace}/{w.job.name}" for w in world.workloads if w.uses_gpus_of == node)
+    return tuple(f"{name} (its kubelet has not ended it)" for name in here)
+
+
+def namespaces_of(world: World, slice_: str, now: datetime) -> tuple[str, ...]:
+    """The slice's namespaces that are there: people may have deleted some."""
+    state = world.slices.get(slice_)
+    if state is None or not state.present:
+        return ()
+    lost = lost_namespaces(world.faults, state.ensured, now)
+    return tuple(name for name in state.namespaces if name not in lost)
+
+
+def _node_view(node: NodeView, held: Held, ready: bool, cordoned: bool) -> NodeView:
+    return NodeView(
+        name=node.name,
+        pool=node.pool,
+        ready=ready,
+        cordoned=cordoned,
+        isolated=held.isolated is not None,
+        lease=held.lease,
+        stamp=held.stamp,
+        draining=held.drain_until is not None,
+        gpus=node.gpus,
+        attributes=node.attributes,
+        domains=node.domains,
+    )
+
+
+def _workload_view(w: Workload) -> WorkloadView:
+    return WorkloadView(w.job.name, w.job.namespace, w.slice, w.job.gpus, w.phase, w.node)
+
+
+def drained_at(world: World, node: str) -> datetime | None:
+    """When the drain of a node ends; None while nobody drains it."""
+    planned = world.held(node).drain_until
+    return None if planned is None else drain_end(world.faults, node, planned)

@@ -1,0 +1,212 @@
+"""What each write does to a simulated cluster, as pure functions from a world to a world and an answer.
+
+Every write that is not refused leaves its stamp, also when there was nothing to do: only so does an older
+controller that comes later find out that it is late.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from reconciler.clusters.simulated.scripted_faults import dead_nodes
+from reconciler.clusters.simulated.simulated_checks import NODE_GONE, finished
+from reconciler.clusters.simulated.simulated_workloads import busy_gpus
+from reconciler.clusters.simulated.simulated_world import (
+    NOTES_KEPT,
+    CheckRun,
+    Fleet,
+    Held,
+    Pace,
+    SliceState,
+    Workload,
+    World,
+    drained_at,
+    namespaces_of,
+)
+from reconciler.model.cluster_port import (
+    Answer,
+    Busy,
+    CheckResult,
+    Difference,
+    Done,
+    LeaseRef,
+    Note,
+    Refused,
+    SliceTerms,
+    Stage,
+    Stamp,
+)
+
+Changed = tuple[World, Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """The cluster that a write finds."""
+
+    world: World
+    fleet: Fleet
+    now: datetime
+    pace: Pace
+
+    def refused(self, reason: str, message: str) -> Changed:
+        """Nothing changes."""
+        return self.world, Refused(reason, message)
+
+
+def added(s: Scene, node: str, lease: LeaseRef, stamp: Stamp) -> Changed:
+    """The node serves the lease; a drain of the same lease that was under way is called off."""
+    held = s.world.held(node)
+    if (late := stale(f"node {node}", held.stamp, stamp)) is not None:
+        return s.world, late
+    if held.lease is not None and held.lease.uid != lease.uid:
+        return s.refused("NodeHeld", f"node {node} serves {held.lease.request}")
+    if node not in s.fleet.views:
+        return s.refused("NodeGone", f"the cluster has no node {node}")
+    if held.lease is None and node in dead_nodes(s.world.faults, s.now):
+        return s.refused("NodeNotReady", f"node {node} is not Ready")
+    return s.world.with_node(node, replace(held, lease=lease, stamp=stamp, drain_until=None)), Done()
+
+
+def evicted(s: Scene, node: str, uid: str, by: datetime, stamp: Stamp) -> Changed:
+    """The lease's workloads have until `by`; the node stays theirs."""
+    held = s.world.held(node)
+    if (late := stale(f"node {node}", held.stamp, stamp)) is not None:
+        return s.world, late
+    held = replace(held, stamp=stamp)
+    over = held.drain_until is not None and held.drain_until <= s.now
+    if held.lease is not None and held.lease.uid == uid and not over:
+        held = replace(held, drain_until=max(by, s.now))
+    return s.world.with_node(node, held), Done()
+
+
+def removed(s: Scene, node: str, uid: str, stamp: Stamp) -> Changed:
+    """The node is drained and then free; one that another lease has by now is left alone."""
+    held = s.world.held(node)
+    if (late := stale(f"node {node}", held.stamp, stamp)) is not None:
+        return s.world, late
+    held = replace(held, stamp=stamp)
+    if held.lease is None or held.lease.uid != uid:
+        return s.world.with_node(node, held), Done()
+    draining = s.world.with_node(node, _draining(s, node, held))
+    until = drained_at(draining, node)
+    if until is not None and s.now < until:
+        return draining, Busy(until, f"node {node} drains")
+    return s.world.with_node(node, replace(held, lease=None, drain_until=None)), Done()
+
+
+def _draining(s: Scene, node: str, held: Held) -> Held:
+    """At once where no GPU is in use, else in the bounded time of a drain; never later than said before."""
+    until = s.now + s.pace.drain if busy_gpus(s.world, node) else s.now
+    return replace(held, drain_until=min(until, held.drain_until or until))
+
+
+def isolated(s: Scene, node: str, reason: str, stamp: Stamp) -> Changed:
+    """Nothing new lands on the node."""
+    held = s.world.held(node)
+    if (late := stale(f"node {node}", held.stamp, stamp)) is not None:
+        return s.world, late
+    if node not in s.fleet.views:
+        return s.refused("NodeGone", f"the cluster has no node {node}")
+    return s.world.with_node(node, replace(held, isolated=reason, stamp=stamp)), Done()
+
+
+def restored(s: Scene, node: str, stamp: Stamp) -> Changed:
+    """Our own isolation ends; a person's cordon is a fact of its own and stays."""
+    held = s.world.held(node)
+    if (late := stale(f"node {node}", held.stamp, stamp)) is not None:
+        return s.world, late
+    if node not in s.fleet.views:
+        return s.refused("NodeGone", f"the cluster has no node {node}")
+    return s.world.with_node(node, replace(held, isolated=None, stamp=stamp)), Done()
+
+
+def slice_ensured(s: Scene, terms: SliceTerms, stamp: Stamp) -> Changed:
+    """Exactly these namespaces are the slice's; one of another slice is never taken over."""
+    name, namespaces = terms.name, terms.namespaces
+    state = s.world.slices.get(name)
+    if (late := stale(f"slice {name}", state.stamp if state else None, stamp)) is not None:
+        return s.world, late
+    for owner, other in sorted(s.world.slices.items()):
+        taken = sorted(set(namespaces) & set(other.namespaces)) if other.present and owner != name else []
+        if taken:
+            return s.refused("NamespaceTaken", f"namespace {taken[0]} belongs to slice {owner}")
+    namespaces = tuple(sorted(set(namespaces)))
+    whole = state is not None and namespaces_of(s.world, name, s.now) == namespaces
+    ensured = state.ensured if state is not None and whole else s.now
+    return s.world.with_slice(name, SliceState(namespaces, stamp, ensured=ensured)), Done()
+
+
+def differing(s: Scene, slices: tuple[SliceTerms, ...]) -> tuple[Difference, ...]:
+    """Namespaces of these slices that are missing, or theirs and should not be."""
+    found: list[Difference] = []
+    for terms in slices:
+        have = namespaces_of(s.world, terms.name, s.now)
+        missing = sorted(set(terms.namespaces) - set(have))
+        extra = sorted(set(have) - set(terms.namespaces))
+        found += [Difference(terms.name, f"Namespace {n}", "missing") for n in missing]
+        found += [Difference(terms.name, f"Namespace {n}", "extra") for n in extra]
+    return tuple(found)
+
+
+def announced(s: Scene, notes: tuple[Note, ...]) -> World:
+    """The world in which these notes were told, each once; the oldest are forgotten."""
+    told = {note.key for note in s.world.notes}
+    new = tuple({n.key: n for n in notes if n.key not in told}.values())
+    return replace(s.world, notes=(*s.world.notes, *new)[-NOTES_KEPT:]) if new else s.world
+
+
+def slice_removed(s: Scene, name: str, stamp: Stamp) -> Changed:
+    """Our marks are gone; workloads of people stay where they are, without GPUs."""
+    state = s.world.slices.get(name)
+    if (late := stale(f"slice {name}", state.stamp if state else None, stamp)) is not None:
+        return s.world, late
+    holding = sorted(n for n, h in s.world.nodes.items() if h.lease is not None and h.lease.slice == name)
+    if holding:
+        return s.refused(
+            "SliceHoldsNodes", f"slice {name} still has {len(holding)} nodes, first {holding[0]}"
+        )
+    return s.world.with_slice(name, SliceState((), stamp, present=False)), Done()
+
+
+def checked(
+    s: Scene, node: str, stage: Stage, lease: LeaseRef, stamp: Stamp
+) -> tuple[World, Busy | Refused | tuple[CheckResult, ...]]:
+    """Begin the checks, wait for them, or tell what they found."""
+    if node not in s.fleet.views:
+        return s.world, NODE_GONE
+    held = s.world.held(node)
+    if (late := stale(f"node {node}", held.stamp, stamp)) is not None:
+        return s.world, late
+    run = held.checks.get(stage)
+    if run is None or run.lease.uid != lease.uid or s.now >= run.begun + s.pace.check + _fresh(s, stage):
+        run = CheckRun(lease, s.now)
+    if run.results is not None:
+        return s.world, run.results
+    begun = s.world.with_node(node, replace(held, checks={**held.checks, stage: run}))
+    until = run.begun + s.pace.check
+    if s.now < until:
+        return begun, Busy(until, f"{stage} checks of node {node} run")
+    after = finished(begun, s.fleet, node, stage, until)
+    return after, after.held(node).checks[stage].results or ()
+
+
+def _fresh(s: Scene, stage: Stage) -> timedelta:
+    """How long results count; those of a running lease are measured anew in every interval of the cluster."""
+    every = s.fleet.spec.checks.latency_interval
+    return s.pace.fresh if stage != "run" or every is None else every
+
+
+def submitted(s: Scene, workload: Workload) -> World:
+    """The workload waits for its place."""
+    return replace(s.world, workloads=(*s.world.workloads, workload))
+
+
+def stale(what: str, have: Stamp | None, stamp: Stamp) -> Refused | None:
+    if have is None or have <= stamp:
+        return None
+    return Refused(
+        "StaleStamp",
+        f"{what} bears {have.term}.{have.seq}, newer than {stamp.term}.{stamp.seq}: another controller leads",
+    )

@@ -1,0 +1,1 @@
+"""One decision a cycle: facts, promises, slips and starts."""

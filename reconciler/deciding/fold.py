@@ -1,0 +1,263 @@
+"""Everything that happened since the last commit, folded into the facts; nothing is planned here. Pure.
+
+Order: which clusters answer, what main says of each request, which nodes are sound, then each lease. One request's
+trouble never touches another's turn.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from reconciler.accounts.gpu_hours import with_spent
+from reconciler.accounts.insights import with_ended
+from reconciler.accounts.ledger import with_finished
+from reconciler.accounts.monthly_limits import bounded_slices, bounded_turns, unbounded_turn
+from reconciler.approvals import held_changes
+from reconciler.approvals.used_approvals import spent_after
+from reconciler.deciding.preemption_limits import with_losses
+from reconciler.deciding.unchanged_requests import Settled, without_news
+from reconciler.documents.workspace_outcomes import workspace_turn
+from reconciler.health.check_results import cut
+from reconciler.health.node_faults import with_faults
+from reconciler.health.node_health import health_events, judge_nodes
+from reconciler.lifecycle.file_changes import file_turn
+from reconciler.lifecycle.free_nodes import Spares
+from reconciler.lifecycle.idle import idle_turn
+from reconciler.lifecycle.missing_namespaces import home_turn, says_so
+from reconciler.lifecycle.provisioned import overdue_nodes, releasing_turn, running_turn
+from reconciler.lifecycle.provisioning import handover_turn
+from reconciler.model.cluster_port import Busy
+from reconciler.model.events import Event, Told
+from reconciler.model.facts import Facts, Filed, NodeKey, Reachability, Scene, Seen, Turn, Wanted
+from reconciler.model.request_files import with_filed
+from reconciler.model.selected_nodes import unmanaged_in
+from reconciler.model.statuses import Records, live, records
+from reconciler.planning.elastic_pools import came
+from reconciler.planning.queue_place import asked_anew, let_past, placed
+from reconciler.planning.snapshot import at, pools_and_leases, stray_nodes
+from reconciler.settings import Settings
+from scheduler.snapshot import PoolKey
+from schemas.status.gpr_status import WAITING, Cause, GPRStatus, NodeMetadata, NodeRecord, NodeState
+from schemas.status.inventory import UnmanagedNode
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """New facts, what to tell, and why each touched request may make others later."""
+
+    facts: Facts
+    events: tuple[Event, ...]
+    causes: Mapping[str, tuple[Cause, str]]
+    failed_nodes: Mapping[NodeKey, Cause] = field(default_factory=dict)
+    anew: frozenset[str] = frozenset()  # who takes a place in the queue now
+    late_pools: frozenset[PoolKey] = frozenset()  # whose nodes were asked for and did not come in time
+
+
+def fold(
+    facts: Facts,
+    wanted: Wanted,
+    seen: Seen,
+    settings: Settings,
+    now: datetime,
+    settled: Settled | None = None,
+) -> Folded:
+    """The facts as they are now, before planning.
+
+    `settled` remembers of the folds before who needs no turn; None: everybody has one, which gives the same.
+    """
+    gather = _Gather(records(facts.requests))
+    gather.events += held_changes.told(facts.trust, wanted.trust, now)
+    facts = replace(facts, trust=wanted.trust)
+    clusters = _reachability(facts, wanted, seen, now, gather)
+    wanted, held = _with_held_deletions(facts, wanted, now, gather)
+    scene = Scene(now, settings, wanted, seen, facts.nodes, clusters)
+    _file_turns(scene, facts, gather, Settled() if settled is None else settled)
+    nodes, failed = _judged(facts, gather.requests, scene)
+    gather.events += health_events(facts.nodes, nodes, now)
+    faults = with_faults(facts.faults, (facts.nodes, nodes), wanted.clusters, now)
+    scene = replace(scene, nodes=nodes, faults=faults)
+    grown = came(facts, wanted, seen, now)
+    gather.events += grown.events
+    current = replace(
+        facts,
+        at=now,
+        intent=wanted.commit,
+        requests=gather.requests,
+        nodes=nodes,
+        faults=faults,
+        scales=grown.scales,
+        clusters=clusters,
+        held_deletions=held,
+        found=wanted.found,
+        unmanaged=_unmanaged(facts, wanted, seen),
+    )
+    _lease_turns(scene, current, gather)
+    spaces, told = workspace_turn(facts, wanted, now)
+    gather.events += told
+    current = _with_accounts(facts, replace(current, workspaces=spaces), gather.requests, wanted)
+    current = placed(facts, current, wanted)
+    causes = _of_moves(facts, current, wanted) | gather.causes
+    anew = asked_anew(facts, current, wanted)
+    return Folded(current, tuple(gather.events), causes, failed, anew, grown.late)
+
+
+def _with_accounts(before: Facts, current: Facts, requests: Records, wanted: Wanted) -> Facts:
+    """With what these requests have used, lost, spent of admins' words, and taught about habits, since `before`."""
+    usage = with_finished(before, requests, wanted.project, current.at)
+    usage = with_spent(before, requests, usage, wanted)
+    usage = with_losses(before, requests, usage, wanted.project.currency)
+    spent = spent_after(before, requests, wanted, current.at)
+    insights, ended = with_ended(before, requests, wanted, current.at)
+    return replace(current, usage=usage, spent_words=spent, insights=insights, ended=ended)
+
+
+def _of_moves(before: Facts, after: Facts, wanted: Wanted) -> dict[str, tuple[Cause, str]]:
+    """Who is ahead of somebody because an admin moved a request: that is why they may make others later."""
+    return {key: (Cause.ADMIN_MOVED, by) for key, by in let_past(before, after, wanted).items()}
+
+
+@dataclass(slots=True)
+class _Gather:
+    """Collects the turns of one cycle."""
+
+    requests: Records
+    events: list[Event] = field(default_factory=list)
+    causes: dict[str, tuple[Cause, str]] = field(default_factory=dict)
+
+    def turn(self, key: str, turn: Turn) -> None:
+        if turn.status is None:
+            self.requests.pop(key, None)
+        else:
+            self.requests[key] = turn.status
+        self.events += turn.events
+        if turn.cause is not None:
+            self.causes[key] = turn.cause
+
+
+def _file_turns(scene: Scene, facts: Facts, gather: _Gather, settled: Settled) -> None:
+    """What main says of each request, and the words about it; where slices are bounded, who of them is let in."""
+    due, bounded = settled.due(facts, scene.wanted, scene.now), bounded_slices(scene.wanted)
+    for key in sorted(due):
+        old = gather.requests.get(key)
+        turn = file_turn(key, scene.wanted.filed.get(key), old, scene)
+        if turn.status is not None and turn.status.accepted_spec.slice not in bounded:
+            then = unbounded_turn(key, turn.status, scene)
+            turn = Turn(then.status, (*turn.events, *then.events), then.cause or turn.cause)
+        turn = without_news(turn, old)
+        settled.had(key, old, turn)
+        gather.turn(key, turn)
+    touched = bounded.intersection(key.partition("/")[0] for key in due)
+    for key, turn in bounded_turns(touched, gather.requests, facts.usage, scene):
+        turn = without_news(turn, gather.requests.get(key))
+        if (turn.status, turn.events) != (facts.requests.get(key), ()):
+            settled.had(key, facts.requests.get(key), turn)  # a commit that does not land must not lose it
+        gather.turn(key, turn)
+
+
+def _lease_turns(scene: Scene, current: Facts, gather: _Gather) -> None:
+    spares = Spares(*pools_and_leases(scene.wanted, current), scene.now, scene.traits)
+    for key in sorted(key for key, status in gather.requests.live.items() if status.assignment is not None):
+        status = gather.requests[key]
+        gather.turn(key, handover_turn(key, status, scene, spares))
+        gather.turn(key, running_turn(key, gather.requests[key], scene, spares))
+        gather.turn(key, idle_turn(key, gather.requests[key], scene))
+        gather.turn(key, releasing_turn(key, gather.requests[key], scene))
+    for key in sorted(k for k, s in gather.requests.live.items() if s.assignment is not None or says_so(s)):
+        gather.turn(key, home_turn(key, gather.requests[key], scene))
+
+
+def _reachability(
+    facts: Facts, wanted: Wanted, seen: Seen, now: datetime, gather: _Gather
+) -> dict[str, Reachability]:
+    found = {}
+    for cluster in sorted(wanted.clusters):
+        reachable = cluster in seen.views
+        old = facts.clusters.get(cluster)
+        if old is not None and old.reachable == reachable:
+            found[cluster] = old
+            continue
+        found[cluster] = Reachability(reachable, now)
+        if not reachable:
+            why = seen.silences.get(cluster)
+            what = f"{cluster} cannot be looked at: {why}" if why else f"{cluster} does not answer"
+            text = f"{what}; its leases stand, nothing new starts there"
+            gather.events.append(Event(now, Told.CLUSTER_UNREACHABLE, text, "", cluster))
+        elif old is not None:
+            gather.events.append(Event(now, Told.CLUSTER_REACHABLE, f"{cluster} answers again", "", cluster))
+    return found
+
+
+def _unmanaged(facts: Facts, wanted: Wanted, seen: Seen) -> dict[str, tuple[UnmanagedNode, ...]]:
+    """GPU nodes outside every pool, as each cluster showed them last."""
+    shown = {name: unmanaged_in(view) for name, view in seen.views.items()}
+    known = {**facts.unmanaged, **shown}
+    return {name: known[name] for name in sorted(wanted.clusters) if known.get(name)}
+
+
+def _with_held_deletions(facts: Facts, wanted: Wanted, now: datetime, gather: _Gather) -> tuple[Wanted, str]:
+    """More files gone at once than the project allows: nobody is cancelled until an admin says so."""
+    held, digest = deletions_to_hold(facts, wanted)
+    if not held:
+        return wanted, ""
+    if facts.held_deletions != digest:
+        text = (
+            f"{len(held)} files of waiting requests are gone at once, more than "
+            f"{wanted.project.limits.deletions_at_once}: nobody was cancelled; restore them, or confirm with "
+            f"confirmedDeletions: [{digest}] in project.yaml"
+        )
+        gather.events.append(Event(now, Told.DELETIONS_HELD, text))
+    return replace(wanted, filed=with_filed(wanted.filed, held)), digest
+
+
+def deletions_to_hold(facts: Facts, wanted: Wanted) -> tuple[dict[str, Filed], str]:
+    """Waiting requests whose files are gone and that stay all the same, as accepted last; and their digest."""
+    gone = sorted(k for k, s in live(facts.requests).items() if s.phase in WAITING and k not in wanted.filed)
+    digest = deletions_digest(gone)
+    project = wanted.project
+    if len(gone) <= project.limits.deletions_at_once or digest in project.confirmed_deletions:
+        return {}, ""
+    return {key: Filed(facts.requests[key].accepted_spec) for key in gone}, digest
+
+
+def deletions_digest(keys: Iterable[str]) -> str:
+    """Names one set of deletions, so that an admin confirms exactly those."""
+    return "sha256:" + hashlib.sha256("\n".join(sorted(keys)).encode()).hexdigest()[:16]
+
+
+def _judged(
+    facts: Facts, requests: Records, scene: Scene
+) -> tuple[dict[NodeKey, NodeRecord], dict[NodeKey, Cause]]:
+    fresh = _freshly_failed(requests.live, scene)
+    overdue = overdue_nodes(requests.live, scene) | stray_nodes(at(facts, scene.now), scene.seen)
+    before = {**facts.nodes, **fresh}
+    nodes = judge_nodes(scene.wanted.clusters, scene.seen, before, overdue, scene.now)
+    return nodes, dict.fromkeys(fresh, Cause.CHECKS_FAILED)
+
+
+def _freshly_failed(requests: Mapping[str, GPRStatus], scene: Scene) -> dict[NodeKey, NodeRecord]:
+    """Nodes whose checks failed and whose request does not know it yet."""
+    by_uid = {status.uid: status for status in requests.values() if status.assignment is not None}
+    found: dict[NodeKey, NodeRecord] = {}
+    for (uid, node, stage), results in sorted(scene.seen.outcomes.checks.items(), key=lambda item: item[0]):
+        status = by_uid.get(uid)
+        if status is None or status.assignment is None or isinstance(results, Busy) or stage == "run":
+            continue
+        known = any(c.stage == stage and c.node == node for c in status.checks)
+        bad = [r for r in results if not r.passed]
+        if known or not bad or node not in status.assignment.nodes:
+            continue
+        pre = stage == "pre"
+        found[(status.assignment.cluster, node)] = NodeRecord(
+            metadata=NodeMetadata(name=node),
+            cluster=status.assignment.cluster,
+            pool=status.assignment.pool,
+            state=NodeState.UNHEALTHY if pre else NodeState.QUARANTINED,
+            reason="PreCheckFailed" if pre else "PostCheckFailed",
+            message=f"{bad[0].name} failed: {cut(bad[0].log) or bad[0].value}",
+            since=scene.now,
+            until=scene.now + scene.settings.recheck_after if pre else None,
+        )
+    return found

@@ -1,0 +1,44 @@
+"""Whether anybody can start later than committed: only then is it worth knowing what the world was before. Pure.
+
+Held by tests/reconciler/test_lateness.py: whoever moved later is noticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from scheduler.causes.causes import HasTime, always
+from scheduler.snapshot import Plan, Snapshot
+from schemas.status.gpr_status import GPRStatus, Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What was committed last: the requests, and their world (None: not known), worked out when somebody is late.
+
+    `has_time` says whether there is time for one more plan that shows who did it.
+    """
+
+    requests: Mapping[str, GPRStatus]
+    world: Callable[[], Snapshot | None]
+    has_time: HasTime = always
+
+
+def may_be_late(committed: Mapping[str, GPRStatus], world: Snapshot, planned: Plan) -> bool:
+    """False only when nobody starts later than committed: then there is no cause to look for."""
+    for key, request in world.requests.items():
+        place, promise = planned.placements.get(key), request.promise
+        if promise is None:
+            if _may_have_had_one(committed.get(key)):
+                return True
+        elif place is None or place.start > promise.start:
+            return True
+    return False
+
+
+def _may_have_had_one(status: GPRStatus | None) -> bool:
+    """Whether it was promised a start before; who gives back nodes to wait again counts as such."""
+    return status is not None and (
+        status.phase is not Phase.QUEUED or status.estimated_start_time is not None
+    )

@@ -1,0 +1,77 @@
+"""What one state of the documents does to everyone, beside another: for `egs plan --against` and the check. Pure.
+
+Held by tests/commands/test_plan.py and tests/pulls/test_check.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Protocol
+
+from reconciler.model.facts import Facts, Wanted
+from reconciler.model.request_files import read_filings
+from reconciler.model.statuses import live
+from scheduler.causes.causes import BUDGET
+from scheduler.causes.compare import Comparison, Effect, compared
+from scheduler.snapshot import Snapshot
+from schemas.status.gpr_status import WAITING, Cause, Phase
+
+
+class Side(Protocol):
+    """One state of the documents, as the controller would see it."""
+
+    @property
+    def wanted(self) -> Wanted:
+        """The documents in force."""
+
+    @property
+    def facts(self) -> Facts:
+        """Every request as it would stand."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The planner's world."""
+
+
+def effects(base: Side, head: Side, budget: int = BUDGET) -> Comparison:
+    """What `compare` says of who is planned, and a word for who is not planned any more, or not yet."""
+    planned, out = compared(base.snapshot, head.snapshot, budget), barred(head)
+    found = {effect.key: effect for effect in planned.effects}
+    for key in sorted(out - barred(base) - found.keys()):
+        if key not in base.facts.requests:
+            found[key] = Effect(key, "refused", None, None)
+    for key, status in live(head.facts.requests).items():
+        if status.phase is Phase.PENDING_APPROVAL and key not in base.facts.requests:
+            found[key] = Effect(key, "new", None, None)
+    # Gone from the plan is not gone: a file that is refused now, or waits for an admin, still lies there.
+    told = tuple(
+        replace(effect, change="refused", cause=_why_unplanned(base, head, key))
+        if effect.change == "gone" and (key in out or _waits(head, key))
+        else effect
+        for key, effect in found.items()
+    )
+    return replace(planned, effects=told)
+
+
+def barred(side: Side) -> frozenset[str]:
+    """Requests that nobody plans: their files are refused and they are on no record, or they break hard limits."""
+    requests = side.facts.requests
+    files = read_filings(side.wanted.filed)
+    unread = {key for key, filed in files if filed.spec is None and key not in requests}
+    outside = {
+        key
+        for key, s in live(requests).items()
+        if s.phase is Phase.QUEUED and key not in side.snapshot.requests
+    }
+    return frozenset(unread | outside)
+
+
+def _waits(side: Side, key: str) -> bool:
+    status = side.facts.requests.get(key)
+    return status is not None and status.phase in WAITING
+
+
+def _why_unplanned(base: Side, head: Side, key: str) -> Cause:
+    before, after = base.facts.requests.get(key), head.facts.requests.get(key)
+    same = before is not None and after is not None and before.accepted_spec == after.accepted_spec
+    return Cause.POLICY_CHANGED if same else Cause.REQUEST_CHANGED

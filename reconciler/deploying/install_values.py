@@ -1,0 +1,359 @@
+"""What an operator may say about an installation: the values of the Helm chart and of `egs install`, read strictly.
+
+The models are the truth; deploy/chart/values.schema.json is made from them (`python -m reconciler.deploying.generate`)
+and deploy/chart/values.yaml repeats their defaults with words. Held by tests/deploy/test_values.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
+
+from reconciler.model.evidence import Level
+from schemas.documents.base import Model
+from schemas.documents.elastic import ScaleTarget
+from schemas.errors import UserError
+from schemas.reading.units import Name
+
+Json = dict[str, Any]
+
+Secret = Annotated[str, Field(pattern=r"^([a-z0-9]([-.a-z0-9]*[a-z0-9])?)?$", max_length=253)]
+Port = Annotated[int, Field(ge=1, le=65535)]
+Seconds = Annotated[int, Field(ge=1, le=3600)]
+Replicas = Annotated[int, Field(ge=0, le=9)]
+
+
+class Image(Model):
+    """Which image runs."""
+
+    repository: Annotated[str, Field(min_length=1, description="Name of the image, with its registry.")] = (
+        "egs-gitops"
+    )
+    tag: Annotated[str, Field(description="Its tag; empty: the version of the chart.")] = ""
+    digest: Annotated[
+        str, Field(pattern=r"^(sha256:[0-9a-f]{64})?$", description="Counts more than the tag.")
+    ] = ""
+    pull_policy: Annotated[
+        Literal["IfNotPresent", "Always", "Never"], Field(description="When the image is pulled.")
+    ] = "IfNotPresent"
+    pull_secrets: Annotated[tuple[Secret, ...], Field(description="Secrets that open its registry.")] = ()
+
+
+class Git(Model):
+    """What opens the repository."""
+
+    secret: Annotated[
+        Secret, Field(description="Secret with username, password, ssh-privatekey, known_hosts, ca.crt.")
+    ] = ""
+
+
+class Trust(Model):
+    """Whose word counts; see docs/security.md."""
+
+    level: Annotated[
+        Level | Literal[""],
+        Field(
+            description="What has to be shown of a change on main: signature, forge or both; none: everyone who can "
+            "push counts as an admin. It has to be said."
+        ),
+    ] = ""
+    signers: Annotated[
+        Secret, Field(description="ConfigMap with allowed_signers and, if you like, revoked_keys.")
+    ] = ""
+    open_pgp: Annotated[
+        tuple[Annotated[str, Field(pattern=r"^[-._a-zA-Z0-9]{1,200}\.asc$")], ...],
+        Field(description="Keys of that ConfigMap that hold exported OpenPGP keys, as ada.asc."),
+    ] = ()
+
+
+class Forge(Model):
+    """Which forge has the repository, and what opens its API; for the controller."""
+
+    kind: Annotated[
+        Literal["", "github", "gitlab", "gitea"],
+        Field(description="Empty: as the repository's address tells."),
+    ] = ""
+    api: Annotated[str, Field(description="URL of its API; empty: where that forge has it.")] = ""
+    repository: Annotated[str, Field(description="OWNER/NAME; empty: as the repository's address tells.")] = (
+        ""
+    )
+    secret: Annotated[Secret, Field(description="Secret with a key `token`; empty: none.")] = ""
+
+
+SigningKey = Annotated[
+    Secret,
+    Field(
+        description="Secret with a key `ssh-privatekey`: the ed25519 key with which it signs; empty: none."
+    ),
+]
+
+
+class Limits(Model):
+    """Of one kind: CPU as `100m`, memory as `256Mi`."""
+
+    cpu: Annotated[str, Field(description="CPU; empty: none is named.")] = ""
+    memory: Annotated[str, Field(description="Memory; empty: none is named.")] = ""
+
+
+class Resources(Model):
+    """Of one container."""
+
+    requests: Annotated[Limits, Field(description="What it is sure to get.")] = Limits(
+        cpu="100m", memory="256Mi"
+    )
+    limits: Annotated[Limits, Field(description="What it never passes.")] = Limits(memory="1Gi")
+
+
+class Toleration(Model):
+    """As Kubernetes has it."""
+
+    key: Annotated[str, Field(description="Of the taint; empty: every key.")] = ""
+    operator: Annotated[Literal["Equal", "Exists"], Field(description="How values are compared.")] = "Equal"
+    value: Annotated[str, Field(description="Of the taint.")] = ""
+    effect: Annotated[
+        Literal["", "NoSchedule", "PreferNoSchedule", "NoExecute"],
+        Field(description="Of the taint; empty: every one."),
+    ] = ""
+
+
+class Pods(Model):
+    """Where pods run and what they may use."""
+
+    resources: Annotated[Resources, Field(description="Of each container.")] = Resources()
+    node_selector: Annotated[dict[str, str], Field(description="Labels that their nodes must bear.")] = Field(
+        default_factory=dict
+    )
+    tolerations: Annotated[tuple[Toleration, ...], Field(description="Taints that they stand.")] = ()
+    priority_class: Annotated[str, Field(description="PriorityClass; empty: the cluster's default.")] = ""
+
+
+class Controller(Pods):
+    """The controller; runs where `role` is controller."""
+
+    replicas: Annotated[Replicas, Field(description="One is active, by Lease; the others wait.")] = 2
+    drives_this_cluster: Annotated[
+        bool, Field(description="It drives the cluster that it runs in; false: it gets no rights to that.")
+    ] = True
+    kubeconfigs: Annotated[
+        Secret, Field(description="Secret whose keys are the kubeconfig files of other clusters.")
+    ] = ""
+    cluster_secrets: Annotated[
+        tuple[Secret, ...], Field(description="Secrets that spec.access.secret of clusters may name.")
+    ] = ()
+    hook_secrets: Annotated[
+        Secret, Field(description="Secret with a key `secrets`: those of webhooks, one a line; empty: off.")
+    ] = ""
+    routes: Annotated[
+        Secret,
+        Field(description="Secret whose keys are the addresses of notifications; empty: none are sent."),
+    ] = ""
+    poll: Annotated[Seconds, Field(description="Seconds between two looks at the repository.")] = 30
+    signing_key: SigningKey = ""
+
+
+class Apply(Pods):
+    """The apply half in pull mode; runs where `role` is cluster."""
+
+    replicas: Annotated[Replicas, Field(description="One is active, by Lease; the others wait.")] = 1
+    signing_key: SigningKey = ""
+
+
+class Door(Pods):
+    """GPR objects of this cluster become commits."""
+
+    enabled: Annotated[bool, Field(description="Run it, and define the custom resource.")] = False
+    via: Annotated[
+        Literal["branch", "commit"], Field(description="Branches for people to merge, or commits on main.")
+    ] = "branch"
+    signing_key: SigningKey = ""
+
+
+class Admission(Pods):
+    """The webhook server, for clusters without stable admission policies (before 1.36)."""
+
+    enabled: Annotated[bool, Field(description="Run it.")] = False
+    replicas: Annotated[Replicas, Field(description="All of them answer.")] = 2
+
+
+class Agents(Pods):
+    """An agent on each GPU node."""
+
+    enabled: Annotated[bool, Field(description="Run them.")] = False
+    resources: Annotated[Resources, Field(description="Of each container.")] = Resources(
+        requests=Limits(cpu="50m", memory="128Mi"), limits=Limits(memory="512Mi")
+    )
+    interval: Annotated[Seconds, Field(description="Seconds between two readings.")] = 10
+    signing_key: SigningKey = ""
+    runtime_class: Annotated[
+        str, Field(description="RuntimeClass that gives a pod NVIDIA's library; empty: the node's default.")
+    ] = "nvidia"
+    node_selector: Annotated[dict[str, str], Field(description="Labels of GPU nodes.")] = Field(
+        default_factory=lambda: {"nvidia.com/gpu.present": "true"}
+    )
+    tolerations: Annotated[
+        tuple[Toleration, ...],
+        Field(description="Further taints of GPU nodes; our own and nvidia.com/gpu are always tolerated."),
+    ] = ()
+
+
+class Provider(Model):
+    """Through which people log in to the API; see docs/login.md."""
+
+    issuer: Annotated[str, Field(description="Its address, as it calls itself; empty: API keys alone.")] = ""
+    client: Annotated[str, Field(description="What it calls this portal.")] = "egs"
+    secret: Annotated[
+        Secret, Field(description="Secret with a key `client-secret`; empty: a public client.")
+    ] = ""
+    cli_client: Annotated[str, Field(description="What it calls `egs login`; empty: as the portal.")] = ""
+    scopes: Annotated[str, Field(description="What is asked of it.")] = "openid profile email groups"
+    groups: Annotated[str, Field(description="Claim with the groups.")] = "groups"
+
+
+class Portal(Pods):
+    """The HTTP API."""
+
+    enabled: Annotated[bool, Field(description="Run it.")] = False
+    replicas: Annotated[Replicas, Field(description="All of them answer.")] = 2
+    public_url: Annotated[str, Field(description="How people reach it, as https://egs.example.com.")] = ""
+    session_secret: Annotated[
+        Secret, Field(description="Secret with a key `secret`, 32 bytes or more that sign sessions.")
+    ] = ""
+    trusts_proxy: Annotated[
+        str, Field(description="Addresses of proxies whose X-Forwarded headers count; empty: nobody's.")
+    ] = ""
+    provider: Annotated[Provider, Field(description="Through which people log in.")] = Provider()
+    kubeconfigs: Annotated[
+        Secret,
+        Field(description="Secret whose keys are the kubeconfig files by which it makes members' own."),
+    ] = ""
+    hook_secrets: Annotated[
+        Secret, Field(description="Secret with a key `secrets`: those of webhooks, one a line; empty: off.")
+    ] = ""
+    poll: Annotated[Seconds, Field(description="Seconds between two looks at the repository.")] = 5
+    signing_key: SigningKey = ""
+
+
+class NetworkPolicies(Model):
+    """Walls around our own pods."""
+
+    enabled: Annotated[bool, Field(description="Make them.")] = True
+    egress_ports: Annotated[
+        tuple[Port, ...], Field(description="TCP ports of Git and API servers; DNS is always open.")
+    ] = (22, 443, 6443)
+
+
+class Monitoring(Model):
+    """Objects of the Prometheus operator; made by the chart alone, where its kinds are served."""
+
+    enabled: Annotated[bool, Field(description="ServiceMonitor and PrometheusRule.")] = False
+    labels: Annotated[dict[str, str], Field(description="Labels by which your Prometheus finds them.")] = (
+        Field(default_factory=dict)
+    )
+    interval: Annotated[str, Field(pattern=r"^[0-9]+(s|m)$", description="Between two scrapes.")] = "30s"
+
+
+class Values(Model):
+    """An installation in one cluster."""
+
+    role: Annotated[
+        Literal["controller", "cluster"],
+        Field(description="controller: plans and drives; cluster: applies what another one planned."),
+    ] = "controller"
+    repositories: Annotated[
+        tuple[Annotated[str, Field(min_length=1)], ...],
+        Field(description="Addresses, or NAME=ADDRESS; more than one only for a controller alone."),
+    ] = ()
+    project: Annotated[
+        Name | Literal[""], Field(description="Whose nodes they are, where projects share clusters.")
+    ] = ""
+    cluster: Annotated[
+        Name | Literal[""], Field(description="Name of this cluster's document, where a part needs it.")
+    ] = ""
+    image: Annotated[Image, Field(description="What runs.")] = Image()
+    git: Annotated[Git, Field(description="What opens the repository.")] = Git()
+    trust: Annotated[Trust, Field(description="Whose word counts.")] = Trust()
+    forge: Annotated[Forge, Field(description="Which forge has the repository.")] = Forge()
+    scale_targets: Annotated[
+        tuple[ScaleTarget, ...],
+        Field(
+            description="What elastic pools of this cluster scale, as their elastic.target has it: whoever drives the "
+            "cluster may read and patch these objects and their scale, and with Cluster API Machines."
+        ),
+    ] = ()
+    env: Annotated[dict[str, str], Field(description="Further variables, as HTTPS_PROXY.")] = Field(
+        default_factory=dict
+    )
+    controller: Annotated[Controller, Field(description="The controller.")] = Controller()
+    apply: Annotated[Apply, Field(description="The apply half, in pull mode.")] = Apply()
+    door: Annotated[Door, Field(description="GPRs as custom resources.")] = Door()
+    admission: Annotated[Admission, Field(description="The webhook server.")] = Admission()
+    agents: Annotated[Agents, Field(description="An agent on each GPU node.")] = Agents()
+    portal: Annotated[Portal, Field(description="The HTTP API.")] = Portal()
+    network_policies: Annotated[NetworkPolicies, Field(description="Walls around our own pods.")] = (
+        NetworkPolicies()
+    )
+    monitoring: Annotated[Monitoring, Field(description="Objects of the Prometheus operator.")] = Monitoring()
+    global_: Annotated[
+        dict[str, Any], Field(alias="global", description="Helm's own, for charts of charts; not read.")
+    ] = Field(default_factory=dict)
+
+    @property
+    def repository(self) -> str:
+        """The one address of parts that know only one."""
+        name, _, address = self.repositories[0].partition("=")
+        return address if address and "/" not in name and ":" not in name else self.repositories[0]
+
+
+def read(given: Mapping[str, Any]) -> Values:
+    """Raises UserError `ValuesInvalid` with the first thing that is wrong."""
+    try:
+        values = Values.model_validate_json(json.dumps(given))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise UserError(
+            f"values: {where}: {first['msg']}; see docs/operations.md", "ValuesInvalid"
+        ) from error
+    for why in missing(values):
+        raise UserError(f"values: {why}", "ValuesInvalid")
+    return values
+
+
+def missing(values: Values) -> list[str]:
+    """What is not said and cannot be done without; the chart says the same in the same words."""
+    parts = [name for name in ("door", "agents") if getattr(values, name).enabled]
+    parts += ["role cluster"] if values.role == "cluster" else []
+    found = [] if values.repositories else ["repositories is empty; name the repository of manifests"]
+    if parts and not values.cluster:
+        found.append(f"cluster is empty; {parts[0]} needs the name of this cluster's document")
+    one = parts + (["portal"] if values.portal.enabled else [])
+    if one and len(values.repositories) > 1:
+        found.append(f"repositories has more than one; {one[0]} serves one")
+    if values.portal.enabled and values.portal.replicas > 1 and not values.portal.session_secret:
+        found.append(
+            "portal.sessionSecret is empty; several replicas need one secret to know each other's sessions"
+        )
+    return found + _without_keys(values)
+
+
+def _without_keys(values: Values) -> list[str]:
+    """Where words are checked, every part that speaks needs a key, or nobody believes it."""
+    level = values.trust.level
+    if not level:
+        return [
+            "trust.level is empty; write signature, forge or both, or none: then everyone who can push counts as an "
+            "admin"
+        ]
+    if level == "none":
+        return []
+    parts = ["controller" if values.role == "controller" else "apply"]
+    parts += [name for name in ("door", "agents", "portal") if getattr(values, name).enabled]
+    found = [] if values.trust.signers else [f"trust.signers is empty; level {level} needs allowed_signers"]
+    return found + [
+        f"{part}.signingKey is empty; level {level} needs the key that {part} signs with"
+        for part in parts
+        if not getattr(values, part).signing_key
+    ]

@@ -1,0 +1,251 @@
+"""Every object of an installation, in the order in which they are made. Pure.
+
+deploy/chart says the same as templates; tests/deploy/test_chart.py compares object by object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from reconciler.clusters.kubernetes.admission.webhook import SERVICE
+from reconciler.clusters.kubernetes.names import MANAGED_BY, MANAGER
+from reconciler.clusters.kubernetes.rbac import ADMISSION_RULES, DOOR_RULES, RULES, Rule
+from reconciler.deploying import part_rights
+from reconciler.deploying.install_values import Portal, Values
+from reconciler.deploying.object_kinds import KINDS
+from reconciler.deploying.part_keys import keyed, signing, with_forge
+from reconciler.deploying.part_names import APP, INSTANCE, PART_OF, Place, about, picked
+from reconciler.deploying.part_pods import HTTP, HTTPS, SECRETS, Program, daemon_set, deployment
+from schemas.export.crds import gpr_crd
+
+Json = dict[str, Any]
+
+
+def namespace(place: Place) -> Json:
+    """Where everything goes; Helm makes its own."""
+    marks = {PART_OF: APP, INSTANCE: place.name, MANAGED_BY: MANAGER}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place.namespace, "labels": marks}}
+
+
+def objects(values: Values, place: Place) -> list[Json]:
+    """All but the namespace."""
+    found = [item for part in _parts(values) for item in PARTS[part](values, place)]
+    # Whoever runs finds their rights and their walls.
+    order = list(KINDS)
+    return sorted(found, key=lambda item: order.index(item["kind"]))
+
+
+def _parts(values: Values) -> list[str]:
+    found = ["controller" if values.role == "controller" else "apply"]
+    return found + [
+        part for part in ("door", "admission", "agents", "portal") if getattr(values, part).enabled
+    ]
+
+
+def _controller(values: Values, place: Place) -> Iterator[Json]:
+    given, part = values.controller, "controller"
+    driving = (*RULES, *part_rights.scaling(values.scale_targets)) if given.drives_this_cluster else ()
+    rules = (*driving, *part_rights.election(place, part), *part_rights.kubeconfigs(given.cluster_secrets))
+    yield from _who(place, part, rules)
+    yield from _walls(values, place, part, HTTP)
+    yield _service(place, part, {"name": "http", "port": HTTP, "targetPort": "http"})
+    yield from _budget(place, part, given.replicas)
+    args = [word for address in values.repositories for word in ("--repo", address)]
+    args += [
+        "--listen",
+        f":{HTTP}",
+        "--poll",
+        str(given.poll),
+        "--elect",
+        f"{place.namespace}/{place.named(part)}",
+    ]
+    mounts = {}
+    if given.kubeconfigs:
+        mounts["kubeconfigs"] = given.kubeconfigs
+        args += ["--kubeconfigs", f"{SECRETS}/kubeconfigs"]
+    if given.hook_secrets:
+        mounts["hooks"] = given.hook_secrets
+        args += ["--hook-secrets", f"{SECRETS}/hooks/secrets"]
+    if given.routes:
+        mounts["routes"] = given.routes
+        args += ["--routes", f"{SECRETS}/routes"]
+    run = Program("egs-reconciler", ("run", *args), mounts, ports=(_port("http", HTTP),), probes=_PROBES)
+    run = keyed(run, values, given.signing_key)
+    yield deployment(place, part, given.replicas, with_forge(run, values), values, given)
+
+
+def _apply(values: Values, place: Place) -> Iterator[Json]:
+    given, part = values.apply, "apply"
+    driving = (*RULES, *part_rights.scaling(values.scale_targets))
+    yield from _who(place, part, (*driving, *part_rights.election(place, part)))
+    yield from _walls(values, place, part, HTTP)
+    yield _service(place, part, {"name": "http", "port": HTTP, "targetPort": "http"})
+    yield from _budget(place, part, given.replicas)
+    args = ("--listen", f":{HTTP}", "--elect", f"{place.namespace}/{place.named(part)}")
+    run = Program(
+        "egs-reconciler", ("apply", *_one(values), *args), ports=(_port("http", HTTP),), probes=_PROBES
+    )
+    yield deployment(place, part, given.replicas, keyed(run, values, given.signing_key), values, given)
+
+
+def _door(values: Values, place: Place) -> Iterator[Json]:
+    yield gpr_crd()
+    yield from _who(place, "door", DOOR_RULES)
+    yield from _walls(values, place, "door")
+    run = Program("egs-reconciler", ("door", *_one(values), "--via", values.door.via))
+    run = keyed(run, values, values.door.signing_key)
+    yield deployment(place, "door", 1, run, values, values.door)
+
+
+def _admission(values: Values, place: Place) -> Iterator[Json]:
+    given, part = values.admission, "admission"
+    yield from _who(place, part, ADMISSION_RULES)
+    yield from _walls(values, place, part, HTTPS)
+    # API servers are told this very name, whatever the installation is called.
+    service = _service(place, part, {"name": "https", "port": 443, "targetPort": "https"})
+    yield service | {"metadata": service["metadata"] | {"name": SERVICE}}
+    yield from _budget(place, part, given.replicas)
+    ready = {"readinessProbe": {"tcpSocket": {"port": "https"}, "periodSeconds": 5}}
+    args = ("admission", "--listen", f":{HTTPS}")
+    run = Program("egs-reconciler", args, ports=(_port("https", HTTPS),), probes=ready)
+    yield deployment(place, part, given.replicas, run, values, given)
+
+
+def _agents(values: Values, place: Place) -> Iterator[Json]:
+    yield part_rights.account(place, "agents", calls=False)
+    yield from _walls(values, place, "agents")
+    env = (
+        {"name": "EGS_NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+        # The runtime gives the library and all GPUs to look at; none is asked for, none is taken.
+        {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "utility"},
+        {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"},
+    )
+    args = ("run", *_one(values), "--interval", str(values.agents.interval))
+    run = signing(Program("egs-agent", args, env=env), values.agents.signing_key)
+    yield daemon_set(place, "agents", run, values)
+
+
+def _portal(values: Values, place: Place) -> Iterator[Json]:
+    given, part = values.portal, "portal"
+    yield part_rights.account(place, part, calls=False)
+    yield from _walls(values, place, part, HTTP)
+    yield _service(place, part, {"name": "http", "port": HTTP, "targetPort": "http"})
+    yield from _budget(place, part, given.replicas)
+    args = ["--repo", values.repository, "--listen", f":{HTTP}", "--poll", str(given.poll)]
+    mounts = {}
+    if given.session_secret:
+        mounts["session"] = given.session_secret
+        args += ["--session-secret", f"{SECRETS}/session/secret"]
+    if given.hook_secrets:
+        mounts["hooks"] = given.hook_secrets
+        args += ["--hook-secrets", f"{SECRETS}/hooks/secrets"]
+    if given.kubeconfigs:
+        mounts["kubeconfigs"] = given.kubeconfigs
+        args += ["--kubeconfigs", f"{SECRETS}/kubeconfigs"]
+    if given.provider.secret:
+        mounts["provider"] = given.provider.secret
+    run = Program(
+        "egs-portal",
+        tuple(args),
+        mounts,
+        variables=_portal_variables(given),
+        ports=(_port("http", HTTP),),
+        probes=_PROBES,
+    )
+    run = keyed(run, values, given.signing_key)
+    yield deployment(place, part, given.replicas, with_forge(run, values), values, given)
+
+
+def _portal_variables(given: Portal) -> dict[str, str]:
+    provider = given.provider
+    said = {"EGS_PUBLIC_URL": given.public_url, "EGS_TRUSTS_PROXY": given.trusts_proxy}
+    if provider.issuer:
+        said |= {
+            "EGS_OIDC_ISSUER": provider.issuer,
+            "EGS_OIDC_CLIENT": provider.client,
+            "EGS_OIDC_CLI_CLIENT": provider.cli_client,
+            "EGS_OIDC_SCOPES": provider.scopes,
+            "EGS_OIDC_GROUPS": provider.groups,
+            "EGS_OIDC_SECRET_FILE": f"{SECRETS}/provider/client-secret" if provider.secret else "",
+        }
+    return {name: value for name, value in said.items() if value}
+
+
+PARTS = {
+    "controller": _controller,
+    "apply": _apply,
+    "door": _door,
+    "admission": _admission,
+    "agents": _agents,
+    "portal": _portal,
+}
+
+_PROBES: dict[str, Json] = {
+    "livenessProbe": {
+        "httpGet": {"path": "/healthz", "port": "http"},
+        "initialDelaySeconds": 10,
+        "periodSeconds": 10,
+        "timeoutSeconds": 5,
+        "failureThreshold": 6,
+    },
+    "readinessProbe": {
+        "httpGet": {"path": "/readyz", "port": "http"},
+        "periodSeconds": 5,
+        "timeoutSeconds": 5,
+    },
+}
+
+
+def _who(place: Place, part: str, rules: tuple[Rule, ...]) -> Iterator[Json]:
+    yield part_rights.account(place, part, calls=True)
+    yield from part_rights.granted(place, part, rules)
+
+
+def _one(values: Values) -> tuple[str, ...]:
+    return ("--cluster", values.cluster, "--repo", values.repository)
+
+
+def _port(name: str, number: int) -> Json:
+    return {"name": name, "containerPort": number, "protocol": "TCP"}
+
+
+def _service(place: Place, part: str, port: Json) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": about(place, part),
+        "spec": {"selector": picked(place, part), "ports": [{**port, "protocol": "TCP"}]},
+    }
+
+
+def _budget(place: Place, part: str, replicas: int) -> Iterator[Json]:
+    """One of several stays when nodes are drained; of one alone nothing can be promised."""
+    if replicas > 1:
+        yield {
+            "apiVersion": place.budgets,
+            "kind": "PodDisruptionBudget",
+            "metadata": about(place, part),
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": picked(place, part)}},
+        }
+
+
+def _walls(values: Values, place: Place, part: str, open_port: int | None = None) -> Iterator[Json]:
+    """In comes what the part serves; out go names, Git and API servers."""
+    if not values.network_policies.enabled:
+        return
+    names = [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]
+    servers = [{"protocol": "TCP", "port": port} for port in values.network_policies.egress_ports]
+    spec: Json = {
+        "podSelector": {"matchLabels": picked(place, part)},
+        "policyTypes": ["Ingress", "Egress"],
+        "egress": [{"ports": names}, {"ports": servers}],
+    }
+    if open_port is not None:
+        spec["ingress"] = [{"ports": [{"protocol": "TCP", "port": open_port}]}]
+    yield {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": about(place, part),
+        "spec": spec,
+    }

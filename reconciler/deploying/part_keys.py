@@ -1,0 +1,56 @@
+"""What a part knows others by, and what it is known by: the trust folder, its own key, the forge's token. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from reconciler.deploying.install_values import Values
+from reconciler.deploying.part_pods import SECRETS, Program
+
+Json = dict[str, Any]
+
+SIGNERS, REVOKED = "allowed_signers", "revoked_keys"
+READABLE = 0o444
+"""Public keys are no secret."""
+
+
+def signing(run: Program, secret: str) -> Program:
+    """The same with the key that it signs with; no Secret: none."""
+    if not secret:
+        return run
+    variables = {**run.variables, "EGS_KEY": f"{SECRETS}/signing/ssh-privatekey"}
+    return replace(run, mounts={**run.mounts, "signing": secret}, variables=variables)
+
+
+def keyed(run: Program, values: Values, secret: str) -> Program:
+    """The same with the key that it signs with, and those that it knows others by."""
+    run, trust = signing(run, secret), values.trust
+    variables = {"EGS_VERIFY": trust.level}
+    if not trust.signers:
+        return replace(run, variables={**run.variables, **variables})
+    return replace(
+        run,
+        folders={**run.folders, "trust": _folder(values)},
+        variables={**run.variables, **variables, "EGS_TRUST": f"{SECRETS}/trust"},
+    )
+
+
+def with_forge(run: Program, values: Values) -> Program:
+    """The same with what it asks a forge by."""
+    forge = values.forge
+    said = {"EGS_FORGE": forge.kind, "EGS_FORGE_API": forge.api, "EGS_FORGE_REPOSITORY": forge.repository}
+    variables = {**run.variables, **{name: value for name, value in said.items() if value}}
+    if not forge.secret:
+        return replace(run, variables=variables)
+    variables["EGS_FORGE_TOKEN_FILE"] = f"{SECRETS}/forge/token"
+    return replace(run, mounts={**run.mounts, "forge": forge.secret}, variables=variables)
+
+
+def _folder(values: Values) -> Json:
+    """The trust folder; a ConfigMap may do without revoked keys, and has no folders of its own."""
+    name = values.trust.signers
+    open_pgp = [{"key": key, "path": f"gpg/{key}"} for key in values.trust.open_pgp]
+    wanted = {"name": name, "items": [{"key": SIGNERS, "path": SIGNERS}, *open_pgp]}
+    more = {"name": name, "optional": True, "items": [{"key": REVOKED, "path": REVOKED}]}
+    return {"projected": {"defaultMode": READABLE, "sources": [{"configMap": wanted}, {"configMap": more}]}}

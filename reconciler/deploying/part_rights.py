@@ -1,0 +1,103 @@
+"""What each part may do in a cluster, as objects. Pure.
+
+The rows are those of `reconciler.clusters.kubernetes.rbac`; what comes of how a part is installed is here. An agent
+has none, and no token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from reconciler.clusters.kubernetes.rbac import Rule
+from reconciler.deploying.part_names import RBAC, Place, about
+from schemas.documents.elastic import CLUSTER_API, ScaleTarget
+
+Json = dict[str, Any]
+
+
+def written(rules: Iterable[Rule]) -> list[Json]:
+    """The rows as Kubernetes has them."""
+    return [
+        {"apiGroups": [rule.group], "resources": [rule.resource], "verbs": list(rule.verbs)}
+        | ({"resourceNames": list(rule.names)} if rule.names else {})
+        for rule in rules
+    ]
+
+
+def account(place: Place, part: str, *, calls: bool) -> Json:
+    """Who the part is to the API server; without `calls` it has no token."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": about(place, part),
+        "automountServiceAccountToken": calls,
+    }
+
+
+def granted(place: Place, part: str, rules: Iterable[Rule]) -> Iterator[Json]:
+    """Roles and bindings that give the part's account exactly these rows."""
+    rows = tuple(rules)
+    everywhere = [rule for rule in rows if not rule.system]
+    here = [rule for rule in rows if rule.system]
+    if everywhere:
+        yield _role("ClusterRole", about(place, part, namespaced=False), written(everywhere))
+        yield _binding(place, part, "ClusterRole", about(place, part, namespaced=False))
+    if here:
+        yield _role("Role", about(place, part), written(here))
+        yield _binding(place, part, "Role", about(place, part))
+
+
+def _role(kind: str, metadata: Mapping[str, Any], rules: list[Json]) -> Json:
+    return {"apiVersion": f"{RBAC}/v1", "kind": kind, "metadata": metadata, "rules": rules}
+
+
+def _binding(place: Place, part: str, kind: str, metadata: Mapping[str, Any]) -> Json:
+    return {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": f"{kind}Binding",
+        "metadata": metadata,
+        "roleRef": {"apiGroup": RBAC, "kind": kind, "name": place.named(part)},
+        "subjects": [{"kind": "ServiceAccount", "name": place.named(part), "namespace": place.namespace}],
+    }
+
+
+def election(place: Place, part: str) -> tuple[Rule, ...]:
+    """Rows of a part of which one is active at a time."""
+    return (
+        Rule(
+            "coordination.k8s.io",
+            "leases",
+            ("create",),
+            "to make the Lease by which one is active",
+            system=True,
+        ),
+        Rule(
+            "coordination.k8s.io",
+            "leases",
+            ("get", "update"),
+            "to hold that Lease",
+            names=(place.named(part),),
+            system=True,
+        ),
+    )
+
+
+def scaling(targets: Iterable[ScaleTarget]) -> tuple[Rule, ...]:
+    """Rows to say how many nodes elastic pools have, and with Cluster API which of them go; of no others."""
+    targets, verbs = tuple(targets), ("get", "patch")
+    rows = [
+        Rule(target.group, resource, verbs, "how many nodes a pool is to have", names=(target.name,))
+        for target in targets
+        for resource in (target.resource, f"{target.resource}/scale")
+    ]
+    if any(target.is_cluster_api for target in targets):
+        rows.append(Rule(CLUSTER_API.rstrip("/"), "machines", verbs, "which Machines go when a pool shrinks"))
+    return tuple(rows)
+
+
+def kubeconfigs(secrets: tuple[str, ...]) -> tuple[Rule, ...]:
+    """Rows to read the Secrets that open other clusters."""
+    if not secrets:
+        return ()
+    return (Rule("", "secrets", ("get",), "kubeconfigs of other clusters", names=secrets, system=True),)

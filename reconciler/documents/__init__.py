@@ -1,0 +1,1 @@
+"""From main to the documents in force."""

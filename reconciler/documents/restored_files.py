@@ -1,0 +1,101 @@
+"""The file of a request as it counts, where main has none, or one that nobody can read.
+
+A request lives on what was accepted of its file. When the file is gone or broken, this is what goes back: the file as
+main had it last where it says just what counts, with its comments, else the accepted spec with the labels it had.
+A place that an admin gave it (`move`) is left out: a member may not write it, and a lease has no place in the queue.
+
+Held by tests/reconciler/test_restoring.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from reconciler.changes.yaml_edit import with_field
+from reconciler.store.store_port import Store
+from schemas.documents.base import API_VERSION
+from schemas.documents.gpr import GPR, RequestSpec, Wish, resolve
+from schemas.reading.reader import read_document
+from schemas.reading.yaml_text import dump
+from schemas.rules.edits import changed_terms
+from schemas.rules.view import gpr_path
+from schemas.status.gpr_status import HOLDING, GPRStatus
+
+EARLY_RELEASE = ("spec", "earlyRelease")
+MOST_STEPS = 20
+"""Changes of one file in which its last readable content is looked for."""
+_BLANKS: tuple[object, ...] = (None, {}, [])
+
+
+def readable(path: str, data: bytes | None) -> GPR | None:
+    """The request that a file holds; None where nobody can read it, or there is none."""
+    found = None if data is None else read_document(path, data)
+    return found if isinstance(found, GPR) else None
+
+
+def says(document: GPR | None, templates: Mapping[str, Wish]) -> RequestSpec | None:
+    """What a file asks for, template included; None: nothing that one could go by."""
+    if document is None:
+        return None
+    named = document.spec.template
+    if named and named not in templates:
+        return None
+    found = resolve(document.spec, templates[named] if named else None)
+    return found if isinstance(found, RequestSpec) else None
+
+
+def counts_as_it_is(said: RequestSpec | None, status: GPRStatus) -> bool:
+    """Whether a file that says this says what counts: of one that holds nodes, at least all of its terms."""
+    if said is None:
+        return False
+    if status.phase in HOLDING:
+        return not changed_terms(status.accepted_spec, said)
+    return said == status.accepted_spec
+
+
+def as_it_counts(key: str, last: bytes | None, accepted: RequestSpec, templates: Mapping[str, Wish]) -> bytes:
+    """The file of `slice/name`; `last` is what main had of it last that reads well (None: nothing is known)."""
+    document = readable(gpr_path(*key.split("/")), last)
+    if last is not None and says(document, templates) == accepted:
+        return with_field(last, ("spec", "move"), None) if accepted.move else last
+    return _written(key, accepted, {} if document is None else document.metadata.labels)
+
+
+def _written(key: str, accepted: RequestSpec, labels: Mapping[str, str]) -> bytes:
+    fields = accepted.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"move"})
+    shapes = fields.pop("gpuShapes", None)
+    if shapes:
+        fields["gpuShape"] = shapes[0] if len(shapes) == 1 else list(shapes)
+    spec = {name: value for name, value in fields.items() if value not in _BLANKS}
+    metadata = {"name": key.partition("/")[2]} | ({"labels": dict(labels)} if labels else {})
+    head = {"apiVersion": API_VERSION, "kind": "GPR", "metadata": metadata}
+    return dump({**head, "spec": spec}).encode()
+
+
+def ending(key: str, there: bytes | None, counts: bytes | None) -> bytes | None:
+    """The file with earlyRelease: what is there, if it reads well, else what `counts`; None: neither is known."""
+    base = there if readable(gpr_path(*key.split("/")), there) is not None else counts
+    return None if base is None else with_field(base, EARLY_RELEASE, True)
+
+
+def ends(path: str, data: bytes | None) -> bool:
+    """Whether a file asks for the end of its request: then nothing else in it matters."""
+    document = readable(path, data)
+    return document is not None and document.spec.early_release
+
+
+def last_read(store: Store, commit: str, path: str) -> bytes | None:
+    """The last content of a file, at that commit of main or before it, that reads as a request; None: none is known.
+
+    Costs the commits back to it.
+    """
+    at: str | None = commit
+    for _ in range(MOST_STEPS):
+        at = None if at is None else store.last_change(at, path)
+        if at is None:
+            return None
+        data = store.read_path(at, path)
+        if readable(path, data) is not None:
+            return data
+        at = store.parent(at)
+    return None

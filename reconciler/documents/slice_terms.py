@@ -1,0 +1,64 @@
+"""What each slice is in each cluster, from the documents in force and the leases committed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from reconciler.model.cluster_port import SliceTerms
+from reconciler.model.facts import Facts, Wanted
+from reconciler.model.pools import home_of
+from reconciler.model.statuses import holders
+from schemas.documents.slice import SliceSpec
+from schemas.status.gpr_status import GPRStatus
+
+
+def assigned(cluster: str, facts: Facts) -> dict[str, GPRStatus]:
+    """Requests that hold nodes of that cluster, by name."""
+    return {
+        key: status
+        for key, status in sorted(holders(facts.requests).items())
+        if status.assignment is not None and status.assignment.cluster == cluster
+    }
+
+
+def slices_in(cluster: str, wanted: Wanted, holding: Mapping[str, GPRStatus]) -> dict[str, SliceSpec]:
+    """Slices that belong there: those that name the cluster, and those that still hold nodes of it."""
+    used = {status.accepted_spec.slice for status in holding.values()}
+    return {name: spec for name, spec in wanted.slices.items() if cluster in spec.clusters or name in used}
+
+
+def terms_in(cluster: str, wanted: Wanted, facts: Facts) -> tuple[SliceTerms, ...]:
+    """The terms of every slice that belongs to that cluster, by name."""
+    spec, holding = wanted.clusters.get(cluster), assigned(cluster, facts)
+    is_paused = spec is not None and spec.paused
+    held = _gpus_held(holding, wanted)
+    return tuple(
+        SliceTerms(
+            name=name,
+            namespaces=slice_.namespaces,
+            members=tuple(person.email for person in slice_.people),
+            gpus=_most_gpus(slice_, held.get(name, 0)),
+            paused=is_paused or slice_.paused,
+        )
+        for name, slice_ in sorted(slices_in(cluster, wanted, holding).items())
+    )
+
+
+def _most_gpus(slice_: SliceSpec, held: int) -> int | None:
+    """The quota, or what an admin approved beyond it; no quota, or one of 0, binds no pod.
+
+    Pods of a slice without nodes have to wait as Pending; a bound of 0 would have them refused.
+    """
+    quota = 0 if slice_.quota is None else slice_.quota.gpus or 0
+    return max(quota, held) if quota else None
+
+
+def _gpus_held(holding: Mapping[str, GPRStatus], wanted: Wanted) -> dict[str, int]:
+    """By slice, all GPUs of the nodes of its largest request."""
+    found: dict[str, int] = {}
+    for status in holding.values():
+        assert status.assignment is not None
+        spec, pool = status.accepted_spec, wanted.pools.get(home_of(status.assignment, wanted.pools))
+        gpus = len(status.assignment.nodes) * (spec.gpus_per_node if pool is None else pool.gpus_per_node)
+        found[spec.slice] = max(found.get(spec.slice, 0), gpus)
+    return found

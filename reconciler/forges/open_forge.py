@@ -1,0 +1,34 @@
+"""Open the forge that an address names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+
+from reconciler.clock import Clock, SystemClock
+from reconciler.forges.forge_cache import Remembering
+from reconciler.forges.forge_http import Api
+from reconciler.forges.forge_port import Forge
+from reconciler.forges.gitea import Gitea
+from reconciler.forges.github import GitHub
+from reconciler.forges.gitlab import GitLab
+from reconciler.settings import ForgeAddress
+from reconciler.timekeeping.clock_reading import Heard
+
+_DRIVERS: Mapping[str, Callable[[Api, str], Forge]] = {"github": GitHub, "gitlab": GitLab, "gitea": Gitea}
+
+
+def open_forge(
+    address: ForgeAddress,
+    clock: Clock | None = None,
+    patience: timedelta | None = None,
+    heard: Callable[[Heard], None] = lambda _: None,
+) -> Forge:
+    """The driver; nothing is asked yet. Raises UserError `BadForge` for an address that cannot be one.
+
+    `patience` bounds the time that calls take, see `Api`; `heard` is told what its clock says. Not for several threads
+    at a time: each opens its own.
+    """
+    time = clock or SystemClock()
+    api = Api(address.api, address.token, time, patience, heard)
+    return Remembering(_DRIVERS[address.kind](api, address.repository), time)

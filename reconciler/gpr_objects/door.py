@@ -1,0 +1,380 @@
+"""`egs-reconciler door`: GPR objects of one cluster become commits, and hear what became of their requests.
+
+Thin: `reconciler.gpr_objects.object_changes` decides. A pass looks at main, the status branch and the objects,
+pushes what has to change as one push (a commit for each object, each by its author), looks again, and only then
+writes the statuses of objects. Any pass may be cut off anywhere and begun again: what is on main says what was done.
+
+The door writes main, or branches below `egs/gpr/` for people to merge; it never writes the status branch. Several
+doors of one cluster do no harm: every push is a compare-and-swap.
+
+With a key it signs what it commits, as a service: its word is whom the trailer `On-Behalf-Of` names, which it writes
+for nobody but those whom admission vouches for. Whether such a person may do that is for whoever judges main.
+
+Held by tests/clusters/kubernetes/test_door.py.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from threading import Event
+from typing import Any
+
+from reconciler.clock import Clock, SystemClock
+from reconciler.clusters.kubernetes.admission.object_authors import (
+    BINDING_PATH,
+    POLICY_PATH,
+    WEBHOOK_PATH,
+    address_of,
+    guarded_since,
+)
+from reconciler.clusters.kubernetes.api.api_client import Api, Rejected
+from reconciler.clusters.kubernetes.api.informer import Informer
+from reconciler.clusters.kubernetes.names import NAMESPACE_SLICE
+from reconciler.documents.in_force import Desired
+from reconciler.documents.restored_files import as_it_counts, last_read
+from reconciler.gpr_objects.object_changes import door_actions, held_cancellations, orphans
+from reconciler.gpr_objects.object_files import (
+    Asked,
+    Author,
+    Edit,
+    Origin,
+    Scene,
+    StatusPatch,
+    Via,
+    asked_from,
+    branch_of,
+)
+from reconciler.gpr_objects.object_status import Refusal
+from reconciler.model.statuses import live
+from reconciler.settings import Settings
+from reconciler.status.branch import StatusBranch
+from reconciler.store.believed_commit import Believes
+from reconciler.store.document_cache import DocumentCache
+from reconciler.store.git.git_store import GitStore
+from reconciler.store.store_port import Draft, Outcome, Person, Store
+from reconciler.trust.machines import machines_of, own_key, signing
+from reconciler.trust.vouchers import ON_BEHALF_OF
+from schemas.errors import EgsError, Fault, UserError
+from schemas.export.crds import GROUP, PLURAL, VERSION
+from schemas.reading.reader import READER_VERSION, rule_of
+from schemas.rules.view import cluster_path, gpr_path
+from schemas.status.gpr_status import HOLDING, GPRStatus
+
+log = logging.getLogger(__name__)
+
+GPRS = f"/apis/{GROUP}/{VERSION}"
+SYNC_S = 60.0
+"""Longest wait for the first listing of objects."""
+TRIES = 10
+"""Lost races after which somebody should look why so many push at once."""
+LONGEST_PAUSE = timedelta(minutes=5)
+MACHINE = Person("EGS door", "door@egs.dev")
+
+
+@dataclass(frozen=True, slots=True)
+class DoorSettings:
+    """Settings of one door; docs/operations.md explains each."""
+
+    cluster: str
+    """Name of the cluster's document; its objects are read."""
+
+    via: Via = "branch"
+    """`commit`: onto main, where admission vouches for the author; `branch`: a branch for people to merge."""
+
+    pause: timedelta = timedelta(seconds=5)
+    """Between two passes; objects that come in one burst go in one push."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """What one pass did."""
+
+    edits: int = 0
+    patches: int = 0
+    held: str = ""  # digest of cancellations that wait for an admin
+
+
+class RequestDoor:
+    """One cluster's objects and one repository. One owner; `start` before the first `step`."""
+
+    def __init__(
+        self,
+        api: Api,
+        store: Store,
+        cache: DocumentCache,
+        settings: Settings,
+        door: DoorSettings,
+        *,
+        believes: Believes | None = None,
+    ) -> None:
+        """`believes` tells controllers' commits on the status branch; None: every commit counts."""
+        self._api, self._store, self._settings, self._door = api, store, settings, door
+        self._desired = Desired(store, cache)
+        self._status = StatusBranch(store, settings, "door", believes)
+        self.woken = Event()
+        path = f"{GPRS}/{PLURAL}"
+        self._objects: Informer[Asked] = Informer(api, path, asked_from, wake=self.woken.set)
+        self._namespaces: Informer[str] = Informer(
+            api, "/api/v1/namespaces", _slice_label, NAMESPACE_SLICE, self.woken.set
+        )
+        self._quiet: _Seen | None = None  # what a pass saw that had nothing left to do
+        self._told = ""
+
+    def start(self) -> None:
+        """Begin to follow the cluster; returns at once."""
+        self._objects.start()
+        self._namespaces.start()
+
+    def stop(self) -> None:
+        """Follow it no longer."""
+        self._objects.stop()
+        self._namespaces.stop()
+
+    def step(self, now: datetime) -> Passed:
+        """One pass. Raises Fault when repository or cluster do not answer; what was done until then stays done."""
+        self._wait_synced()
+        edits, troubles = 0, dict[str, Refusal]()
+        for _ in range(TRIES):
+            seen = self._seen()
+            if seen == self._quiet and not edits:
+                return Passed()
+            scene = self._scene(seen, now, troubles)
+            held = self._tell_held(scene)
+            actions = door_actions(scene)
+            todo = [action for action in actions if isinstance(action, Edit)]
+            if not todo:
+                patches = [action for action in actions if isinstance(action, StatusPatch)]
+                done = [self._patched(patch) for patch in patches]
+                if not patches and not troubles:
+                    self._quiet = seen
+                return Passed(edits, sum(done), held)
+            landed, refused = self._carry_out(todo, seen.tips, now)
+            edits, troubles = edits + landed, troubles | refused
+        raise Fault(f"others pushed to main {TRIES} times in a row; tried again", "Conflict")
+
+    def _wait_synced(self) -> None:
+        try:
+            self._objects.wait_synced(SYNC_S)
+        except Rejected as no:
+            if no.status != 404:
+                raise
+            text = f"cluster {self._door.cluster} lacks the custom resource {PLURAL}.{GROUP}; apply deploy/crds to it"
+            raise Fault(text, "ResourceMissing") from no
+        self._namespaces.wait_synced(SYNC_S)
+
+    # -- looking ---------------------------------------------------------------------------------------------
+
+    def _seen(self) -> _Seen:
+        main, status = self._settings.main_branch, self._settings.status_branch
+        tips = self._store.fetch([main, status, branch_of(self._door.cluster, "*/*")])
+        if main not in tips:
+            raise Fault(
+                f"the repository has no branch {main}; `egs init` writes the first files", "NoProject"
+            )
+        guards = (self._api.find(path) for path in (POLICY_PATH, BINDING_PATH, WEBHOOK_PATH))
+        return _Seen(dict(tips), self._objects.items(), self._namespaces.items(), guarded_since(*guards))
+
+    def _scene(self, seen: _Seen, now: datetime, troubles: Mapping[str, Refusal]) -> Scene:
+        main = seen.tips[self._settings.main_branch]
+        self._desired.update(main)
+        if self._desired.repository.absent(cluster_path(self._door.cluster)):
+            text = f"main has no {cluster_path(self._door.cluster)}; correct --cluster, or add the document"
+            raise UserError(text, "UnknownCluster")
+        statuses = self._status.read(now).facts.requests
+        scene = Scene(
+            cluster=self._door.cluster,
+            via=self._door.via,
+            objects=seen.objects,
+            namespaces=seen.namespaces,
+            repository=self._desired.repository,
+            text=lambda path: self._store.read_path(main, path) or b"",
+            statuses=statuses,
+            lost=self._lost(main, statuses),
+            proposals=self._proposals(seen.tips, main),
+            guarded_since=seen.guarded_since,
+            troubles=troubles,
+        )
+        # Knowledge of objects may be old where a watch broke: nobody is cancelled on its word alone.
+        gone = {key for key, origin in orphans(scene).items() if self._is_gone(origin)}
+        return replace(scene, gone=frozenset(gone))
+
+    def _lost(self, main: str, statuses: Mapping[str, GPRStatus]) -> Mapping[str, bytes]:
+        there, found = self._desired.repository, dict[str, bytes]()
+        templates = {name: template.spec for name, template in there.templates.items()}
+        for key, status in sorted(live(statuses).items()):
+            path = gpr_path(*key.split("/"))
+            if status.phase in HOLDING and there.absent(path):
+                last = last_read(self._store, main, path)
+                found[key] = as_it_counts(key, last, status.accepted_spec, templates)
+        return found
+
+    def _proposals(self, tips: Mapping[str, str], main: str) -> Mapping[str, bytes | None]:
+        prefix, found = branch_of(self._door.cluster, ""), {}
+        for branch, tip in sorted(tips.items()):
+            key = branch.removeprefix(prefix)
+            path = gpr_path(*key.split("/")) if branch.startswith(prefix) and key.count("/") == 1 else ""
+            if rule_of(path) is not None and not self._store.is_ancestor(tip, main):
+                found[key] = self._store.read_path(tip, path)
+        return found
+
+    def _is_gone(self, origin: Origin) -> bool:
+        # Where the custom resource itself is gone this raises: that is no deletion of its objects.
+        self._api.get(f"{GPRS}/{PLURAL}", limit=1)
+        there = self._api.find(f"{GPRS}/namespaces/{origin.namespace}/{PLURAL}/{origin.name}")
+        return there is None or there["metadata"]["uid"] != origin.uid or asked_from(there) is None
+
+    def _tell_held(self, scene: Scene) -> str:
+        held = held_cancellations(scene)
+        if held and held != self._told:
+            log.warning(
+                "cancellations held cluster=%s objects=%d; restore the objects, or have an admin confirm "
+                "confirmedDeletions: [%s] in project.yaml",
+                self._door.cluster, len(scene.gone), held,
+            )  # fmt: skip
+        self._told = held
+        return held
+
+    # -- doing -----------------------------------------------------------------------------------------------
+
+    def _carry_out(
+        self, edits: Sequence[Edit], tips: Mapping[str, str], now: datetime
+    ) -> tuple[int, dict[str, Refusal]]:
+        """How many landed, and why others never will; those of a lost race are neither."""
+        main = tips[self._settings.main_branch]
+        commits = [edit for edit in edits if edit.via == "commit"]
+        landed, refused = 0, dict[str, Refusal]()
+        tip = main
+        for edit in commits:
+            tip = self._store.write(self._draft(edit, tip, now))
+        if commits:
+            outcome = self._push(self._settings.main_branch, tip, main)
+            landed += len(commits) if outcome is Outcome.COMMITTED else 0
+            if outcome is Outcome.REFUSED:
+                refused |= {edit.key: _refused(self._settings.main_branch) for edit in commits}
+        for edit in (edit for edit in edits if edit.via == "branch"):
+            branch = branch_of(self._door.cluster, edit.key)
+            tip = self._store.write(self._draft(edit, main, now)) if edit.changes else main
+            outcome = self._push(branch, tip, tips.get(branch))
+            landed += outcome is Outcome.COMMITTED
+            if outcome is Outcome.REFUSED:
+                refused[edit.key] = _refused(branch)
+        return landed, refused
+
+    def _push(self, branch: str, new: str, expected: str | None) -> Outcome:
+        outcome = self._store.push(branch, new, expected)
+        if outcome is Outcome.UNKNOWN:
+            raise Fault(
+                "the server did not answer whether a push arrived; looked at again", "RemoteUnreachable"
+            )
+        log.info("requests pushed branch=%s outcome=%s", branch, outcome.value)
+        return outcome
+
+    def _draft(self, edit: Edit, parent: str, now: datetime) -> Draft:
+        trailers = [f"Origin: {edit.origin}"]
+        if edit.behalf:
+            trailers.append(f"{ON_BEHALF_OF}: {_clean(edit.author.name or edit.behalf)} <{edit.behalf}>")
+        message = "\n".join([edit.subject, "", *trailers, ""])
+        who = person_of(edit.author, self._door.cluster)
+        return Draft(edit.changes, message, who, now, base=parent, parent=parent)
+
+    def _patched(self, patch: StatusPatch) -> bool:
+        """One object's trouble stops no other; whoever is gone meanwhile is seen to in the next pass."""
+        asked = patch.asked
+        path = f"{GPRS}/namespaces/{asked.namespace}/{PLURAL}/{asked.name}/status"
+        same = {"op": "test", "path": "/metadata/uid", "value": asked.uid}
+        try:
+            self._objects.learn(
+                self._api.patch(path, [same, {"op": "add", "path": "/status", "value": patch.status}])
+            )
+        except Rejected as no:
+            if no.status == 403:
+                raise
+            log.warning("status not written object=%s/%s message=%s", asked.namespace, asked.name, no)
+            return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What a pass begins with; the same values mean that nothing can have changed."""
+
+    tips: Mapping[str, str]
+    objects: Mapping[str, Asked]
+    namespaces: Mapping[str, str]
+    guarded_since: datetime | None
+
+
+def _slice_label(namespace: Mapping[str, Any]) -> str | None:
+    return (namespace["metadata"].get("labels") or {}).get(NAMESPACE_SLICE) or None
+
+
+def _refused(branch: str) -> Refusal:
+    return Refusal(
+        f"the server refused the push to {branch}, which may be protected; let the door push there, "
+        "or start it with --via branch",
+        "PushFailed",
+    )
+
+
+def person_of(author: Author, cluster: str) -> Person:
+    """The commit's author; an address is a person's own only where admission vouches for it."""
+    if not author.name:
+        return MACHINE
+    name = _clean(author.name)
+    if not author.is_verified:
+        return Person(f"{name} (unverified)", f"unverified@{cluster}.invalid")
+    if address := address_of(name, cluster):
+        return Person(name, address)
+    local = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:64] or "unknown"
+    return Person(name, f"{local}@{cluster}.invalid")
+
+
+def _clean(name: str) -> str:
+    """On one line, without what ends a name in a commit."""
+    return " ".join(re.sub(r"[<>\x00-\x1f\x7f]", " ", name).split())[:200] or "unknown"
+
+
+def run_door(
+    api: Api, settings: Settings, door: DoorSettings, ended: Event, clock: Clock | None = None
+) -> None:
+    """Passes until `ended`; trouble is told and tried again. Keeps its mirror apart from a controller's."""
+    time, home = clock or SystemClock(), settings.state / "doors" / door.cluster
+    home.mkdir(parents=True, exist_ok=True)
+    sign, believes = signing(own_key(settings.trust)), machines_of(settings.trust).controllers()
+    store = GitStore(settings.repo, home / "mirror.git", credentials=settings.credentials, sign=sign)
+    cache = DocumentCache(home / "documents.sqlite", READER_VERSION)
+    requests = RequestDoor(api, store, cache, settings, door, believes=believes)
+    try:
+        requests.start()
+        while not ended.is_set():
+            requests.woken.clear()
+            _repeat(lambda: requests.step(time.now()), ended, door.pause)
+            ended.wait(door.pause.total_seconds())
+            _either(requests.woken, ended, (settings.poll - door.pause).total_seconds())
+    finally:
+        requests.stop()
+        store.close()
+
+
+def _repeat(do: Callable[[], object], ended: Event, pause: timedelta) -> None:
+    """Until it is done, with longer and longer pauses; whoever must act is told why in the log."""
+    while not ended.is_set():
+        try:
+            do()
+        except EgsError as error:
+            log.warning("door waits reason=%s message=%s", error.reason, error)
+            ended.wait(pause.total_seconds())
+            pause = min(LONGEST_PAUSE, pause * 2)
+        else:
+            return
+
+
+def _either(woken: Event, ended: Event, within_s: float) -> None:
+    """Until one of both, or that long."""
+    left_s = within_s
+    while left_s > 0 and not woken.is_set() and not ended.wait(min(0.5, left_s)):
+        left_s -= 0.5

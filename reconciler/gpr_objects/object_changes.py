@@ -1,0 +1,359 @@
+"""GPR objects of a cluster against the repository: which files to write, and what to tell each object. Pure.
+
+An object that a pipeline applies becomes a file of its slice; the file bears a label that names the object, and only
+files with such a label are ever touched. An object that is gone takes its request along: its file gets earlyRelease,
+which is right in every phase, and goes when the request is over. Nothing is remembered but what the repository and the
+objects say.
+
+Whoever spoke last counts: an object's newer generation replaces the file, and a person's edit of the file stands
+until the object changes again. So does the deletion of a file under a lease: the object's next change, its release or
+a new object of that name bring the file back.
+
+Held by tests/clusters/kubernetes/test_requests.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from reconciler.changes.yaml_edit import with_field
+from reconciler.clusters.kubernetes.admission.object_authors import address_of, is_address
+from reconciler.deciding.fold import deletions_digest
+from reconciler.documents.restored_files import EARLY_RELEASE, readable
+from reconciler.gpr_objects.object_files import (
+    DOOR,
+    FILED_BY,
+    GENERATION,
+    ORIGIN,
+    Action,
+    Asked,
+    Author,
+    Edit,
+    Origin,
+    Scene,
+    StatusPatch,
+    branch_of,
+    origin_of,
+)
+from reconciler.gpr_objects.object_status import Refusal, Standing, object_status
+from schemas.documents.base import API_VERSION
+from schemas.documents.gpr import GPR, GPRSpec
+from schemas.reading.reader import read_document
+from schemas.reading.yaml_text import dump
+from schemas.rules.edits import asks_more_or_other, edit_problems
+from schemas.rules.findings import Finding
+from schemas.rules.problems import Problem
+from schemas.rules.repository import Repository
+from schemas.rules.rule_list import severity_of
+from schemas.rules.view import gpr_path
+from schemas.status.gpr_status import HOLDING, TERMINAL, GPRStatus
+
+
+def orphans(scene: Scene) -> Mapping[str, Origin]:
+    """Requests, on main or proposed, that come from objects of this cluster which are not known any more."""
+    found = {key: origin for key, origin in _filed(scene) if not _is_there(origin, scene)}
+    for key, data in scene.proposals.items():
+        origin = None if data is None else _proposed_by(key, data)
+        if origin is not None and key not in found and not _is_there(origin, scene):
+            found[key] = origin
+    return found
+
+
+def _filed(scene: Scene) -> Iterator[tuple[str, Origin]]:
+    for (slice_, name), gpr in sorted(scene.repository.gprs.items()):
+        origin = origin_of(gpr)
+        if origin is not None and origin.cluster == scene.cluster:
+            yield f"{slice_}/{name}", origin
+    for key, data in sorted(scene.lost.items()):
+        origin = _proposed_by(key, data)
+        if origin is not None and origin.cluster == scene.cluster:
+            yield key, origin
+
+
+def _proposed_by(key: str, data: bytes) -> Origin | None:
+    document = read_document(gpr_path(*key.split("/")), data)
+    return origin_of(document) if isinstance(document, GPR) else None
+
+
+def _is_there(origin: Origin, scene: Scene) -> bool:
+    asked = scene.objects.get(f"{origin.namespace}/{origin.name}")
+    return asked is not None and asked.uid == origin.uid
+
+
+def held_cancellations(scene: Scene) -> str:
+    """The digest by which an admin confirms that so many objects vanished at once; empty: few did."""
+    found = orphans(scene)
+    ending = [k for k in scene.gone if k in found and _file_of(found[k], scene) and not _is_over(k, scene)]
+    project = scene.repository.project
+    if project is None or len(ending) <= project.spec.limits.deletions_at_once:
+        return ""
+    digest = deletions_digest(sorted(ending))
+    return "" if digest in project.spec.confirmed_deletions else digest
+
+
+def _is_over(key: str, scene: Scene) -> bool:
+    slice_, _, name = key.partition("/")
+    status, gpr = scene.statuses.get(key), scene.repository.gprs.get((slice_, name))
+    if gpr is not None and gpr.spec.early_release:
+        return True
+    return status is not None and (status.phase in TERMINAL or status.accepted_spec.early_release)
+
+
+def _file_of(origin: Origin, scene: Scene) -> GPR | None:
+    """The file on main that comes from that object."""
+    found = scene.repository.gprs.get((origin.slice, origin.name))
+    return found if found is not None and origin_of(found) == origin else None
+
+
+def door_actions(scene: Scene) -> tuple[Action, ...]:
+    """Edits, each sound on top of those before it, and the statuses of objects that need none."""
+    actions: list[Action] = []
+    trial = scene.repository.copy()
+    if not held_cancellations(scene):
+        actions += _cancellations(scene, trial)
+    oldest_first = sorted(
+        scene.objects.values(), key=lambda asked: (asked.created, asked.namespace, asked.name)
+    )
+    for asked in oldest_first:
+        action = _answer(asked, scene, trial)
+        if isinstance(action, StatusPatch) and action.status == asked.status:
+            continue
+        actions.append(action)
+    return tuple(actions)
+
+
+# -- objects that are gone -----------------------------------------------------------------------------------
+
+
+def _cancellations(scene: Scene, trial: Repository) -> Iterator[Edit]:
+    for key, origin in sorted(orphans(scene).items()):
+        if key not in scene.gone or key in scene.troubles:
+            continue
+        gpr = _file_of(origin, scene) or readable(gpr_path(*key.split("/")), scene.lost.get(key))
+        if gpr is None:
+            yield Edit(key, "branch", {}, f"Withdraw {key}", DOOR, str(origin))
+        elif (edit := _cancellation(key, gpr, origin, scene)) is not None:
+            if edit.via == "commit":
+                trial.update({path: _outcome(path, data) for path, data in edit.changes.items()})
+            yield edit
+
+
+def _cancellation(key: str, gpr: GPR, origin: Origin, scene: Scene) -> Edit | None:
+    path, status = gpr_path(*key.split("/")), scene.statuses.get(key)
+    changes: dict[str, bytes | None]
+    if status is not None and status.phase in TERMINAL:
+        approvals = scene.repository.approvals(*key.split("/"))
+        gone = [f"approvals/{key}/{approval.metadata.name}.yaml" for approval in approvals]
+        changes = dict.fromkeys((path, *gone))
+        subject = f"Remove {key}: its object was deleted"
+    elif gpr.spec.early_release:
+        return None
+    else:
+        changes = {path: with_field(scene.lost.get(key) or scene.text(path), EARLY_RELEASE, True)}
+        verb = "Release" if status is not None and status.phase in HOLDING else "Cancel"
+        subject = f"{verb} {key}: its object was deleted"
+    if scene.via == "branch" and key in scene.proposals and scene.proposals[key] == changes[path]:
+        return None
+    filed_by = gpr.metadata.labels.get(FILED_BY, "")
+    behalf = filed_by if is_address(filed_by) else ""
+    return Edit(key, scene.via, changes, subject, DOOR, str(origin), behalf)
+
+
+def _outcome(path: str, data: bytes | None) -> Any:
+    return None if data is None else read_document(path, data)
+
+
+# -- objects that are there ----------------------------------------------------------------------------------
+
+
+def author_of(asked: Asked, guarded_since: datetime | None) -> Author:
+    """The annotation is believed where nobody could have forged it, else it is the client's own word."""
+    if asked.author is not None and guarded_since is not None and guarded_since <= asked.created:
+        return Author(asked.author, is_verified=True)
+    return Author(asked.author or asked.manager, is_verified=False)
+
+
+def _answer(asked: Asked, scene: Scene, trial: Repository) -> Action:
+    author = author_of(asked, scene.guarded_since)
+    standing = Standing(asked.generation, author.name, author.is_verified)
+    slice_ = _slice_of(asked, scene)
+    if isinstance(slice_, Refusal):
+        return _told(asked, replace(standing, refusal=slice_), None)
+    origin = Origin(scene.cluster, slice_, asked.namespace, asked.name, asked.uid)
+    standing = replace(standing, key=origin.key)
+    refusal = _name_refusal(asked, origin, scene, trial)
+    if refusal is not None:
+        return _told(asked, replace(standing, refusal=refusal), None)
+    gpr, status = _file_of(origin, scene), scene.statuses.get(origin.key)
+    if gpr is None and asked.status.get("filed") and not _brings_back(asked, status, scene):
+        broken = not scene.repository.absent(gpr_path(slice_, asked.name))
+        standing = replace(standing, is_filed=True, is_removed=not broken)
+        return _told(asked, standing, status)
+    return _filing(asked, origin, replace(standing, is_filed=gpr is not None), scene, trial)
+
+
+def _brings_back(asked: Asked, status: GPRStatus | None, scene: Scene) -> bool:
+    """Whether an object has spoken since its file was taken away, or spoiled, under a lease that goes on."""
+    if status is None or status.phase not in HOLDING:
+        return False
+    key, seen = str(asked.status.get("request", "")), asked.status.get("observedGeneration")
+    return asked.is_released or asked.generation != seen or key in scene.proposals
+
+
+def _told(asked: Asked, standing: Standing, request: GPRStatus | None) -> StatusPatch:
+    return StatusPatch(asked, object_status(standing, request, asked.status))
+
+
+def _slice_of(asked: Asked, scene: Scene) -> str | Refusal:
+    slice_ = scene.namespaces.get(asked.namespace)
+    if slice_ is None:
+        return Refusal(
+            f"namespace {asked.namespace} belongs to no slice; create this in a namespace of your slice",
+            "NoSlice",
+        )
+    found = scene.repository.slices.get(slice_)
+    if (
+        found is None
+        or scene.cluster not in found.spec.clusters
+        or asked.namespace not in found.spec.namespaces
+    ):
+        return Refusal(
+            f"slices/{slice_}/slice.yaml does not name namespace {asked.namespace} of cluster {scene.cluster}; "
+            "have it added there",
+            "NoSlice",
+        )
+    said = asked.spec.get("slice", slice_)
+    if said != slice_:
+        return Refusal(
+            f"spec.slice says {said}, the namespace {asked.namespace} belongs to {slice_}; leave spec.slice out, "
+            "or create this in a namespace of that slice",
+            "OtherSlice",
+        )
+    return slice_
+
+
+def _name_refusal(asked: Asked, origin: Origin, scene: Scene, trial: Repository) -> Refusal | None:
+    """Whether another request has the name, here or by an edit that comes before ours."""
+    slice_, name = origin.slice, origin.name
+    path, was_filed = gpr_path(slice_, name), bool(asked.status.get("filed"))
+    held = origin.key in scene.statuses and scene.statuses[origin.key].phase in HOLDING
+    if path in trial.refused and not was_filed and not held:
+        return Refusal(f"{path} is there and cannot be read; mend or remove it", "NameTaken")
+    gpr = trial.gprs.get((slice_, name))
+    if gpr is not None:
+        return _taken(origin_of(gpr), origin)
+    if origin.key in scene.statuses and not was_filed and not held:
+        phase = scene.statuses[origin.key].phase
+        return Refusal(
+            f"an earlier request {origin.key} is still {phase}; this one is filed when that is over and forgotten",
+            "NameInUse",
+        )
+    return None
+
+
+def _taken(theirs: Origin | None, ours: Origin) -> Refusal | None:
+    if theirs == ours:
+        return None
+    if theirs is None:
+        whose = "by a file that no object made"
+    elif (theirs.cluster, theirs.namespace) == (ours.cluster, ours.namespace):
+        whose = "by an object of this name that was deleted; it goes first"
+    else:
+        whose = f"by namespace {theirs.namespace} of cluster {theirs.cluster}"
+    return Refusal(f"{ours.key} is filed already {whose}; else give this one another name", "NameTaken")
+
+
+def _filing(asked: Asked, origin: Origin, standing: Standing, scene: Scene, trial: Repository) -> Action:
+    """The file as it should be, checked, and the way by which it gets there."""
+    key, path = origin.key, gpr_path(origin.slice, origin.name)
+    status = scene.statuses.get(key)
+    current = scene.text(path) if standing.is_filed else None
+    author = Author(standing.author, standing.is_verified)
+    behalf = address_of(author.name, scene.cluster) if author.is_verified else ""
+    wanted = _wanted(replace(asked, author=behalf or None), origin, current, _file_of(origin, scene), status)
+    if wanted == current:
+        if scene.proposals.get(key, current) == current or key in scene.troubles:
+            return _told(asked, standing, status)
+        return Edit(key, "branch", {}, f"Withdraw what was proposed for {key}", author, str(origin))
+    refusal = scene.troubles.get(key) or _refused(path, wanted, status, trial)
+    if refusal is not None:
+        return _told(asked, replace(standing, refusal=refusal), status)
+    subject = f"{'Change' if standing.is_filed else 'Create'} {key}"
+    if scene.via == "commit" and author.is_verified:
+        return Edit(key, "commit", {path: wanted}, subject, author, str(origin), behalf)
+    branch, digest = branch_of(scene.cluster, key), hashlib.sha256(wanted).hexdigest()[:16]
+    if scene.proposals.get(key) == wanted:
+        return _told(asked, replace(standing, branch=branch, proposed=digest), status)
+    if asked.status.get("proposed") == digest and key not in scene.proposals:
+        closed = Refusal(
+            f"the branch {branch} was deleted without being merged; change this to ask again", "NotMerged"
+        )
+        return _told(asked, replace(standing, proposed=digest, refusal=closed), status)
+    return Edit(key, "branch", {path: wanted}, subject, author, str(origin), behalf)
+
+
+def _wanted(
+    asked: Asked, origin: Origin, current: bytes | None, gpr: GPR | None, status: GPRStatus | None
+) -> bytes:
+    """The file's next content; what it has where neither the object's spec nor its release is news.
+
+    The author of `asked` is the address that is vouched for, if any.
+    """
+    is_over = status is not None and status.phase in TERMINAL
+    is_released = asked.is_released and not is_over
+    if current is None or gpr is None or gpr.metadata.labels.get(GENERATION) != str(asked.generation):
+        released = {"earlyRelease": True} if is_released or (gpr and gpr.spec.early_release) else {}
+        labels = {ORIGIN: str(origin), GENERATION: str(asked.generation)}
+        labels |= {FILED_BY: asked.author} if asked.author else {}
+        head = {"apiVersion": API_VERSION, "kind": "GPR", "metadata": {"name": asked.name, "labels": labels}}
+        return dump({**head, "spec": _ordered({**asked.spec, "slice": origin.slice, **released})}).encode()
+    if is_released and not gpr.spec.early_release:
+        return with_field(current, EARLY_RELEASE, True)
+    return current
+
+
+def _ordered(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields as people write them: the slice first, the others as docs/gpr.md has them."""
+    order = ["slice", *(info.alias or name for name, info in GPRSpec.model_fields.items())]
+    return dict(
+        sorted(spec.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order))
+    )
+
+
+def _refused(path: str, data: bytes, status: GPRStatus | None, trial: Repository) -> Refusal | None:
+    """What the rules say; without a word the trial repository has the file from then on."""
+    known, document = set(trial.findings()), read_document(path, data)
+    if isinstance(document, tuple):
+        return _sentence(document)
+    before = trial.documents.get(path)
+    trial.update({path: document})
+    bad = [
+        found
+        for found in trial.findings()
+        if severity_of(found.rule) == "error" and (found.file == path or found not in known)
+    ]
+    bad += _forbidden(path, document, status, trial)
+    if not bad or (isinstance(document, GPR) and document.spec.early_release):
+        return None
+    trial.update({path: before})
+    return _sentence(tuple(found.problem(None) for found in bad))
+
+
+def _forbidden(path: str, document: Any, status: GPRStatus | None, trial: Repository) -> list[Finding]:
+    new = trial.resolved(document.spec.slice, document.metadata.name)
+    if status is None or new is None:
+        return []
+    if status.phase in TERMINAL and asks_more_or_other(status.accepted_spec, new):
+        message = f"this request is {status.phase} and never runs again; create another object"
+        return [Finding(path, "ForbiddenEdit", message)]
+    return list(edit_problems(path, status.accepted_spec, new, status.phase))
+
+
+def _sentence(problems: tuple[Problem, ...]) -> Refusal:
+    errors = [problem for problem in problems if problem.severity == "error"] or list(problems)
+    text = "; ".join(f"{problem.message} ({problem.fix})" for problem in errors)
+    return Refusal(text, errors[0].rule)

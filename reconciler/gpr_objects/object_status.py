@@ -1,0 +1,127 @@
+"""What a GPR object's status says: the committed status of its request, and what the door has to add. Pure.
+
+A controller's answer is repeated, never worked out anew; only where there is none yet the phase is the door's own:
+`Filed` (on main), `Proposed` (on a branch that waits to be merged) or `Refused`. The same facts give the same
+status, so that nothing is written while nothing changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from schemas.export.crds import NOT_MIRRORED
+from schemas.reading.units import format_instant
+from schemas.status.gpr_status import TERMINAL, Condition, GPRStatus, Phase
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why what an object asks for is not done, or not yet."""
+
+    message: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where an object stands with the repository."""
+
+    generation: int
+    author: str
+    is_verified: bool
+    key: str = ""  # slice/name; empty: the object belongs to no slice
+    is_filed: bool = False
+    branch: str = ""
+    proposed: str = ""
+    refusal: Refusal | None = None
+    is_removed: bool = False  # its file was taken away from main by people
+
+
+def object_status(standing: Standing, request: GPRStatus | None, before: Mapping[str, Any]) -> Json:
+    """The whole status; `before` is the one that the object has."""
+    found = _mirrored(request) if request is not None else _own(standing, before)
+    found |= {
+        "observedGeneration": standing.generation,
+        "request": standing.key,
+        "filed": standing.is_filed,
+        "author": standing.author,
+        "authorVerified": standing.is_verified,
+        "branch": standing.branch,
+        "proposed": standing.proposed,
+        "conditions": [_accepted(standing), *_conditions(request)],
+    }
+    return {field: value for field, value in found.items() if value not in ("", [], {})}
+
+
+def _mirrored(request: GPRStatus) -> Json:
+    content = request.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=_HEAVY)
+    found = {field: value for field, value in content.items() if field not in NOT_MIRRORED}
+    start = request.start_time or request.estimated_start_time
+    end = request.end_time or request.estimated_end_time
+    found |= {name: format_instant(at) for name, at in (("start", start), ("end", end)) if at is not None}
+    return found
+
+
+_HEAVY: Any = {"checks": {"__all__": {"log"}}}
+"""Logs are in the repository; of an object every watcher gets every change."""
+
+
+def _own(standing: Standing, before: Mapping[str, Any]) -> Json:
+    """Without a controller's answer."""
+    if standing.is_removed:
+        if before.get("phase") in TERMINAL:
+            return {field: value for field, value in before.items() if field not in _ABOUT_DOOR}
+        message = "its file was removed from main; delete this object, a new request needs a new one"
+        return {"phase": str(Phase.CANCELLED), "reason": "FileRemoved", "message": message}
+    if standing.refusal is not None and not standing.is_filed:
+        return {
+            "phase": "Refused",
+            "reason": standing.refusal.reason,
+            "message": standing.refusal.message,
+        }
+    if standing.branch and not standing.is_filed:
+        message = f"merge the branch {standing.branch} to file it"
+        return {"phase": "Proposed", "reason": "AwaitsMerge", "message": message}
+    return {
+        "phase": "Filed",
+        "reason": "AwaitsController",
+        "message": "it is on main; a controller answers next",
+    }
+
+
+_ABOUT_DOOR = frozenset({"branch", "proposed"})
+
+
+def _accepted(standing: Standing) -> Json:
+    """Whether main has what the object asks for now."""
+    if standing.refusal is not None:
+        return _condition("Accepted", standing.refusal.reason, standing.refusal.message, holds=False)
+    if standing.branch:
+        message = f"the branch {standing.branch} waits to be merged"
+        return _condition("Accepted", "AwaitsMerge", message, holds=False)
+    if standing.is_removed:
+        return _condition("Accepted", "FileRemoved", "its file was removed from main", holds=False)
+    return _condition("Accepted", "OnMain", f"main has it as {standing.key}", holds=True)
+
+
+def _conditions(request: GPRStatus | None) -> list[Json]:
+    if request is None:
+        return []
+    found = [_of_request(condition) for condition in request.conditions]
+    if request.phase is Phase.PROVISIONED and request.start_time is not None:
+        provisioned = _condition("Provisioned", "Provisioned", "it has its nodes", holds=True)
+        found.append(provisioned | {"lastTransitionTime": format_instant(request.start_time)})
+    return found
+
+
+def _of_request(condition: Condition) -> Json:
+    found = _condition(condition.type, condition.reason, condition.message, holds=True)
+    return found | {"lastTransitionTime": format_instant(condition.at)}
+
+
+def _condition(type_: str, reason: str, message: str, *, holds: bool) -> Json:
+    return {"type": type_, "status": "True" if holds else "False", "reason": reason, "message": message}

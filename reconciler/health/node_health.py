@@ -1,0 +1,227 @@
+"""What each node is to the planner, from the cluster's view, its agent's report and its own record. Pure.
+
+Never more of a pool than its isolation limit is taken out for health's sake: beyond it a node stays in service as
+Suspect until an admin raises `maxIsolated`. Nodes that others cordoned or use, that do not fit their pool or that are
+silent do not count towards it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from reconciler.model.cluster_port import ClusterView, NodeView
+from reconciler.model.events import Event, Told
+from reconciler.model.facts import IN_SERVICE, NodeKey, Seen
+from schemas.documents.cluster import ClusterSpec, Pool
+from schemas.status.gpr_status import NodeMetadata, NodeRecord, NodeState
+
+DAY = timedelta(days=1)
+NAMED = 3
+"""Pods of a node that are named."""
+AHEAD = timedelta(minutes=5)
+"""How far an agent's clock may be ahead; what is dated later does not count."""
+EVICTING_TAINT = "EvictingTaint"
+"""Reason of a node from which somebody's taint sends the pods of slices away; others only keep new ones off."""
+ISOLATING = frozenset({NodeState.UNHEALTHY, NodeState.QUARANTINED})
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All that speaks for or against the nodes of one cluster."""
+
+    cluster: str
+    spec: ClusterSpec
+    view: ClusterView
+    seen: Seen
+    before: Mapping[NodeKey, NodeRecord]
+    overdue: frozenset[NodeKey]
+    now: datetime
+
+
+def judge_nodes(
+    clusters: Mapping[str, ClusterSpec],
+    seen: Seen,
+    before: Mapping[NodeKey, NodeRecord],
+    overdue: frozenset[NodeKey],
+    now: datetime,
+) -> dict[NodeKey, NodeRecord]:
+    """Records of all nodes that are not simply Ready; a cluster out of reach keeps its records as they were.
+
+    `overdue` are nodes whose lease is over by more than its drain and that are not clean yet.
+    """
+    records: dict[NodeKey, NodeRecord] = {}
+    for cluster in sorted(clusters):
+        view = seen.views.get(cluster)
+        if view is None:
+            records |= {key: record for key, record in before.items() if key[0] == cluster}
+            continue
+        evidence = Evidence(cluster, clusters[cluster], view, seen, before, overdue, now)
+        for pool in clusters[cluster].pools:
+            records |= _judge_pool(evidence, pool)
+    return records
+
+
+def _judge_pool(evidence: Evidence, pool: Pool) -> dict[NodeKey, NodeRecord]:
+    found = []
+    for node in pool.node_names():
+        verdict = _verdict(evidence, node)
+        if verdict is not None:
+            found.append(_record(evidence, pool, node, verdict))
+    limited = _within_limit(found, pool, evidence.before)
+    return {(evidence.cluster, record.metadata.name): record for record in limited}
+
+
+Verdict = tuple[NodeState, str, str]
+"""State, reason and message of one node."""
+
+
+def _record(evidence: Evidence, pool: Pool, node: str, verdict: Verdict) -> NodeRecord:
+    key = (evidence.cluster, node)
+    state, reason, message = verdict
+    old, report = evidence.before.get(key), evidence.seen.reports.get(key)
+    same = old is not None and old.reason == reason
+    return NodeRecord(
+        metadata=NodeMetadata(name=node),
+        cluster=evidence.cluster,
+        pool=pool.name,
+        state=state,
+        reason=reason,
+        message=message,
+        since=old.since if old is not None and same else evidence.now,
+        until=old.until if old is not None and same else None,
+        gpus=() if report is None else report.gpus,
+    )
+
+
+def _verdict(evidence: Evidence, node: str) -> Verdict | None:
+    """None: simply Ready."""
+    key = (evidence.cluster, node)
+    view = evidence.view.nodes.get(node)
+    if view is None:
+        return NodeState.LOST, "NodeGone", "the cluster does not know this node"
+    if not view.ready:
+        return NodeState.LOST, "NodeNotReady", "the node is silent"
+    cleared = max((c.at for c in evidence.spec.cleared if c.node == node), default=None)
+    verdict = _kept(evidence.before.get(key), cleared, evidence.now) or _reported(evidence, key, cleared)
+    if verdict is None and key in evidence.overdue:
+        return _unclean(evidence, key, view)
+    return verdict or _unusable(view)
+
+
+def _unclean(evidence: Evidence, key: NodeKey, view: NodeView) -> Verdict:
+    """A node whose lease is over; one on which pods stay for too long is for people to look at."""
+    if not view.staying:
+        return NodeState.DIRTY, NOT_CLEAN, "its lease is over and it is not clean yet"
+    text = f"its lease is over and GPU pods are still there: {_named(view.staying)}"
+    old, bound = evidence.before.get(key), evidence.spec.exit.quarantine_after
+    if old is None or old.reason != NOT_CLEAN or evidence.now - old.since < bound:
+        return NodeState.DIRTY, NOT_CLEAN, text
+    return NodeState.QUARANTINED, PODS_STAY, f"{text}; end them, then name it under spec.cleared"
+
+
+def _named(pods: tuple[str, ...]) -> str:
+    more = f" and {len(pods) - NAMED} more" if len(pods) > NAMED else ""
+    return ", ".join(sorted(pods)[:NAMED]) + more
+
+
+def _unusable(view: NodeView) -> Verdict | None:
+    """Why a sound node is not free for anybody new; whoever has it already keeps it."""
+    if view.cordoned:
+        return NodeState.CORDONED, "Cordoned", "somebody else took it out of service"
+    if view.unfit:
+        text = f"it is not what its pool says: {view.unfit}; mend the node or the manifest"
+        return NodeState.UNFIT, "DoesNotFitPool", text
+    if view.taint:
+        text = (
+            f"it bears the taint {view.taint}, which pods of slices do not tolerate; take it off, or name its key "
+            "under spec.checks.tolerate of its cluster when they do"
+        )
+        return NodeState.UNFIT, EVICTING_TAINT if view.taint.endswith(":NoExecute") else "ForeignTaint", text
+    if view.foreign:
+        text = f"GPU pods of no slice run there: {_named(view.foreign)}; it is free when they are gone"
+        return NodeState.OCCUPIED, "ForeignPods", text
+    return None
+
+
+def _reported(evidence: Evidence, key: NodeKey, cleared: datetime | None) -> Verdict | None:
+    report = evidence.seen.reports.get(key)
+    if report is None or report.at > evidence.now + AHEAD:
+        return None
+    faults = [
+        at for at in report.faults if -AHEAD <= evidence.now - at < DAY and (cleared is None or at > cleared)
+    ]
+    if len(faults) >= evidence.spec.health.faults_to_quarantine:
+        message = f"{len(faults)} faults within a day; mend it, then name it under spec.cleared"
+        return NodeState.QUARANTINED, "FaultTrend", message
+    if report.healthy or (cleared is not None and report.at <= cleared):
+        return None
+    return NodeState.UNHEALTHY, report.reason or "Unhealthy", report.message or "its agent says so"
+
+
+def _kept(old: NodeRecord | None, cleared: datetime | None, now: datetime) -> Verdict | None:
+    """A quarantine stands until people clear it; a failed check stands until its time is over."""
+    if old is None or (cleared is not None and cleared >= old.since):
+        return None
+    message = (old.message or "").partition(STAYS)[0]
+    if old.reason in PEOPLE_CLEAR:
+        return NodeState.QUARANTINED, old.reason, message
+    if old.reason == "PreCheckFailed" and old.until is not None and now < old.until:
+        return NodeState.UNHEALTHY, old.reason, message
+    return None
+
+
+STAYS = "; it stays in service because "
+NOT_CLEAN, PODS_STAY = "NotClean", "PodsStay"
+PEOPLE_CLEAR = frozenset({"FaultTrend", "PostCheckFailed", PODS_STAY})
+
+
+def _within_limit(
+    found: Iterable[NodeRecord], pool: Pool, before: Mapping[NodeKey, NodeRecord]
+) -> list[NodeRecord]:
+    """The records with those beyond the isolation limit turned into Suspect; who was out first stays out."""
+    records = list(found)
+
+    def was_out(record: NodeRecord) -> bool:
+        old = before.get((record.cluster, record.metadata.name))
+        return old is not None and old.state in ISOLATING
+
+    # A node that others' pods have is of no use in service, however many are out.
+    isolating = [r for r in records if r.state in ISOLATING and r.reason != PODS_STAY]
+    isolating.sort(key=lambda r: (not was_out(r), r.since, r.metadata.name))
+    suspect = {r.metadata.name for r in isolating[pool.isolation_limit :]}
+    return [
+        r.model_copy(
+            update={
+                "state": NodeState.SUSPECT,
+                "message": f"{r.message}{STAYS}{pool.isolation_limit} of its pool are out already; "
+                "raise the pool's maxIsolated to take it out",
+            }
+        )
+        if r.metadata.name in suspect
+        else r
+        for r in records
+    ]
+
+
+def health_events(
+    before: Mapping[NodeKey, NodeRecord], after: Mapping[NodeKey, NodeRecord], now: datetime
+) -> tuple[Event, ...]:
+    """What changed for people: nodes that left service, came back, or should have left."""
+    told = []
+    for key in sorted({*before, *after}):
+        old, new = before.get(key), after.get(key)
+        if (old and (old.state, old.reason)) == (new and (new.state, new.reason)):
+            continue
+        told.append(_event(key, new, now))
+    return tuple(told)
+
+
+def _event(key: NodeKey, new: NodeRecord | None, now: datetime) -> Event:
+    cluster, node = key
+    if new is None:
+        return Event(now, Told.NODE_BACK, f"{cluster}/{node} is back in service", "", cluster, node)
+    reason = Told.NODE_SUSPECT if new.state in IN_SERVICE else Told.NODE_OUT
+    text = f"{cluster}/{node} is {new.state} ({new.reason}): {new.message}"
+    return Event(now, reason, text, "", cluster, node)

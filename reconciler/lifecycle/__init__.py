@@ -1,0 +1,1 @@
+"""A request's life, from its file to clean nodes."""

@@ -1,0 +1,128 @@
+"""Nodes that are held and not used: people are told, and then the nodes come back. Pure.
+
+A request is idle since all of its nodes are, as their agents say; a node without a report, or whose agent does not
+know, is not idle. Use calls everything off, so nobody is promised the nodes before they are released. Until people
+are told nothing is written, however often use comes and goes. Held by tests/cases/reconciler/idle.yaml.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from reconciler.lifecycle.early_end import IDLE
+from reconciler.model.events import Event, Told
+from reconciler.model.facts import NodeKey, Scene, Turn
+from reconciler.model.status_edits import with_condition, without_condition
+from scheduler.lifecycle import Event as Move
+from scheduler.lifecycle import advance
+from schemas.documents.scheduling import IdleReclaim
+from schemas.reading.units import format_duration, format_instant
+from schemas.status.gpr_status import AgentReport, Condition, Eviction, GPRStatus, Phase
+
+RECLAIMED = "IdleReclaimed"
+
+
+@dataclass(frozen=True, slots=True)
+class Timeout:
+    """How long a request may hold its nodes without use, and who says so, for people."""
+
+    after: timedelta
+    whose: str
+
+
+def idle_turn(key: str, status: GPRStatus, scene: Scene) -> Turn:
+    """One look at whether a running request is used: told a notice before the timeout, released when it is over."""
+    if status.phase is not Phase.PROVISIONED or (status.eviction is not None and not _is_idle(status)):
+        return Turn(status)
+    policy = scene.wanted.project.scheduling.idle
+    timeout = timeout_of(status, policy)
+    since = None if timeout is None else idle_since(status, scene.seen.reports)
+    if timeout is None or since is None or scene.now < since + timeout.after - policy.notice:
+        return _kept(key, status, timeout, scene)
+    soonest, due = scene.now + policy.notice, since + timeout.after
+    eviction = status.eviction
+    if eviction is None or due > eviction.at or max(due, soonest) < eviction.at:
+        # Its people have the whole notice, however late it is.
+        return _told(key, status, since, timeout, scene)
+    return _released(key, status, scene) if scene.now >= eviction.at else Turn(status)
+
+
+def timeout_of(status: GPRStatus, policy: IdleReclaim) -> Timeout | None:
+    """What it asks for, within the policy's cap; None: it may hold them for ever."""
+    own, cap = status.accepted_spec.idle_timeout, policy.max_timeout
+    if own is not None and (cap is None or own <= cap):
+        return Timeout(own, "its idleTimeout")
+    return None if cap is None else Timeout(cap, "the project's idle.maxTimeout")
+
+
+def idle_since(status: GPRStatus, reports: Mapping[NodeKey, AgentReport]) -> datetime | None:
+    """Since when none of its GPUs is used, in this lease; None when one is, or nobody knows."""
+    held = status.assignment
+    if held is None or status.start_time is None:
+        return None
+    said = [reports.get((held.cluster, node)) for node in held.nodes]
+    found = [report.idle_since for report in said if report is not None and report.idle_since is not None]
+    return max([*found, status.start_time]) if len(found) == len(held.nodes) else None
+
+
+def told_at(
+    status: GPRStatus, policy: IdleReclaim, reports: Mapping[NodeKey, AgentReport]
+) -> datetime | None:
+    """When its people are to be told that nobody uses its nodes, as things are; None: they need not, or were."""
+    timeout = timeout_of(status, policy)
+    if timeout is None or status.phase is not Phase.PROVISIONED or status.eviction is not None:
+        return None
+    since = idle_since(status, reports)
+    return None if since is None else since + timeout.after - policy.notice
+
+
+def _is_idle(status: GPRStatus) -> bool:
+    return status.eviction is not None and status.eviction.reason == IDLE
+
+
+def _kept(key: str, status: GPRStatus, timeout: Timeout | None, scene: Scene) -> Turn:
+    """It may go on; what was told of it before holds no more."""
+    if not _is_idle(status) and status.idle_since is None:
+        return Turn(status)
+    kept = without_condition(status, IDLE).model_copy(update={"eviction": None, "idle_since": None})
+    if not _is_idle(status):
+        return Turn(kept)
+    if idle_since(status, scene.seen.reports) != status.idle_since:
+        why = "is used again"
+    elif timeout is None:
+        why = "may go without use as long as it likes now"
+    else:
+        why = f"may go without use for {format_duration(timeout.after)} now ({timeout.whose})"
+    return Turn(kept, (Event(scene.now, Told.IDLE_OVER, f"{key} {why} and keeps its nodes", key),))
+
+
+def _told(key: str, status: GPRStatus, since: datetime, timeout: Timeout, scene: Scene) -> Turn:
+    at = max(since + timeout.after, scene.now + scene.wanted.project.scheduling.idle.notice)
+    if status.end_time is None or at >= status.end_time:
+        return _kept(key, status, timeout, scene)
+    text = (
+        f"none of its GPUs is used since {format_instant(since)}; its nodes are released at {format_instant(at)} "
+        f"unless they are used before: it may go without use for {format_duration(timeout.after)} ({timeout.whose})"
+    )
+    noted = with_condition(status, Condition(type=IDLE, reason=IDLE, message=text, at=scene.now))
+    warned = noted.model_copy(update={"eviction": Eviction(reason=IDLE, at=at), "idle_since": since})
+    return Turn(warned, (Event(scene.now, Told.IDLE, f"{key}: {text}", key),))
+
+
+def _released(key: str, status: GPRStatus, scene: Scene) -> Turn:
+    assert status.end_time is not None
+    assert status.idle_since is not None
+    text = f"released: none of its GPUs was used since {format_instant(status.idle_since)}"
+    ended = without_condition(status, IDLE).model_copy(
+        update={
+            "phase": advance(status.phase, Move.RELEASE),
+            "end_time": min(status.end_time, scene.now),
+            "reason": RECLAIMED,
+            "message": text,
+            "eviction": None,
+            "idle_since": None,
+        }
+    )
+    return Turn(ended, (Event(scene.now, Told.IDLE_RECLAIMED, f"{key} was {text}", key),))

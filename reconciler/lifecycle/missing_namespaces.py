@@ -1,0 +1,66 @@
+"""Whether a request that holds nodes has the namespaces of its slice; until it does, the request says so. Pure.
+
+Its nodes stay its own: only pods in those namespaces can use them, so its people have to know why none does.
+"""
+
+from __future__ import annotations
+
+from reconciler.model.cluster_port import Difference
+from reconciler.model.events import Event, Told
+from reconciler.model.facts import Scene, Turn
+from reconciler.model.status_edits import with_condition, without_condition
+from schemas.status.gpr_status import Condition, GPRStatus, Phase
+
+NOT_READY = "NamespaceNotReady"
+"""The condition of a request whose slice lacks one of its namespaces."""
+OBJECT = "Namespace "
+
+
+def says_so(status: GPRStatus) -> bool:
+    """It was told that a namespace is missing."""
+    return any(condition.type == NOT_READY for condition in status.conditions)
+
+
+def home_turn(key: str, status: GPRStatus, scene: Scene) -> Turn:
+    """The request with what is wrong with its slice's namespaces; a cluster that cannot tell changes nothing."""
+    held = status.assignment
+    if held is None or status.phase not in {Phase.PROVISIONING, Phase.PROVISIONED}:
+        return Turn(without_condition(status, NOT_READY))
+    found = scene.seen.differences.get(held.cluster)
+    if found is None:
+        return Turn(status)
+    wrong = [d for d in found if d.slice == status.accepted_spec.slice and _matters(d, status)]
+    if not wrong:
+        return _ready(key, status, scene)
+    text = (
+        f"{'; '.join(_sentence(d) for d in wrong[:3])}; until it is put right its pods may not find its nodes"
+    )
+    noted = with_condition(status, Condition(type=NOT_READY, reason=NOT_READY, message=text, at=scene.now))
+    if says_so(status):
+        return Turn(noted)
+    told = Event(scene.now, Told.NAMESPACE_NOT_READY, f"{key}: {text}", key, held.cluster)
+    return Turn(noted, (told,))
+
+
+def _ready(key: str, status: GPRStatus, scene: Scene) -> Turn:
+    if not says_so(status):
+        return Turn(status)
+    assert status.assignment is not None
+    text = f"{key}: the namespaces of its slice are as they should be again"
+    told = Event(scene.now, Told.NAMESPACE_READY, text, key, status.assignment.cluster)
+    return Turn(without_condition(status, NOT_READY), (told,))
+
+
+def _matters(difference: Difference, status: GPRStatus) -> bool:
+    """Before the start a namespace that is not there yet is only about to be made."""
+    if not difference.object.startswith(OBJECT):
+        return False
+    is_new = difference.found == "missing" and status.phase is Phase.PROVISIONING
+    return difference.found != "extra" and not is_new
+
+
+def _sentence(difference: Difference) -> str:
+    name = difference.object.removeprefix(OBJECT)
+    if difference.found == "missing":
+        return f"namespace {name} of its slice is missing"
+    return f"namespace {name} is not as its slice needs it: {difference.detail}"

@@ -1,0 +1,52 @@
+"""GPU pods that do not leave a request's nodes after its end: said of the request, so that its people know. Pure.
+
+The nodes say the same of themselves (`reconciler.health.node_health`), and are quarantined when it takes too long;
+the request does not wait for those. Held by tests/cases/reconciler/nodes.yaml.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from reconciler.health.node_health import NOT_CLEAN, PODS_STAY
+from reconciler.model.events import Event, Told
+from reconciler.model.facts import Scene
+from reconciler.model.status_edits import with_condition, without_condition
+from schemas.status.gpr_status import Condition, GPRStatus, NodeRecord
+
+STAYING: Final = PODS_STAY
+"""The condition of a request whose nodes are not clean because of pods."""
+
+
+def with_staying(
+    key: str, status: GPRStatus, unclean: Iterable[str], scene: Scene
+) -> tuple[GPRStatus, tuple[Event, ...]]:
+    """The request with what is known of the pods on its unclean nodes; told when it begins to be so."""
+    held = status.assignment
+    if held is None or held.cluster not in scene.seen.views:
+        return status, ()
+    found = {node: record for node in unclean if (record := _of_pods(held.cluster, node, scene)) is not None}
+    if not found:
+        return without_condition(status, STAYING), ()
+    text = "; ".join(f"{node} is {record.state}: {record.message}" for node, record in sorted(found.items()))
+    noted = with_condition(status, Condition(type=STAYING, reason=STAYING, message=text, at=scene.now))
+    if any(condition.type == STAYING for condition in status.conditions):
+        return noted, ()
+    node = min(found)
+    told = Event(scene.now, Told.POST_CHECK_FAILED, f"not clean after {key}: {text}", key, held.cluster, node)
+    return noted, (told,)
+
+
+def is_given_up(cluster: str, node: str, scene: Scene) -> bool:
+    """Whether it is left to people, because pods did not leave it."""
+    record = scene.nodes.get((cluster, node))
+    return record is not None and record.reason == PODS_STAY
+
+
+def _of_pods(cluster: str, node: str, scene: Scene) -> NodeRecord | None:
+    """What its record says, where it is about pods."""
+    record, view = scene.nodes.get((cluster, node)), scene.seen.views[cluster].nodes.get(node)
+    if record is None or view is None or not view.staying or record.reason not in {NOT_CLEAN, PODS_STAY}:
+        return None
+    return record

@@ -1,0 +1,106 @@
+"""A request that makes room comes back: while its nodes leave and are cleaned it is planned as if it waited already.
+
+So its next start is a promise from the commit in which it is decided that it goes: kept in `eviction.back`, moved
+later only with a named cause, and what it was told when it is in the queue again. For that first promise it takes only
+room that nobody was promised: whoever waits pays nothing for somebody else's haste. One whose nodes are not clean in
+time for it loses it once, with that cause, and is planned again when they are. Pure.
+
+Held by tests/cases/reconciler/preemption.yaml and returns.yaml.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from reconciler.lifecycle.early_end import MINUTE, PREEMPTED, queues_again
+from reconciler.model.events import Event, Told
+from reconciler.model.facts import Scene, Turn
+from reconciler.model.status_edits import clean_by, with_its_return, with_slip, without_promise
+from scheduler.snapshot import Placement
+from schemas.reading.units import format_instant, instant
+from schemas.status.gpr_status import Cause, GPRStatus, Phase, Return
+
+SETTLED = timedelta(minutes=1)
+"""Between nodes that are clean and the beginning of the next checks: a cycle to see the one, and a push to say it."""
+
+
+def as_queued(status: GPRStatus, drain: timedelta) -> tuple[GPRStatus, datetime] | None:
+    """The request as it will stand in the queue, and from when it may begin again; None: it makes room for nobody."""
+    left, clean = _left(status), _clean_by(status, drain)
+    if status.eviction is None or clean is None or left < MINUTE or status.accepted_spec.stopped:
+        return None
+    waits = without_promise(status).model_copy(
+        update={"phase": Phase.QUEUED, "reason": PREEMPTED, "eviction": None, "remaining": left}
+    )
+    return with_its_return(waits, status.eviction), clean + SETTLED
+
+
+def _left(status: GPRStatus) -> timedelta:
+    eviction, end = status.eviction, status.end_time
+    if eviction is None or eviction.reason != PREEMPTED or end is None:
+        return timedelta()
+    if status.phase is Phase.PROVISIONED:
+        return (end - eviction.at) // MINUTE * MINUTE
+    return status.remaining or timedelta() if queues_again(status) else timedelta()
+
+
+def _clean_by(status: GPRStatus, drain: timedelta) -> datetime | None:
+    if status.phase is Phase.PROVISIONED and status.eviction is not None:
+        return status.eviction.at + drain
+    return clean_by(status, drain)
+
+
+def is_overdue(status: GPRStatus, drain: timedelta, now: datetime) -> bool:
+    """Whether its nodes should be clean by now: nobody can say any more when they will be."""
+    due = clean_by(status, drain)
+    return status.phase is Phase.RELEASING and due is not None and now >= due
+
+
+def unless_too_late(key: str, status: GPRStatus, unclean: str, scene: Scene) -> Turn:
+    """A request one of whose nodes is not clean yet; without its next start when the checks before it would have begun.
+
+    Moved on by minutes instead, it would push others along, and be told a start that nobody believes in.
+    """
+    back = None if status.eviction is None else status.eviction.back
+    if status.assignment is None or back is None:
+        return Turn(status)
+    spec = scene.wanted.clusters.get(status.assignment.cluster)
+    pool = scene.wanted.pools.get((back.cluster, back.pool))
+    prepare = timedelta(seconds=0 if pool is None else pool.prepare)
+    drain = timedelta() if spec is None else spec.drain
+    if not is_overdue(status, drain, scene.now) or scene.now + prepare <= back.start:
+        return Turn(status)
+    by = f"{status.assignment.cluster}/{unclean}"
+    text = f"{key} moved from {format_instant(back.start)} to an unknown time: {Cause.CHECKS_FAILED} ({by})"
+    slipped = with_slip(status, None, Cause.CHECKS_FAILED, by, scene.now)
+    return Turn(returning(slipped, None), (Event(scene.now, Told.DELAYED, text, key),))
+
+
+def returning(status: GPRStatus, place: Placement | None) -> GPRStatus:
+    """A request that makes room, told when it starts again; None: nobody can say."""
+    if status.eviction is None:
+        return status
+    back = None if place is None else _told(place)
+    if back == status.eviction.back:
+        return status
+    return status.model_copy(update={"eviction": status.eviction.model_copy(update={"back": back})})
+
+
+def _told(place: Placement) -> Return:
+    return Return(
+        start=instant(place.start),
+        end=instant(place.end),
+        cluster=place.pool[0],
+        pool=place.pool[1],
+        bound_nodes=place.bound,
+    )
+
+
+def came_back(old: GPRStatus, new: GPRStatus) -> bool:
+    """Whether it is in the queue again after it made room: it has its place, and a start that is its own, or none."""
+    return (
+        new.phase is Phase.QUEUED
+        and new.reason == PREEMPTED
+        and old.eviction is not None
+        and old.eviction.reason == PREEMPTED
+    )

@@ -1,0 +1,164 @@
+"""Pools as planning sees them: what the manifests say, which nodes are there, when each serves nobody. Pure.
+
+Held by tests/reconciler/test_pools.py and tests/cases/reconciler/maintenance.yaml:
+  * a node in a window serves nobody, whichever of the cluster, its pool and itself the window names;
+  * as time passes nothing in a calendar moves: what comes into sight was closed before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+from reconciler.model.facts import IN_SERVICE, Facts, NodeKey, Wanted
+from scheduler.calendars.elastic import grown, placeholders
+from scheduler.snapshot import FOREVER, Lease, Pool, PoolKey, Window
+from schemas.documents.cluster import ClusterSpec
+from schemas.documents.cluster import Pool as PoolSpec
+from schemas.documents.maintenance import Maintenance
+from schemas.reading.units import seconds
+from schemas.status.gpr_status import Assignment, NodeRecord
+from schemas.status.inventory import PoolScale
+
+ALWAYS = (Window(0, FOREVER),)
+SIGHT_S = int(timedelta(days=365).total_seconds())
+"""Windows that come again are known that far ahead at least: no plan reaches farther, and every window costs."""
+STRIDE_S = int(timedelta(days=90).total_seconds())
+"""What is known grows by so much at a time, so that calendars are the same for months."""
+
+
+def manifest_pools(clusters: Mapping[str, ClusterSpec]) -> dict[PoolKey, Pool]:
+    """Pools as the manifests describe them: all nodes sound and there, no maintenance (see `pools_at`)."""
+    return {
+        (name, pool.name): Pool(
+            key=(name, pool.name),
+            gpu_shape=pool.gpu_shape,
+            gpus_per_node=pool.gpus_per_node,
+            memory_per_gpu=pool.memory_per_gpu,
+            nodes=_largest(pool),
+            prepare=int(spec.prepare.total_seconds()),
+            drain=int(spec.drain.total_seconds()),
+            rdma=pool.rdma,
+            secondary_network=pool.secondary_network,
+            instance_type=pool.instance_type,
+            price_per_gpu_hour=(
+                spec.price_per_gpu_hour if pool.price_per_gpu_hour is None else pool.price_per_gpu_hour
+            ),
+            observed=spec.mode == "observe",
+            discovered=pool.discovered and pool.elastic is None,
+        )
+        for name, spec in clusters.items()
+        for pool in spec.pools
+    }
+
+
+def _largest(pool: PoolSpec) -> tuple[str, ...]:
+    """Its nodes; an elastic pool's also those it could have."""
+    names = pool.node_names()
+    return names if pool.elastic is None else (*names, *placeholders(pool.elastic.max - len(names)))
+
+
+def pools_at(wanted: Wanted, facts: Facts) -> dict[PoolKey, Pool]:
+    """Every pool at `facts.at`: nodes that leave or are still to come, maintenance, health, whether it is open."""
+    now, found = seconds(facts.at), {}
+    for name, spec in wanted.clusters.items():
+        reach = facts.clusters.get(name)
+        for item in spec.pools:
+            pool = wanted.pools.get((name, item.name))
+            if pool is not None:
+                pool = _grown(pool, item, facts.scales.get(pool.key), now)
+                pool = replace(pool, windows=calendars(spec, item.name, pool.nodes, now))
+                found[pool.key] = _with_health(pool, facts.nodes, reach is None or reach.reachable)
+    return {key: found[key] for key in wanted.pools if key in found}
+
+
+def _grown(pool: Pool, item: PoolSpec, scale: PoolScale | None, now: int) -> Pool:
+    if item.elastic is None:
+        return pool
+    return grown(pool, item.node_names(), item.elastic, scale, now)
+
+
+def calendars(
+    spec: ClusterSpec, pool: str, names: Collection[str], now: int
+) -> dict[str, tuple[Window, ...]]:
+    """When each of these nodes is in maintenance from `now` on, sorted and disjoint; who never is, is absent."""
+    if not spec.maintenance:
+        return {}
+    whole: list[Window] = []
+    single: dict[str, list[Window]] = {}
+    for item in spec.maintenance:
+        windows = [*occurrences(item, now)]
+        if pool in item.pools or not (item.pools or item.nodes):
+            whole += windows
+        else:
+            for node in item.nodes:
+                single.setdefault(node, []).extend(windows)
+    shared = merged(whole)  # one object for all: most nodes of a pool go down together
+    found = dict.fromkeys(names, shared) if shared else {}
+    for node in names:
+        if single.get(node):
+            found[node] = merged([*whole, *single[node]])
+    return found
+
+
+def occurrences(item: Maintenance, now: int) -> Iterator[Window]:
+    """Its windows that are not over at `now`; where it comes again without end, all is closed from out of sight on."""
+    begin, end = seconds(item.begin), seconds(item.end)
+    if item.every is None:
+        if end > now:
+            yield Window(begin, end)
+        return
+    step = int(item.every.total_seconds())
+    sight = ((now + SIGHT_S) // STRIDE_S + 1) * STRIDE_S
+    until = sight if item.until is None else seconds(item.until)
+    first = max(0, (now - end) // step + 1)
+    for start in range(begin + first * step, min(until, sight), step):
+        yield Window(start, start + end - begin)
+    if item.until is None or until > sight:
+        yield Window(max(sight, begin), FOREVER)
+
+
+def merged(windows: Iterable[Window]) -> tuple[Window, ...]:
+    """The same time as sorted windows that neither overlap nor touch."""
+    found: list[Window] = []
+    for window in sorted(windows, key=lambda w: (w.begin, w.end)):
+        if found and window.begin <= found[-1].end:
+            found[-1] = Window(found[-1].begin, max(found[-1].end, window.end))
+        else:
+            found.append(window)
+    return tuple(found)
+
+
+def _with_health(pool: Pool, nodes: Mapping[NodeKey, NodeRecord], is_open: bool) -> Pool:
+    windows = dict(pool.windows)
+    for name in pool.nodes if nodes else ():
+        record = nodes.get((pool.key[0], name))
+        if record is not None and record.state not in IN_SERVICE:
+            windows[name] = ALWAYS
+    return replace(pool, windows=windows, open=is_open)
+
+
+def with_guests(pools: Mapping[PoolKey, Pool], leases: Iterable[Lease]) -> dict[PoolKey, Pool]:
+    """Pools in which nodes that came from another pool under a lease are busy until that lease lets them go."""
+    found = dict(pools)
+    for lease in leases:
+        home = pools.get(lease.pool)
+        guests = set(lease.nodes).difference(() if home is None else home.nodes)
+        for key in pools if guests else ():
+            if key[0] == lease.pool[0] and key != lease.pool:
+                found[key] = _busy(found[key], guests, Window(0, lease.held_until))
+    return found
+
+
+def _busy(pool: Pool, nodes: Collection[str], window: Window) -> Pool:
+    hit = {n: (*pool.windows.get(n, ()), window) for n in pool.nodes if n in nodes}
+    return replace(pool, windows={**pool.windows, **hit}) if hit else pool
+
+
+def home_of(held: Assignment, pools: Mapping[PoolKey, Pool]) -> PoolKey:
+    """The pool in which the nodes are now: the manifest may have renamed it, or moved them, since they were decided."""
+    named = (held.cluster, held.pool)
+    others = sorted(key for key in pools if key[0] == held.cluster and key != named)
+    keys = (key for key in (named, *others) if key in pools)
+    return next((key for key in keys if not set(held.nodes).isdisjoint(pools[key].nodes)), named)

@@ -1,0 +1,160 @@
+"""Small changes to a status that several decisions share."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from schemas.documents.cluster import ClusterSpec
+from schemas.status.gpr_status import Cause, Condition, Cost, Eviction, GPRStatus, Phase, Slip
+
+ENDED_LATE = "EndedLate"
+"""The condition of a lease whose end came while no controller was there to carry it out."""
+KEPT_SLIPS = 50
+"""Slips kept in a status, newest last; `delayedCount` counts them all."""
+
+
+def first_wait(status: GPRStatus, start: datetime) -> int:
+    """Seconds that it waited when it started first: before its first start, or before this one if there was none."""
+    if status.waited_s is not None:
+        return status.waited_s
+    return max(0, int((start - waits_since(status)).total_seconds()))
+
+
+def has_condition(status: GPRStatus, type_: str, message: str) -> bool:
+    """True when that claim stands already, word for word."""
+    return any(c.type == type_ and c.message == message for c in status.conditions)
+
+
+def with_condition(status: GPRStatus, condition: Condition) -> GPRStatus:
+    """The status with this claim in the place of an older one of its type; an equal one keeps its time."""
+    if has_condition(status, condition.type, condition.message):
+        return status
+    others = tuple(c for c in status.conditions if c.type != condition.type)
+    return status.model_copy(update={"conditions": (*others, condition)})
+
+
+def without_condition(status: GPRStatus, *types: str) -> GPRStatus:
+    """The status without the claims of these types."""
+    left = tuple(c for c in status.conditions if c.type not in types)
+    return status if len(left) == len(status.conditions) else status.model_copy(update={"conditions": left})
+
+
+def promised_start(status: GPRStatus) -> datetime | None:
+    """The start that it waits for: of a request that makes room, the one after that."""
+    if status.phase not in {Phase.PROVISIONED, Phase.RELEASING}:
+        return status.estimated_start_time
+    back = None if status.eviction is None else status.eviction.back
+    return None if back is None else back.start
+
+
+def with_slip(
+    status: GPRStatus,
+    to: datetime | None,
+    cause: Cause,
+    by: str,
+    at: datetime,
+    *,
+    lost: datetime | None = None,
+) -> GPRStatus:
+    """The status with its promise moved later for a named cause; `lost`: the promise that it does not show any more."""
+    was = promised_start(status) or lost
+    if was is None:
+        return status
+    slip = Slip(was=was, now=to, cause=cause, by=by, at=at)
+    return status.model_copy(
+        update={"slips": (*status.slips, slip)[-KEPT_SLIPS:], "delayed_count": status.delayed_count + 1}
+    )
+
+
+def without_promise(status: GPRStatus) -> GPRStatus:
+    """The status with no start, no nodes and no lease: back in the queue."""
+    return status.model_copy(
+        update={
+            "estimated_start_time": None,
+            "estimated_end_time": None,
+            "estimated_cluster": None,
+            "estimated_pool": None,
+            "bound_nodes": (),
+            "forecast": None,
+            "assignment": None,
+            "replaced_nodes": (),
+            "held_from": None,
+            "start_time": None,
+            "end_time": None,
+        }
+    )
+
+
+def with_its_return(queued: GPRStatus, eviction: Eviction) -> GPRStatus:
+    """A request that is in the queue again, with the start that it was told when it went."""
+    back = eviction.back
+    if back is None:
+        return queued
+    return queued.model_copy(
+        update={
+            "estimated_start_time": back.start,
+            "estimated_end_time": back.end,
+            "estimated_cluster": back.cluster,
+            "estimated_pool": back.pool,
+            "bound_nodes": back.bound_nodes,
+        }
+    )
+
+
+def clean_by(status: GPRStatus, drain: timedelta) -> datetime | None:
+    """When the nodes should be clean: a drain after the end, or after the instant at which it could be carried out."""
+    if status.end_time is None:
+        return None
+    late = max((c.at for c in status.conditions if c.type == ENDED_LATE), default=status.end_time)
+    return max(status.end_time, late) + drain
+
+
+def leaves_at(status: GPRStatus) -> datetime | None:
+    """When its nodes leave: at the strict end, or at the instant before it that was decided; None: not known yet."""
+    if status.eviction is None or status.end_time is None:
+        return status.end_time
+    return min(status.end_time, status.eviction.at)
+
+
+def counted_end(status: GPRStatus) -> datetime | None:
+    """When planning counts its nodes as free: room that was made for somebody is theirs from then on.
+
+    Nodes that nobody uses may be used again until they leave, so nobody is promised them before.
+    """
+    made_room = status.eviction is not None and status.eviction.reason != "Idle"
+    return leaves_at(status) if made_room else status.end_time
+
+
+def lease_duration(status: GPRStatus) -> timedelta:
+    """How long the request may hold its nodes from its next start on."""
+    return status.accepted_spec.duration if status.remaining is None else status.remaining
+
+
+def waits_since(status: GPRStatus) -> datetime:
+    """From when its wait counts: since it was filed, but not while it did not want to start yet."""
+    asked, changed = status.accepted_spec.not_before, status.waits_from
+    return max(at for at in (status.filed_at, asked, changed) if at is not None)
+
+
+def cost_until(status: GPRStatus, cluster: ClusterSpec | None, currency: str, until: datetime) -> Cost | None:
+    """What the lease has cost by `until`: every GPU of its nodes, from its start; None before a start.
+
+    Earlier leases of a requeued request are kept in the figure.
+    """
+    if status.start_time is None or status.assignment is None or cluster is None:
+        return status.cost
+    nodes = status.assignment.nodes
+    named = [p for p in cluster.pools if p.name == status.assignment.pool]
+    moved = [p for p in cluster.pools if not named and not set(nodes).isdisjoint(p.node_names())]
+    pool = next(iter([*named, *moved]), None)
+    if pool is None:
+        return status.cost
+    price = cluster.price_per_gpu_hour if pool.price_per_gpu_hour is None else pool.price_per_gpu_hour
+    hours = max(0.0, (until - status.start_time).total_seconds() / 3600)
+    gpu_hours = hours * pool.gpus_per_node * status.accepted_spec.nodes
+    before = status.cost_before or Cost(amount=0.0, currency=currency, gpu_hours=0.0)
+    return Cost(
+        amount=round(before.amount + gpu_hours * price, 4),
+        currency=currency,
+        gpu_hours=round(before.gpu_hours + gpu_hours, 4),
+    )

@@ -1,0 +1,88 @@
+"""Beside each promise that is published: when the request will likely start. Pure.
+
+A forecast is written only together with a promise, never for its own sake: learning alone makes no commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from reconciler.accounts.insights import first_of
+from reconciler.model.facts import Facts
+from reconciler.planning.forecast_inputs import Lesson, lesson
+from scheduler.estimates.calibration import habit_of, told
+from scheduler.estimates.expected_starts import Drawn, drawn
+from scheduler.snapshot import Plan, Snapshot
+from schemas.reading.units import instant, seconds
+from schemas.status.gpr_status import GPRStatus, Phase
+from schemas.status.insights import FirstEstimate, Forecast
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What was drawn for one request, and what it is told."""
+
+    drawn: Drawn
+    forecast: Forecast
+
+
+def with_forecasts(
+    facts: Facts, published: MutableMapping[str, GPRStatus], world: Snapshot, planned: Plan
+) -> None:
+    """Gives those a new forecast, and their first estimate, whose promises are not those of `facts` any more."""
+    fresh = [key for key in planned.placements if _is_fresh(facts.requests.get(key), published.get(key))]
+    if fresh:
+        found = expected(facts, published, world, planned, fresh)
+        for key in fresh:
+            published[key] = _with_forecast(published[key], found.get(key))
+
+
+def _is_fresh(old: GPRStatus | None, new: GPRStatus | None) -> bool:
+    if new is None or new.phase is not Phase.QUEUED or new.estimated_start_time is None:
+        return False
+    return old is None or old.estimated_start_time != new.estimated_start_time
+
+
+def expected(
+    facts: Facts, requests: Mapping[str, GPRStatus], world: Snapshot, planned: Plan, keys: list[str]
+) -> dict[str, Expected]:
+    """What is expected of these waiting requests; nothing while there is too little to learn from."""
+    if not facts.ended:
+        return {}
+    known = lesson(facts, world)
+    found = drawn(world, planned, known.learnt, keys)
+    return {
+        key: _told(known, requests[key], one, (world, planned.placements[key].start))
+        for key, one in found.items()
+    }
+
+
+def _told(known: Lesson, status: GPRStatus, one: Drawn, plan: tuple[Snapshot, int]) -> Expected:
+    habit, (world, start) = habit_of(known.habits, status.accepted_spec.priority), plan
+    said = told(one, start, seconds(status.filed_at), world.now, habit)
+    return Expected(one, forecast(said, known))
+
+
+def forecast(said: Drawn, known: Lesson) -> Forecast:
+    """As it is written."""
+    return Forecast(
+        p10=instant(said.p10), p50=instant(said.p50), p90=instant(said.p90), learnt_from=known.requests
+    )
+
+
+def _with_forecast(status: GPRStatus, found: Expected | None) -> GPRStatus:
+    update: dict[str, object] = {"forecast": None if found is None else found.forecast}
+    if first_of(status) is None and status.estimated_start_time is not None:
+        update["first_estimate"] = FirstEstimate(
+            filed_at=status.filed_at,
+            start=status.estimated_start_time,
+            drawn=() if found is None else _instants(found.drawn),
+            told=() if found is None else (found.forecast.p10, found.forecast.p50, found.forecast.p90),
+        )
+    return status.model_copy(update=update)
+
+
+def _instants(one: Drawn) -> tuple[datetime, ...]:
+    return (instant(one.p10), instant(one.p50), instant(one.p90))

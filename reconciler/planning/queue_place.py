@@ -1,0 +1,330 @@
+"""The place of a request in the queue: what its rank reads once, when it is filed, and who takes a place now. Pure.
+
+What its slice used and asked for is read when a request is filed or asks for more or something else, and kept from
+then on: by approvals, moves, requeues. What follows from it and from waiting is worked out and never written.
+
+Held by tests/reconciler/test_placing.py and tests/cases/reconciler/fairness.yaml.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from reconciler.accounts.monthly_limits import is_out
+from reconciler.lifecycle.requeue import came_back
+from reconciler.model.facts import Facts, Wanted
+from reconciler.model.status_edits import lease_duration, waits_since
+from reconciler.model.statuses import Records, changed, live, records
+from scheduler.choices.fit import candidate_pools
+from scheduler.fairness.rank import Standing, mover, overtaking, rank_key, room_in_band, service_of
+from scheduler.fairness.usage_share import Asked, Scale, ahead, counted, decayed, of_lease, share
+from scheduler.fairness.wait_bounds import PROTECTED, aged, first_come, latest
+from scheduler.plan import plan
+from scheduler.reasons import Reason
+from scheduler.snapshot import FOREVER, Snapshot
+from schemas.documents.gpr import RequestSpec
+from schemas.documents.scheduling import Fairness, Scheduling
+from schemas.reading.units import instant, seconds
+from schemas.status.gpr_status import HOLDING, WAITING, GPRStatus, Phase, Place
+
+
+def placed(before: Facts, after: Facts, wanted: Wanted) -> Facts:
+    """`after` with a place for whoever was filed since `before`, or asks for more or something else."""
+    fresh = _takers(before, after)
+    if not fresh:
+        return after
+    found = _places(after, wanted, frozenset(fresh))
+    requests = records(after.requests)
+    for key in fresh:
+        update = {"place": found.get(key), "displaced_count": 0}
+        requests[key] = requests[key].model_copy(update=update)
+    return replace(after, requests=requests)
+
+
+def _takers(before: Facts, after: Facts) -> list[str]:
+    return [
+        key
+        for key in sorted(changed(before.requests, after.requests))
+        if (status := after.requests.get(key)) is not None
+        and status.phase in WAITING
+        and (
+            (old := before.requests.get(key)) is None
+            or old.uid != status.uid
+            or old.filed_at != status.filed_at
+        )
+    ]
+
+
+def _places(facts: Facts, wanted: Wanted, fresh: Collection[str]) -> dict[str, Place]:
+    """The places of these requests as they are read now."""
+    fairness = wanted.project.scheduling.fairness
+    if fairness is None:
+        return {}
+    slices = {facts.requests[key].accepted_spec.slice for key in fresh}
+    waiting: dict[str, list[Asked]] = {name: [] for name in slices}
+    used = {name: _used(facts, name, fairness) for name in slices}
+    for key, status in live(facts.requests).items():
+        name = status.accepted_spec.slice
+        if name not in waiting:
+            continue
+        if status.phase in WAITING:
+            waiting[name].append(_asked(key, status, wanted))
+        elif status.phase in HOLDING:  # the ledger has a lease once its nodes are clean
+            used[name] += _held(status, wanted, facts.at, fairness)
+    found: dict[str, Place] = {}
+    for name in sorted(slices):
+        found |= _places_in(waiting[name], used[name], fresh, facts, fairness)
+    return found
+
+
+def _places_in(
+    waiting: Iterable[Asked], used: float, fresh: Collection[str], facts: Facts, fairness: Fairness
+) -> dict[str, Place]:
+    """The fresh places of one slice: none is better than what its requests filed before have by now.
+
+    Else a slice that cancels what it filed first would push its own promises back with what it files next.
+    """
+    found, least = {}, 0.0
+    for key, hours in ahead(waiting):
+        status = facts.requests[key]
+        if key in fresh:
+            found[key] = Place(used=round(used, 2), ahead=round(max(hours, least - used), 2))
+        elif status.place is not None:
+            waited, half_life = facts.at - status.filed_at, fairness.half_life
+            old = (status.place.used, status.place.ahead)
+            least = max(least, counted(*old, waited.total_seconds(), half_life.total_seconds()))
+    return found
+
+
+def unfiled(key: str, spec: RequestSpec, filed_at: int, facts: Facts, wanted: Wanted) -> Standing:
+    """What the rank would read of a request that nobody filed yet, had it been filed at that instant."""
+    place = place_of_unfiled(key, spec, filed_at, facts, wanted)
+    return unfiled_at(place, (key, spec, filed_at), wanted, facts.at)
+
+
+def place_of_unfiled(
+    key: str, spec: RequestSpec, filed_at: int, facts: Facts, wanted: Wanted
+) -> Place | None:
+    """The place that it would take; the same whatever it asks for, where everybody else was filed before it."""
+    among = replace(facts, requests={**live(facts.requests), key: _unfiled(spec, filed_at)})
+    return _places(among, wanted, {key}).get(key)
+
+
+def unfiled_at(
+    place: Place | None, asked: tuple[str, RequestSpec, int], wanted: Wanted, now: datetime
+) -> Standing:
+    """The standing of a request in a place that is known; `asked`: its key, what it asks for, when it was filed."""
+    key, spec, filed_at = asked
+    status = _unfiled(spec, filed_at).model_copy(update={"place": place})
+    return standing(key, status, gpus_per_node(spec, wanted), wanted, now)
+
+
+def _unfiled(spec: RequestSpec, filed_at: int) -> GPRStatus:
+    return GPRStatus(
+        phase=Phase.QUEUED, uid="", filed_at=instant(filed_at), accepted_spec=spec, spec_digest=""
+    )
+
+
+def scale_of(slice_: str, wanted: Wanted, fairness: Fairness) -> Scale:
+    """By what a slice's use is measured; one whose manifest is gone weighs 1."""
+    found = wanted.slices.get(slice_)
+    weight = 1.0 if found is None else found.weight
+    return Scale(weight, fairness.step, fairness.half_life.total_seconds())
+
+
+def _used(facts: Facts, slice_: str, fairness: Fairness) -> float:
+    """GPU-hours of leases that ended, each decayed until now."""
+    record = facts.usage.get(slice_)
+    if record is None or record.at is None:
+        return 0.0
+    age = (facts.at - record.at).total_seconds()
+    return decayed(record.used, age, fairness.half_life.total_seconds())
+
+
+def _asked(key: str, status: GPRStatus, wanted: Wanted) -> Asked:
+    duration = int(lease_duration(status).total_seconds())
+    return Asked(key, seconds(status.filed_at), gpus_of(status, wanted), duration)
+
+
+def _held(status: GPRStatus, wanted: Wanted, now: datetime, fairness: Fairness) -> float:
+    begin = status.start_time or status.estimated_start_time
+    end = status.end_time or status.estimated_end_time
+    if begin is None or end is None:
+        return 0.0
+    span = (begin.timestamp(), end.timestamp())
+    return of_lease(gpus_of(status, wanted), *span, now.timestamp(), fairness.half_life.total_seconds())
+
+
+def gpus_of(status: GPRStatus, wanted: Wanted) -> int:
+    """GPUs of all nodes that it holds, is promised, or would get in the first pool that fits."""
+    held, spec = status.assignment, status.accepted_spec
+    cluster, name = status.estimated_cluster, status.estimated_pool
+    if held is not None:
+        cluster, name = held.cluster, held.pool
+    pool = None if cluster is None or name is None else wanted.pools.get((cluster, name))
+    return spec.nodes * (gpus_per_node(spec, wanted) if pool is None else pool.gpus_per_node)
+
+
+def gpus_per_node(spec: RequestSpec, wanted: Wanted) -> int:
+    """Of the first pool that fits; as many as it asks for where none does."""
+    slice_ = wanted.slices.get(spec.slice)
+    fitting = () if slice_ is None else candidate_pools(spec, slice_, wanted.pools)
+    return wanted.pools[fitting[0]].gpus_per_node if fitting else spec.gpus_per_node
+
+
+def standing(key: str, status: GPRStatus, gpus: int, wanted: Wanted, now: datetime) -> Standing:
+    """What the rank reads of a request whose nodes have so many GPUs each, at `now`."""
+    spec, filed_at, policy = status.accepted_spec, seconds(status.filed_at), wanted.project.scheduling
+    waited = seconds(now) - filed_at if filed_at > 0 else 0  # 0: nobody recorded when it was filed
+    boost = 0 if policy.ageing is None else aged(spec.priority, waited - _idle(status), policy.ageing)
+    if status.displaced_count >= policy.max_displacements:
+        boost, part, length = max(boost, _protection(spec, wanted)), PROTECTED, 0
+    else:
+        part = _share(status, waited, wanted, policy.fairness)
+        left = int(lease_duration(status).total_seconds())
+        length = service_of(spec.nodes * gpus, left) if policy.order == "shortest-service" else 0
+    return Standing(key, spec.priority, boost, spec.move, part, length, filed_at)
+
+
+def _idle(status: GPRStatus) -> int:
+    """Seconds since it was filed in which it did not want to start yet: they are no wait."""
+    if status.accepted_spec.not_before is None and status.waits_from is None:  # as nearly all
+        return 0
+    return seconds(waits_since(status)) - seconds(status.filed_at)
+
+
+def _protection(spec: RequestSpec, wanted: Wanted) -> int:
+    """To the last priority of its band, or of its slice where that is lower: what nobody there may ask for."""
+    slice_ = wanted.slices.get(spec.slice)
+    room = room_in_band(spec.priority)
+    return room if slice_ is None else max(0, min(room, slice_.limits.max_priority - spec.priority))
+
+
+def _share(status: GPRStatus, waited: int, wanted: Wanted, fairness: Fairness | None) -> int:
+    if fairness is None or status.place is None:
+        return 0
+    scale = scale_of(status.accepted_spec.slice, wanted, fairness)
+    return share(status.place.used, status.place.ahead, waited, scale)
+
+
+def standings(requests: Mapping[str, GPRStatus], wanted: Wanted, now: datetime) -> dict[str, Standing]:
+    """What the rank reads of each of these at `now`."""
+    reads_gpus = wanted.project.scheduling.order == "shortest-service"
+    return {
+        key: standing(key, s, gpus_per_node(s.accepted_spec, wanted) if reads_gpus else 0, wanted, now)
+        for key, s in requests.items()
+    }
+
+
+def latest_of(status: GPRStatus, policy: Scheduling) -> int:
+    """The instant past which no request of its band that was filed later may push it; FOREVER: there is none."""
+    place = status.place
+    if policy.max_wait_multiple is None or place is None or place.first_come is None:
+        return FOREVER
+    return latest(seconds(waits_since(status)), seconds(place.first_come), policy.max_wait_multiple)
+
+
+def with_first_come(
+    requests: Mapping[str, GPRStatus], anew: Iterable[str], world: Snapshot, policy: Scheduling
+) -> Records:
+    """`requests` in which those that take a place now know when first come, first served would start them.
+
+    Costs one plan from nothing when there are such requests and the project bounds waits, and nothing otherwise.
+    """
+    found = records(requests)
+    fresh = [] if policy.max_wait_multiple is None else [k for k in sorted(anew) if _is_unread(found.get(k))]
+    starts = plan(first_come(world)).placements if fresh else {}
+    for key in fresh:
+        if key in starts:
+            place = found[key].place or Place()
+            read = place.model_copy(update={"first_come": instant(starts[key].start)})
+            found[key] = found[key].model_copy(update={"place": read})
+    return found
+
+
+def _is_unread(status: GPRStatus | None) -> bool:
+    return (
+        status is not None
+        and status.phase is Phase.QUEUED
+        and (status.place is None or status.place.first_come is None)
+    )
+
+
+def asked_anew(before: Facts, after: Facts, wanted: Wanted) -> frozenset[str]:
+    """Who waits in `after` and took the place since `before`: filed, approved, requeued, asking for more, or let past.
+
+    A move by an admin is a re-reading of the rank: whoever is ahead of somebody because of it plans anew. Whoever was
+    outside of what its slice may have, and is no more, is planned as if it had just come. Whoever comes back after
+    making room has the start that it was told, and takes nobody else's.
+    """
+    return (
+        frozenset(let_past(before, after, wanted))
+        | _let_in(before, after, wanted)
+        | frozenset(
+            key
+            for key in changed(before.requests, after.requests)
+            if (status := after.requests.get(key)) is not None
+            and status.phase is Phase.QUEUED
+            and (
+                (old := before.requests.get(key)) is None
+                or (old.phase is not Phase.QUEUED and not came_back(old, status))
+                or old.filed_at != status.filed_at
+            )
+        )
+    )
+
+
+def _let_in(before: Facts, after: Facts, wanted: Wanted) -> frozenset[str]:
+    """Who waited outside of the limits of its slice, and does not break one any more."""
+    return frozenset(
+        key
+        for key, old in live(before.requests).items()
+        if old.reason == Reason.LIMIT_EXCEEDED
+        and (status := after.requests.get(key)) is not None
+        and status.phase is Phase.QUEUED
+        and not status.accepted_spec.stopped
+        and status.accepted_spec.slice in wanted.slices
+        and not is_out(status, wanted)
+    )
+
+
+def moved(before: Facts, after: Facts) -> frozenset[str]:
+    """Requests that waited and wait, and that an admin moved among those of their priority."""
+    return frozenset(
+        key
+        for key in changed(before.requests, after.requests)
+        if (old := before.requests.get(key)) is not None
+        and (status := after.requests.get(key)) is not None
+        and old.accepted_spec.move != status.accepted_spec.move
+        and _keeps_place(old, status)
+    )
+
+
+def let_past(before: Facts, after: Facts, wanted: Wanted) -> dict[str, str]:
+    """Requests that are ahead of others because an admin moved one of the two, with the request that was moved.
+
+    Not because time passed meanwhile.
+    """
+    by_admin = moved(before, after)
+    if not by_admin:
+        return {}
+    waiting = {
+        key: (old, status)
+        for key, status in live(after.requests).items()
+        if (old := before.requests.get(key)) is not None and _keeps_place(old, status)
+    }
+    sides = (standings({key: pair[i] for key, pair in waiting.items()}, wanted, after.at) for i in (0, 1))
+    ranks, then = ({key: rank_key(place) for key, place in side.items()} for side in sides)
+    return {key: mover(key, by_admin, ranks, then) for key in sorted(overtaking(ranks, then))}
+
+
+def _keeps_place(old: GPRStatus, new: GPRStatus) -> bool:
+    """Whether it waited and waits, and nothing but a move can have changed its place."""
+    return (
+        old.phase is Phase.QUEUED
+        and new.phase is Phase.QUEUED
+        and old.filed_at == new.filed_at
+        and old.accepted_spec.priority == new.accepted_spec.priority
+    )

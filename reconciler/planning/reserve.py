@@ -1,0 +1,105 @@
+"""A project's reserve: nodes of a pool that nobody is planned on, and what draws on them. Pure.
+
+Extensions and replacements are served from the reserve. What a lease holds beyond the time it was planned with, and
+each node that is out of service or in maintenance, makes it smaller for as long as that is so, and nobody else notices;
+what is left of it stays free. All of it follows from committed facts, and the passing of time alone changes nothing.
+Held by tests/reconciler/test_reserving.py and tests/cases/reconciler/reserve.yaml.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from reconciler.lifecycle.early_end import queues_again
+from reconciler.model.facts import Facts, Wanted
+from reconciler.model.pools import ALWAYS
+from reconciler.model.status_edits import lease_duration
+from scheduler.snapshot import FOREVER, Lease, Pool, PoolKey, Snapshot, Window, Withheld
+from schemas.reading.units import seconds
+from schemas.status.gpr_status import GPRStatus
+
+Draw = tuple[int, int, int]
+"""So many nodes on [begin, end), as (begin, end, nodes)."""
+
+
+def with_reserve(
+    pools: Mapping[PoolKey, Pool], leases: Mapping[str, Lease], wanted: Wanted, facts: Facts
+) -> dict[PoolKey, Pool]:
+    """The pools less what the project keeps of them; of two entries for one pool both count."""
+    found = dict(pools)
+    kept: dict[PoolKey, int] = {}
+    for entry in wanted.project.scheduling.reserve:
+        key = (entry.cluster, entry.pool)
+        kept[key] = kept.get(key, 0) + entry.nodes
+    for key, nodes in kept.items():
+        if key in found:
+            missing = (entry for entry in found[key].withheld if not entry.reserve)
+            draws = (*_out(found[key], leases), *_draws(key, leases, facts))
+            withheld = (*missing, *left_over(nodes, draws))
+            found[key] = replace(found[key], reserve=nodes, withheld=withheld)
+    return found
+
+
+def reserved(world: Snapshot, wanted: Wanted, facts: Facts) -> Snapshot:
+    """The world with its reserve as its leases leave it."""
+    if not wanted.project.scheduling.reserve:
+        return world
+    pools = with_reserve(world.pools, world.leases, wanted, facts)
+    return world if pools == world.pools else replace(world, pools=pools)
+
+
+def left_over(kept: int, draws: Iterable[Draw]) -> Iterator[Withheld]:
+    """What stays withheld when, of so many nodes, of which each of these draws takes its own as far as they go."""
+    steps: dict[int, int] = {0: 0}
+    for begin, end, nodes in draws:
+        steps[max(0, begin)] = steps.get(max(0, begin), 0) - nodes
+        steps[end] = steps.get(end, 0) + nodes
+    since, value, free = 0, 0, kept
+    for begin, change in sorted(steps.items()):
+        free += change
+        if begin < FOREVER and max(0, free) != value:
+            if value > 0:
+                yield Withheld(since, begin, value, reserve=True)
+            since, value = begin, max(0, free)
+    if value > 0:
+        yield Withheld(since, FOREVER, value, reserve=True)
+
+
+def _out(pool: Pool, leases: Mapping[str, Lease]) -> Iterator[Draw]:
+    """Its nodes that serve nobody new: for their health, because somebody else has taken them, or in maintenance.
+
+    One that is still under a lease when its maintenance begins is missed from the end of that lease on.
+    """
+    held = {
+        node: lease.held_until for lease in leases.values() for node in lease.nodes if lease.pool == pool.key
+    }
+    alike: dict[
+        tuple[int, int], tuple[tuple[Window, ...], int, int]
+    ] = {}  # by identity: most share one calendar
+    for node, windows in pool.windows.items():
+        until = held.get(node, 0)
+        _, _, count = alike.get((id(windows), until), (windows, until, 0))
+        alike[id(windows), until] = (windows, until, count + 1)
+    for windows, until, count in alike.values():
+        for window in windows:
+            if window == ALWAYS[0]:
+                yield (0, FOREVER, count)
+            elif window.begin > 0 and until < window.end:  # one that begins at 0 is a lease of another pool
+                yield (max(window.begin, until), window.end, count)
+
+
+def _draws(pool: PoolKey, leases: Mapping[str, Lease], facts: Facts) -> Iterator[Draw]:
+    for key, lease in sorted(leases.items()):
+        status = facts.requests.get(key)
+        if lease.pool == pool and lease.nodes and status is not None:
+            since = _planned_until(status, lease)
+            if since is not None and since < lease.held_until:
+                yield (since, lease.held_until, len(lease.nodes))
+
+
+def _planned_until(status: GPRStatus, lease: Lease) -> int | None:
+    """Until when its nodes were its own when they were planned, drain included; None: not known, or nothing beyond."""
+    if status.start_time is None or queues_again(status):
+        return None
+    return seconds(status.start_time + lease_duration(status)) + lease.held_until - lease.end

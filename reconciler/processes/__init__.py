@@ -1,0 +1,1 @@
+"""The processes that run: controllers, appliers, hooks, and what watches them."""

@@ -1,0 +1,172 @@
+"""The branch on which a cluster's applier reports: one writer, few pushes, and whose turn it is among several.
+
+What the centre waits for (leases, failed checks, refusals) is pushed at once, other changes as the budget allows;
+workloads come and go too often and ride along. With nothing to say a report is due every `report_every`, and while
+something is under way twice in `stale`, so that the centre tells an applier that works from one that is gone.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from reconciler.clusters.applier_report import Files, Rendering, Report
+from reconciler.clusters.pulled_cluster import ReportBranches, branch_of
+from reconciler.model.cluster_port import ClusterView, NodeView
+from reconciler.settings import Settings
+from reconciler.store.branch_writer import BranchWriter, Postponed, outcome_of
+from reconciler.store.store_port import Commit, Person, Store
+from reconciler.store.write_decision import WriterSettings
+from reconciler.trust.machines import Machines
+from schemas.documents.cluster import ClusterSpec
+from schemas.errors import Fault
+
+log = logging.getLogger(__name__)
+
+AUTHOR = Person("EGS applier", "applier@egs.dev")
+_NEVER = timedelta(days=1)
+
+
+class Bulletin:
+    """One applier's branch. One owner."""
+
+    def __init__(
+        self, store: Store, cluster: str, settings: Settings, writer: str, machines: Machines | None = None
+    ) -> None:
+        """`machines` tells the cluster's appliers from strangers; None: whoever has a later term is one."""
+        self._store, self._cluster, self._machines = store, cluster, machines
+        self._spec: ClusterSpec | None = None  # as last asked about
+        self._branch = branch_of(cluster)
+        budget = WriterSettings(pushes_per_minute=settings.pushes_per_minute)
+        believes = None if machines is None else self._believes
+        self._writer = BranchWriter(store, self._branch, writer, AUTHOR, budget, believes=believes)
+        self._others = ReportBranches(store, machines)
+        self._rendering = Rendering()
+        self._settings = settings
+        self._begun = False  # the branch was ours since our turn began
+        self._told: Report | None = None  # what the branch says
+        self._at: datetime | None = None  # since when it does
+        self._heard: tuple[Report | None, datetime] = (
+            None,
+            datetime.min.replace(tzinfo=UTC),
+        )  # news, and since when
+        self._outcome = ""  # of the last take-over
+        self.pushed = ""
+        """What became of the last push."""
+
+    def _believes(self, commit: Commit) -> bool:
+        """Whether it is by an applier of this cluster, as far as keys tell."""
+        assert self._machines is not None
+        assert self._spec is not None, "whose turn it is was asked first"
+        by_keys = self._machines.applier(self._cluster, self._spec)
+        return by_keys is None or by_keys(commit)
+
+    def begin(self) -> None:
+        """Our turn, whoever has the branch."""
+        self._begun = False
+
+    def takes(self, now: datetime, spec: ClusterSpec, *, reachable: bool) -> bool:
+        """Whether it is this process's turn: it began last, or whoever did keeps silent.
+
+        While the branch cannot be asked for, what is committed is carried out by everybody: stamps keep order.
+        """
+        self._spec = spec
+        if self._writer.check() or not reachable:
+            return True
+        if self._begun and self._writer.superseded and not self._is_silent(spec, now):
+            return False
+        self._told = None
+        try:
+            outcome = outcome_of(self._writer.take_over(now))
+        except Fault as fault:
+            outcome = fault.reason
+        self._begun = self._begun or self._writer.leading
+        if not self._writer.leading and outcome != self._outcome:
+            log.warning(
+                "branch not taken branch=%s outcome=%s; check the rights to push it", self._branch, outcome
+            )
+        self._outcome = outcome
+        return not self._writer.superseded
+
+    def _is_silent(self, spec: ClusterSpec, now: datetime) -> bool:
+        try:
+            other = self._others.read(self._cluster, spec)
+        except Fault:
+            return True
+        if other is None:
+            return True
+        if other != self._heard[0]:
+            self._heard = (other, min(now, other.at))  # a clock that is ahead must not keep its turn for long
+        return now > self._heard[1] + other.every + spec.stale
+
+    def publish(
+        self, report: Report, spec: ClusterSpec, now: datetime, *, reachable: bool, busy: bool
+    ) -> datetime:
+        """Push the report if it says something new or one is due; gives the instant of the next look at that."""
+        self.pushed = ""
+        every = min(report.every, spec.stale / 2) if busy else report.every
+        report = replace(report, every=every)
+        due = (
+            now
+            if self._at is None
+            else self._at + (every if self._told is None else min(every, self._told.every))
+        )
+        old = self._told
+        if old is not None and now < due and _said(old) == _said(report):
+            return due
+        if not reachable or not self._writer.leading:
+            return now + _NEVER  # the next fetch comes first
+        urgent = old is None or _awaited(old) != _awaited(report)
+        try:
+            result = self._writer.write(
+                self._changes(report), None, now, self._summary(report), urgent=urgent
+            )
+        except Fault as fault:
+            log.warning("report not written reason=%s message=%s; tried again", fault.reason, fault)
+            return now + self._settings.poll
+        self.pushed = outcome_of(result)
+        if result.landed:
+            self._told, self._at = report, now
+            return now + every
+        return result.until if isinstance(result, Postponed) else now + self._settings.poll
+
+    def _changes(self, report: Report) -> dict[str, bytes | None]:
+        files: Files = self._rendering.files(self._cluster, report)
+        tip = self._writer.tip
+        there = () if tip is None else (entry.path for entry in self._store.diff(None, tip))
+        return {path: None for path in there if path not in files} | files
+
+    def _summary(self, report: Report) -> str:
+        if report.view is None:
+            return f"{self._cluster}: its API server does not answer"
+        leased = sum(node.lease is not None for node in report.view.nodes.values())
+        return f"{self._cluster}: {len(report.view.nodes)} nodes, {leased} leased"
+
+
+def _said(report: Report) -> tuple[object, ...]:
+    """What is news when it differs; workloads, the instant, and what was served are not."""
+    view = report.view
+    seen = None if view is None else (view.nodes, view.slices, view.unmanaged, view.sizes, _waiting(view))
+    return seen, report.differences, report.terms, report.checks, _awaited(report)
+
+
+def _waiting(view: ClusterView) -> frozenset[str]:
+    """Slices with a GPU workload that waits for nodes: some requests begin early for one."""
+    return frozenset(w.slice for w in view.workloads if w.gpus > 0 and w.phase == "Pending")
+
+
+def _awaited(report: Report) -> tuple[object, ...]:
+    """What somebody waits for, or has to act on before a start."""
+    view = report.view
+    held = {} if view is None else {name: _hands(node) for name, node in view.nodes.items()}
+    failed = {
+        key: found
+        for key, found in report.checks.items()
+        if isinstance(found, tuple) and not all(result.passed for result in found)
+    }
+    return held, failed, report.refusals, bool(report.trouble), None if view is None else view.sizes
+
+
+def _hands(node: NodeView) -> tuple[object, ...]:
+    return node.lease, node.draining, node.isolated

@@ -1,0 +1,111 @@
+"""The process inside of a cluster that carries out what the controller commits: `egs-reconciler apply`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from uuid import uuid4
+
+from reconciler.clock import Timepiece
+from reconciler.clusters.open_cluster import open_cluster
+from reconciler.compose import ground_of
+from reconciler.model.cluster_port import ClusterDriver
+from reconciler.processes.applier import Applier
+from reconciler.processes.awaited_cluster import Awaiting
+from reconciler.processes.metrics import Metrics
+from reconciler.processes.probes import Health, alive, ready
+from reconciler.processes.wake import Waking
+from reconciler.settings import Settings
+from reconciler.store.document_cache import DocumentCache
+from reconciler.store.git.git_store import GitStore
+from reconciler.trust.machines import machines_of, own_key, signing
+from schemas.documents.cluster import Access, ClusterSpec
+from schemas.reading.reader import READER_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The cluster that this process is the hands of."""
+
+    cluster: str
+    kubeconfig: Path | None = None  # None: the cluster that the process runs in
+
+
+class Inside:
+    """One applier, its loop and its health."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        where: Where,
+        clock: Timepiece,
+        metrics: Metrics,
+        may_act: Callable[[], bool] | None = None,
+    ) -> None:
+        metrics.expect(where.cluster)
+        settings.state.mkdir(parents=True, exist_ok=True)
+        sign = signing(own_key(settings.trust))
+        store = GitStore(
+            settings.repo, settings.state / "mirror.git", credentials=settings.credentials, sign=sign
+        )
+        cache = DocumentCache(settings.state / "documents.sqlite", READER_VERSION)
+        applier = Applier(
+            store,
+            cache,
+            where.cluster,
+            partial(self._driver, settings, where),
+            settings,
+            f"applier-{uuid4().hex[:12]}",
+            may_act=may_act or (lambda: True),
+            machines=machines_of(settings.trust),
+            clock=clock,
+        )
+        self._clock = clock
+        awaiting = Awaiting(applier, where.cluster, settings.poll)
+        tried, beside = partial(metrics.attempted, where.cluster), applier.hands.round
+        self._loop = Waking(awaiting, clock, tried=tried, fatal=(), beside=beside)
+        self.loops: Mapping[str, Waking] = {where.cluster: self._loop}
+
+    def _driver(self, settings: Settings, where: Where, spec: ClusterSpec) -> ClusterDriver:
+        """The cluster's own driver; whatever changes there wakes the loop."""
+        ground = ground_of(settings, self.wake)
+        if where.kubeconfig is not None:
+            from reconciler.clusters.kubernetes.api.connection import Keys  # who runs inside needs none
+
+            ground = replace(ground, keys=Keys(where.kubeconfig.parent))
+            spec = spec.model_copy(update={"access": Access(kubeconfig=where.kubeconfig.name)})
+        return open_cluster(where.cluster, spec, ground)
+
+    def start(self) -> None:
+        """Begin; returns at once."""
+        self._loop.start()
+
+    def end(self) -> None:
+        """Begin nothing new; may be called by a signal."""
+        self._loop.ended.set()
+
+    def wait(self) -> None:
+        """Until it was told to end."""
+        self._loop.ended.wait()
+
+    def stop(self) -> bool:
+        """End after the cycle that is running; False: it takes too long."""
+        return self._loop.stop()
+
+    def wake(self) -> None:
+        """Look at once."""
+        self._loop.wake()
+
+    def wakers(self) -> dict[str, Callable[[], None]]:
+        """What to call when something happened in the repository."""
+        return {name: loop.wake for name, loop in self.loops.items()}
+
+    def alive(self) -> Health:
+        """Whether the loop turns."""
+        return alive({name: loop.progress for name, loop in self.loops.items()}, self._clock.now())
+
+    def ready(self) -> Health:
+        """Whether the repository was read."""
+        return ready({name: loop.progress for name, loop in self.loops.items()})

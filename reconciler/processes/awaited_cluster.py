@@ -1,0 +1,51 @@
+"""An applier that begins before its cluster's document is merged: it says so once, and looks at each poll.
+
+What a person has to merge comes at any time. A pause that grows, as after other troubles, would let a cluster that was
+just merged wait for minutes. Held by tests/reconciler/test_awaiting.py.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+
+from reconciler.loop import Cycle
+from reconciler.processes.wake import Cycling
+from schemas.errors import UserError
+
+log = logging.getLogger(__name__)
+
+AWAITED = frozenset({"NoProject", "NotPulled", "UnknownCluster"})
+"""Reasons that end with a merge."""
+
+
+class Awaiting:
+    """Another one's cycles; in those that a merge has to come before, nothing is done."""
+
+    def __init__(self, applier: Cycling, cluster: str, poll: timedelta) -> None:
+        self._applier, self._cluster, self._poll = applier, cluster, poll
+        self._said = ""
+
+    def cycle(self, now: datetime) -> Cycle:
+        """See `waking.Cycling`. Raises what no merge ends."""
+        try:
+            cycle = self._applier.cycle(now)
+        except UserError as error:
+            if error.reason not in AWAITED:
+                raise
+            return self._waits(error, now)
+        if self._said:
+            log.info("cluster is on main now cluster=%s; its work begins", self._cluster)
+            self._said = ""
+        return cycle
+
+    def _waits(self, error: UserError, now: datetime) -> Cycle:
+        if self._said != str(error):
+            log.warning(
+                "waits for a merge cluster=%s reason=%s message=%s; it begins at the first look after it",
+                self._cluster,
+                error.reason,
+                error,
+            )
+            self._said = str(error)
+        return Cycle(now, False, now + self._poll, waits=error.reason)

@@ -1,0 +1,121 @@
+"""Processes that live inside of one cluster beside the controller: the door of GPR objects, and the admission webhook.
+
+Commands alone: `reconciler.gpr_objects.door` and `reconciler.clusters.kubernetes.admission.webhook` are the work.
+The client of Kubernetes is imported when a process starts, so that nobody else waits for it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from reconciler.clock import SystemClock
+from reconciler.clusters.kubernetes.names import SYSTEM_NAMESPACE
+from reconciler.credentials import from_environment
+from reconciler.processes.process_options import DEFAULT_STATE, Repo, State, grouped
+from reconciler.settings import Settings
+from reconciler.trust.trust_options import TrustOptions
+from schemas.errors import UserError
+
+if TYPE_CHECKING:
+    from reconciler.clusters.kubernetes.api.api_client import Api
+
+log = logging.getLogger(__name__)
+
+app = typer.Typer()
+
+HERE = "here"
+"""What the cluster is called in messages of a process that knows no other."""
+Kubeconfig = Annotated[
+    Path | None,
+    typer.Option(
+        "--kubeconfig", help="Of the cluster. Default: the one that this runs in.", show_default=False
+    ),
+]
+
+
+@app.command(epilog="Example: egs-reconciler door --cluster east --repo URL --verify none --via commit")
+@grouped
+def door(
+    cluster: Annotated[
+        str, typer.Option("--cluster", envvar="EGS_CLUSTER", help="The Cluster document.", show_default=False)
+    ],
+    repo: Repo,
+    trust: TrustOptions,
+    state: State = DEFAULT_STATE,
+    via: Annotated[
+        Literal["commit", "branch"],
+        typer.Option("--via", help="commit: onto main, by verified authors; branch: for people to merge."),
+    ] = "branch",
+    kubeconfig: Kubeconfig = None,
+) -> None:
+    """GPR objects of a cluster become commits, and hear what becomes of their requests, until SIGTERM or Ctrl-C."""
+    ended = _until_told()
+    api = _api(cluster, kubeconfig)
+    from reconciler.gpr_objects.door import DoorSettings, run_door
+
+    settings = Settings(
+        repo=repo,
+        state=state.expanduser(),
+        credentials=from_environment(os.environ),
+        trust=trust.settings(repo),
+    )
+    log.info("door opened cluster=%s via=%s", cluster, via)
+    run_door(api, settings, DoorSettings(cluster, via), ended)
+
+
+@app.command(epilog="Example: egs-reconciler admission --listen :9443")
+def admission(
+    listen: Annotated[
+        str,
+        typer.Option("--listen", envvar="EGS_LISTEN", help="HOST:PORT for API servers.", show_default=False),
+    ],
+    kubeconfig: Kubeconfig = None,
+    namespace: Annotated[
+        str, typer.Option("--namespace", envvar="EGS_NAMESPACE", help="Of the webhook's Secret and Service.")
+    ] = SYSTEM_NAMESPACE,
+    host: Annotated[
+        str,
+        typer.Option(
+            "--host", help="What API servers call it, where that is not its Service.", show_default=False
+        ),
+    ] = "",
+) -> None:
+    """Judge pods of slices and name the authors of GPR objects for API servers that ask, until SIGTERM or Ctrl-C."""
+    ended = _until_told()
+    api = _api(HERE, kubeconfig)
+    from reconciler.clusters.kubernetes.admission.webhook import AdmissionService
+
+    service = AdmissionService(api, namespace, listen, SystemClock(), host)
+    service.start()
+    log.info("admission answers port=%d namespace=%s", service.port, namespace)
+    ended.wait()
+    service.stop()
+
+
+def _until_told() -> Event:
+    """Set by SIGTERM or Ctrl-C."""
+    ended = Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
+    return ended
+
+
+def _api(cluster: str, kubeconfig: Path | None) -> Api:
+    from reconciler.clusters.kubernetes.api.connection import from_text, in_cluster
+
+    try:
+        if kubeconfig is None:
+            return in_cluster(cluster)
+        return from_text(cluster, kubeconfig.read_text(encoding="utf-8"))
+    except (UserError, OSError, ValueError) as error:
+        text = f"--kubeconfig {kubeconfig} cannot be used ({type(error).__name__}); try it with kubectl"
+        if kubeconfig is None:
+            text = "this process does not run inside of a cluster; give --kubeconfig FILE"
+        raise UserError(text, "ClusterAccessMissing") from error

@@ -1,0 +1,69 @@
+"""Whether this process takes part in an election, and for how long."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from schemas.errors import UserError
+
+if TYPE_CHECKING:
+    from reconciler.clusters.kubernetes.api.api_client import Api
+    from reconciler.clusters.kubernetes.api.lease_election import Election
+
+ELECTION = "election"
+"""What the API server with the Lease is called where one names a cluster."""
+_PLACE = re.compile(r"([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)/([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)")
+
+
+def candidate(place: str, kubeconfig: Path | None) -> Election | None:
+    """One more candidate for the Lease `NAMESPACE/NAME`; None where there is no election. Raises UserError."""
+    if not place:
+        if kubeconfig is not None:
+            raise UserError(
+                "--elect-kubeconfig is for an election; give --elect NAMESPACE/NAME too", "WrongUse"
+            )
+        return None
+    found = _PLACE.fullmatch(place)
+    if found is None:
+        raise UserError(f"--elect {place}: give NAMESPACE/NAME of a Lease", "WrongUse")
+    # The client takes half a second to import: only who takes part pays it.
+    from reconciler.clusters.kubernetes.api.lease_election import Election
+
+    identity = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
+    return Election(_api(kubeconfig), found[1], found[2], identity)
+
+
+def _api(kubeconfig: Path | None) -> Api:
+    from reconciler.clusters.kubernetes.api.connection import from_text, in_cluster
+
+    try:
+        if kubeconfig is None:
+            return in_cluster(ELECTION)
+        return from_text(ELECTION, kubeconfig.read_text(encoding="utf-8"))
+    except (UserError, OSError, ValueError) as error:
+        if kubeconfig is None:
+            text = "--elect: this process does not run inside of a cluster; give --elect-kubeconfig FILE"
+        else:
+            text = f"--elect-kubeconfig {kubeconfig} cannot be used ({type(error).__name__}); try it with kubectl"
+        raise UserError(text, "ClusterAccessMissing") from error
+
+
+@contextmanager
+def taking_part(election: Election | None, turned: Callable[[], None]) -> Iterator[None]:
+    """Inside, the election is held, and `turned` is called whenever its answer is another; then the Lease is free."""
+    if election is None:
+        yield
+        return
+    election.turned = turned
+    election.start()
+    try:
+        yield
+    finally:
+        election.stop()

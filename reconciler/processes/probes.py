@@ -1,0 +1,70 @@
+"""Whether a process is alive and ready, from how far its loops have come. Pure.
+
+Alive: every loop turns, that is, begins when it is due and comes to an end. A repository that does not answer is no
+reason to start a process anew, a loop that hangs is. Ready: a repository was read to the end, whether the process
+leads there or follows; those in trouble hold up no other.
+
+Held by tests/reconciler/test_probes.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from reconciler.processes.wake import Progress
+
+PATIENCE = timedelta(minutes=10)
+"""How long a cycle may take, or be late. The first one copies the repository; git's own limits are shorter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """An answer to a probe, with a reason and a sentence for each repository."""
+
+    ok: bool
+    repositories: Mapping[str, tuple[str, str]]
+
+    def document(self) -> dict[str, object]:
+        """As it is sent."""
+        found = {name: {"reason": r, "message": text} for name, (r, text) in self.repositories.items()}
+        return {"ok": self.ok, "repositories": found}
+
+
+def alive(loops: Mapping[str, Progress], now: datetime) -> Health:
+    """Whether every loop turns."""
+    found = {name: _turning(progress, now) for name, progress in sorted(loops.items())}
+    return Health(all(reason in {"Turning", "Resting"} for reason, _ in found.values()), found)
+
+
+def ready(loops: Mapping[str, Progress]) -> Health:
+    """Whether one repository was read to the end at least."""
+    found = {name: _state(progress) for name, progress in sorted(loops.items())}
+    reasons = {reason for reason, _ in found.values()}
+    return Health(not reasons.isdisjoint({"Leading", "Following"}), found)
+
+
+def _turning(progress: Progress, now: datetime) -> tuple[str, str]:
+    if progress.busy_since is not None:
+        took = now - progress.busy_since
+        text = f"a cycle runs since {_clock(progress.busy_since)}"
+        return ("Turning" if took <= PATIENCE else "CycleHangs"), text
+    if progress.due is None:
+        return "Ended", "the loop was not started, or has ended"
+    text = f"the next cycle begins at {_clock(progress.due)} or earlier"
+    return ("Resting" if now - progress.due <= PATIENCE else "LoopStopped"), text
+
+
+def _state(progress: Progress) -> tuple[str, str]:
+    if progress.leading is None:
+        if progress.failing:
+            return progress.failing, "no cycle has ended well yet; the log says why"
+        return "Starting", "the first cycle has not ended yet"
+    was = "it leads" if progress.leading else "another controller leads, or is to"
+    trouble = f"; the last cycle failed: {progress.failing}" if progress.failing else ""
+    return ("Leading" if progress.leading else "Following"), was + trouble
+
+
+def _clock(at: datetime) -> str:
+    return f"{at:%Y-%m-%dT%H:%M:%SZ}"

@@ -1,0 +1,84 @@
+"""May they make these changes? The policy that the controller applies after the merge, asked before it. Pure.
+
+Authority is of main as it is. When nobody is known the answer is whose change each would be.
+
+Held by tests/pulls/test_judging.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from reconciler.model.evidence import Actor, Denial, Voucher
+from reconciler.pulls.before_and_after import Sights
+from reconciler.pulls.check import Judged
+from reconciler.pulls.merged_tree import Merged
+from reconciler.trust.authority import Authority
+from reconciler.trust.policy import Change, Own, What, denial
+from schemas.reading.reader import rule_of
+
+Vouchers = Mapping[str, Sequence[Voucher]]
+"""Who stands behind each path; the key "" is of whoever stands behind all of them."""
+
+
+def changes_of(sights: Sights, merge: Merged, signed: Mapping[str, str]) -> Iterable[Change]:
+    """What the pull request does to each governed file; `signed` are approvals' own signers, by path."""
+    base, head = sights.base.repository, sights.head.repository
+    for path, entry in sorted(merge.changes.items()):
+        if rule_of(path) is None:
+            continue
+        what: What = "delete" if entry.oid is None else "create" if base.absent(path) else "change"
+        old, new = base.documents.get(path), head.documents.get(path)
+        yield Change(path, what, old, new, signed.get(path, ""))
+
+
+def judge(
+    changes: Iterable[Change], vouchers: Vouchers, authority: Authority, shown: str | None, now: datetime
+) -> Judged:
+    """`shown` is what the one who acts is called where no listed person is known by the evidence."""
+    actors: dict[str, Actor] = {}
+    denials: list[Denial] = []
+    may: dict[str, str] = {}
+    for change in changes:
+        may[change.path] = least(change, authority.admins.emails)
+        found = _actors((*vouchers.get("", ()), *vouchers.get(change.path, ())), authority, now, shown)
+        actors |= {actor.email: actor for actor in found}
+        refusals = [denial(actor, change) for actor in found]
+        first = next(iter(refusals), None)
+        if first is not None and None not in refusals:
+            denials.append(first)
+    if not actors:
+        return Judged(may=may)
+    return Judged(", ".join(sorted(actors)), tuple(denials), may)
+
+
+def _actors(
+    vouchers: Iterable[Voucher], authority: Authority, now: datetime, shown: str | None
+) -> list[Actor]:
+    """Whoever the evidence shows; evidence of somebody who is listed nowhere is a stranger, not nobody."""
+    found = [authority.actor(voucher, now) for voucher in vouchers]
+    return [
+        actor if actor is not None else Actor(shown or "somebody who is listed nowhere") for actor in found
+    ]
+
+
+def least(change: Change, admins: frozenset[str] = frozenset()) -> str:
+    """Whose change it is, in words: the widest circle that may make it; `admins` are their addresses."""
+    rule = rule_of(change.path)
+    if rule is None:
+        return "anybody"
+    slice_ = rule[1].get("slice", rule[1].get("name", ""))
+    circle = frozenset({slice_})
+    whose = {d.spec.email for d in (change.old, change.new) if isinstance(d, Own)}
+    admin = Actor("", is_admin=True, admins=admins)
+    beside = " and admins" if denial(admin, change) is None else ""
+    circles = (
+        ("anybody", Actor("")),
+        *((f"{email}{beside}", Actor(email)) for email in sorted(whose)),
+        (f"members of slice {slice_} and admins", Actor("", member_of=circle)),
+        (f"owners of slice {slice_} and admins", Actor("", owns=circle, member_of=circle)),
+        ("admins", admin),
+    )
+    found = (name for name, actor in circles if denial(actor, change) is None)
+    return next(found, f"the admin {rule[1].get('name')}")

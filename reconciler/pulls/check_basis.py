@@ -1,0 +1,67 @@
+"""What a check was computed against, so that anybody can tell whether it still says the truth. Pure.
+
+Held by tests/pulls/test_stamps.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from reconciler.model.facts import Facts
+from reconciler.pulls.merged_tree import Merged
+from reconciler.pulls.queue_at_check import Standing
+from schemas.reading.units import format_instant
+from schemas.status.gpr_status import TERMINAL, GPRStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Stamps:
+    """Commits and queue behind a check. The check is stale when main or the queue's digest is another."""
+
+    base: str  # main
+    head: str
+    behind: int  # commits of main that the branch does not have
+    status: str | None  # commit of the status branch; None: there is none
+    status_at: datetime | None
+    is_answered: bool  # whether the status answers main as it is
+    queue: str  # digest of who waits and holds what, and from when
+
+
+def stamps_of(merge: Merged, known: Standing | None) -> Stamps:
+    """The stamps of one check."""
+    facts = None if known is None else known.facts
+    return Stamps(
+        base=merge.base,
+        head=merge.head,
+        behind=merge.behind,
+        status=None if known is None else known.commit,
+        status_at=None if known is None else known.at,
+        is_answered=facts is not None and facts.intent == merge.base,
+        queue=queue_digest(facts.requests.items() if facts is not None else ()),
+    )
+
+
+def queue_of(facts: Facts) -> str:
+    """The digest of the queue as committed; another one makes every check made before it stale."""
+    return queue_digest(facts.requests.items())
+
+
+def queue_digest(requests: Iterable[tuple[str, GPRStatus]]) -> str:
+    """`sha256:` over what a plan begins with: every request that is not over, its phase, its place and its times."""
+    lines = sorted(_line(key, status) for key, status in requests if status.phase not in TERMINAL)
+    return "sha256:" + hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _line(key: str, status: GPRStatus) -> str:
+    start = status.start_time or status.estimated_start_time
+    end = status.end_time or status.estimated_end_time
+    held = status.assignment
+    where = f"{held.cluster}/{held.pool}" if held else f"{status.estimated_cluster}/{status.estimated_pool}"
+    spec = status.accepted_spec
+    instants = (status.filed_at, start, end, spec.not_before)
+    times = " ".join("-" if at is None else format_instant(at) for at in instants)
+    asked = f"{status.spec_digest} {spec.priority} {spec.move} {spec.start} {status.remaining}"
+    return f"{key} {status.phase} {asked} {where} {times}"

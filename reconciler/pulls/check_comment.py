@@ -1,0 +1,180 @@
+"""A check as one comment on a forge, and as a workflow's annotations; `terminal` and `data` have the other forms.
+
+Pure. The comment is short: what matters stands in its first line, and long lists are cut with their number told.
+
+Held by tests/pulls/test_report.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from reconciler.forges.forge_port import CommitState
+from reconciler.pulls import check_sentences
+from reconciler.pulls.check import NEEDS_APPROVAL, PullCheck, Wish
+from reconciler.pulls.check_sentences import Tongue
+from reconciler.pulls.markdown import code, plain, table
+from scheduler.causes.compare import Effect
+from schemas.reading.units import instant
+from schemas.rules.check import CheckResult
+from schemas.rules.check import as_annotations as annotated
+from schemas.rules.problems import Problem
+
+MARKER = "<!-- egs-check -->"
+"""The line by which our one comment on a pull request is known again."""
+CONTEXT = "egs/check"
+"""Name of our commit status."""
+MOST = 15
+"""Rows of one list in a comment."""
+FEW = 5
+"""Rows that are shown without a click."""
+
+Item = TypeVar("Item")
+_MARK = {"refused": "❌", "waits": "✋", "clear": "✅"}
+_FORGE = Tongue(code, plain)
+_SEVERE = {"error": "❌", "warning": "⚠️", "notice": "•"}
+
+
+def state(check: PullCheck) -> CommitState:
+    """Waiting for an admin is no failure: merging is how some projects ask."""
+    return "failure" if check.verdict == "refused" else "success"
+
+
+def markdown(check: PullCheck) -> str:
+    """The one comment, marker included."""
+    parts = [
+        MARKER,
+        f"### {_MARK[check.verdict]} {check_sentences.verdict(check, _FORGE)}",
+        *_problems(check),
+        *_wishes(check),
+        *_needs(check),
+        *_moved(check),
+        *_others(check),
+        *_actor(check),
+        f"<sub>{' '.join(check_sentences.against(check, _FORGE))}</sub>",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def workflow_commands(check: PullCheck) -> str:
+    """Commands by which a workflow puts each problem beside its line; denials and conflicts at their files."""
+    found = [*check.problems, *_as_problems(check)]
+    return annotated(CheckResult(0, tuple(sorted(found))))
+
+
+def _as_problems(check: PullCheck) -> Iterator[Problem]:
+    for denial in check.judged.denials:
+        yield Problem(denial.path, 1, 1, denial.rule, "error", denial.message, "ask somebody who may")
+    for path in check.conflicts:
+        yield Problem(
+            path, 1, 1, "Conflict", "error", "main changed this file too", "merge main into the branch"
+        )
+
+
+# -- the comment's parts -------------------------------------------------------------------------------------
+
+
+def _problems(check: PullCheck) -> Iterator[str]:
+    rows = [
+        f"- {_SEVERE[p.severity]} {code(f'{p.file}:{p.line}')} {plain(p.message)} → {plain(p.fix)}"
+        for p in sorted(check.problems, key=_worst_first)
+        if p.rule != NEEDS_APPROVAL  # said below, with who may
+    ]
+    rows += [f"- ❌ {code(d.path)} {plain(check_sentences.refusal(d))}" for d in check.judged.denials]
+    rows += [
+        f"- ❌ {code(p)} main changed this file too → merge main into the branch" for p in check.conflicts
+    ]
+    if rows:
+        yield "\n".join(_cut(rows, str, "- and {} more"))
+
+
+def _worst_first(problem: Problem) -> tuple[int, Problem]:
+    return (("error", "warning", "notice").index(problem.severity), problem)
+
+
+def _wishes(check: PullCheck) -> Iterator[str]:
+    if not check.wishes:
+        return
+    head = ("request", "change", "start (UTC)", "wait", "end", "where", "GPUs", "cost")
+    rows = [_wish(wish, check) for wish in check.wishes[:MOST]]
+    more = len(check.wishes) - MOST
+    yield table(head, rows) + (f"\n\nand {more} more" if more > 0 else "")
+
+
+def _wish(wish: Wish, check: PullCheck) -> tuple[str, ...]:
+    return (
+        code(wish.key),
+        wish.change,
+        check_sentences.start(wish) or plain(wish.message or wish.reason or ""),
+        check_sentences.wait(wish, check.now),
+        "" if wish.end is None else check_sentences.day_time(wish.end),
+        _where(wish),
+        check_sentences.gpus(wish, code),
+        check_sentences.cost(wish, check.currency),
+    )
+
+
+def _where(wish: Wish) -> str:
+    if wish.pool is None:
+        return ""
+    observed = " (observed only)" if wish.reason == "ClusterObserved" else ""
+    return f"{code('/'.join(wish.pool))} {check_sentences.counted(wish.nodes, 'node')}{observed}"
+
+
+def _needs(check: PullCheck) -> Iterator[str]:
+    if check.needs:
+        rows = [f"- {code(need.key)}: {check_sentences.approval(need, _FORGE)}" for need in check.needs]
+        yield "**Approval needed**\n" + "\n".join(_cut(rows, str, "- and {} more"))
+
+
+def _moved(check: PullCheck) -> Iterator[str]:
+    for what, kinds in (
+        ("waits longer", ("later", "refused")),
+        ("is gone", ("gone",)),
+        ("waits less", ("earlier",)),
+    ):
+        found = check_sentences.most_moved_first(e for e in check.moved if e.change in kinds)
+        if not found:
+            continue
+        shown = [_effect(effect) for effect in found[:MOST]]
+        more = f"\n\nand {len(found) - MOST} more" if len(found) > MOST else ""
+        body = table(("request", "start was", "start now", "moves", "why"), shown) + more
+        if len(found) <= FEW and what != "waits less":
+            yield f"**Who {what}**\n\n{body}"
+        else:
+            yield f"<details><summary><b>Who {what}</b> ({len(found)})</summary>\n\n{body}\n\n</details>"
+
+
+def _effect(effect: Effect) -> tuple[str, ...]:
+    return (
+        code(effect.key),
+        "" if effect.was is None else check_sentences.day_time(instant(effect.was)),
+        "" if effect.now is None else check_sentences.day_time(instant(effect.now)),
+        check_sentences.delay(effect),
+        check_sentences.cause(effect, _FORGE),
+    )
+
+
+def _others(check: PullCheck) -> Iterator[str]:
+    rows = [
+        f"- {code(other.path)} {other.change}{': ' + ', '.join(other.fields) if other.fields else ''}"
+        for other in check.others
+    ]
+    if rows:
+        yield "**Also changes**\n" + "\n".join(_cut(rows, str, "- and {} more"))
+
+
+def _actor(check: PullCheck) -> Iterator[str]:
+    if check.judged.actor is not None:
+        yield f"Judged as a change by {code(check.judged.actor)}."
+    elif check.judged.may:
+        groups = check_sentences.grouped(check.judged.may).items()
+        rows = [f"- {plain(who)} ({check_sentences.counted(len(paths), 'file')})" for who, paths in groups]
+        yield f"{check_sentences.NOT_JUDGED} It is for\n" + "\n".join(_cut(rows, str, "- and {} more"))
+
+
+def _cut(rows: Sequence[Item], shown: Callable[[Item], str], more: str) -> Iterable[str]:
+    yield from map(shown, rows[:MOST])
+    if len(rows) > MOST:
+        yield more.format(len(rows) - MOST)

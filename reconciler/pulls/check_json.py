@@ -1,0 +1,110 @@
+"""A check as data: the JSON of `egs check-pr -o json`, documented in docs/pull-requests.md and stable. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from reconciler.pulls.check import Need, PullCheck, Wish
+from reconciler.pulls.check_basis import Stamps
+from scheduler.causes.compare import Effect
+from schemas.reading.units import format_instant, instant
+from schemas.rules.check import problem_json
+
+
+def data(check: PullCheck) -> dict[str, Any]:
+    """Everything that the check says."""
+    judged = check.judged
+    return {
+        "verdict": check.verdict,
+        "now": format_instant(check.now),
+        "against": _stamps(check.stamps),
+        "actor": judged.actor,
+        "problems": [problem_json(problem) for problem in check.problems],
+        "conflicts": list(check.conflicts),
+        "denials": [{"file": d.path, "rule": d.rule, "message": d.message} for d in judged.denials],
+        "may": None if judged.may is None else _sorted(judged.may),
+        "requests": [_wish(wish, check) for wish in check.wishes],
+        "approvals": [_need(need) for need in check.needs],
+        "moved": [_effect(effect) for effect in check.moved],
+        **({"preempted": list(check.sent_away)} if check.sent_away else {}),  # only where the policy is on
+        "others": [
+            {"file": o.path, "kind": o.kind, "change": o.change, "fields": list(o.fields)}
+            for o in check.others
+        ],
+    }
+
+
+def _stamps(stamps: Stamps) -> dict[str, Any]:
+    return {
+        "base": stamps.base,
+        "head": stamps.head,
+        "behind": stamps.behind,
+        "status": stamps.status,
+        "statusTime": _time(stamps.status_at),
+        "statusAnswersBase": stamps.is_answered,
+        "queueDigest": stamps.queue,
+    }
+
+
+def _wish(wish: Wish, check: PullCheck) -> dict[str, Any]:
+    slice_, _, name = wish.key.partition("/")
+    wait = None if wish.start is None else max(0, int((wish.start - check.now).total_seconds()))
+    return {
+        "slice": slice_,
+        "name": name,
+        "file": wish.file,
+        "change": wish.change,
+        "phase": None if wish.phase is None else str(wish.phase),
+        "needsApproval": wish.needs_approval,
+        "startBefore": _time(wish.was),
+        "estimatedStartTime": _time(wish.start),
+        "estimatedWaitSeconds": wait,
+        "estimatedEndTime": _time(wish.end),
+        "cluster": None if wish.pool is None else wish.pool[0],
+        "pool": None if wish.pool is None else wish.pool[1],
+        "gpuShape": wish.gpu_shape,
+        "nodes": wish.nodes or None,
+        "gpus": wish.gpus or None,
+        "quota": wish.quota,
+        "gpuHours": wish.gpu_hours,
+        "cost": None if wish.amount is None else {"amount": wish.amount, "currency": check.currency},
+        "reason": wish.reason,
+        "message": wish.message,
+    }
+
+
+def _need(need: Need) -> dict[str, Any]:
+    slice_, _, name = need.key.partition("/")
+    return {
+        "slice": slice_,
+        "name": name or None,
+        "rule": need.rule,
+        "why": need.why,
+        "admins": list(need.admins),
+        "count": need.count,
+        "command": need.command or None,
+    }
+
+
+def _effect(effect: Effect) -> dict[str, Any]:
+    slice_, _, name = effect.key.partition("/")
+    return {
+        "slice": slice_,
+        "name": name,
+        "change": effect.change,
+        "was": None if effect.was is None else format_instant(instant(effect.was)),
+        "now": None if effect.now is None else format_instant(instant(effect.now)),
+        "cause": None if effect.cause is None else str(effect.cause),
+        "by": effect.by or None,
+        "proven": effect.proven,
+    }
+
+
+def _sorted(may: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"file": path, "who": who} for path, who in sorted(may.items())]
+
+
+def _time(at: datetime | None) -> str | None:
+    return None if at is None else format_instant(at)

@@ -1,0 +1,95 @@
+"""Check one pull request in a repository that is there to be read: everything from commits to the answer.
+
+For whoever has a store: the command in a clone or a CI job, the controller in its mirror, the hook of a Git server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from reconciler.model.evidence import Verifier, Voucher
+from reconciler.pulls.before_and_after import Sights, look
+from reconciler.pulls.change_rights import Vouchers, changes_of, judge
+from reconciler.pulls.check import PullCheck, check_pull
+from reconciler.pulls.merged_tree import Merged, merged
+from reconciler.store.store_port import Store
+from reconciler.trust.authority import Authority, authority_of
+from reconciler.trust.keyring import Keyring
+from reconciler.trust.signature_check import SystemVerifier
+from reconciler.trust.vouchers import Behind, Signers, Step, file_of
+from schemas.documents.approval import NAMESPACE, Approval, statement
+from schemas.rules.problems import Problem
+
+MAIN = "main"
+MOST_SIGNATURES = 50
+"""Approvals of one pull request whose signatures are checked: each may start a program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One pull request, and what is known of who stands behind it."""
+
+    base: str  # commit of main
+    head: str
+    status: str | None  # commit of the status branch that counts; None: there is none
+    vouchers: Vouchers = field(default_factory=dict)
+    """By path; "" is of whoever stands behind all of it. Empty: nobody is known, and the controller judges."""
+    shown: str | None = None  # what the one who acts is called where the project does not know them
+    keyring: Keyring = field(default_factory=Keyring)
+    verifier: Verifier | None = None
+    """With it, where nobody is known otherwise, signatures of the branch's commits show who stands behind each file."""
+
+
+def checked(store: Store, asked: Asked, now: datetime) -> PullCheck:
+    """UserErrors, when nothing can be said: `NoCommonHistory`, `SeveralMergeBases`, `TooManyFiles`, `NoProject`.
+
+    The store's faults go through.
+    """
+    merge = merged(store, asked.base, asked.head)
+    sights = look(store, merge, asked.status, now)
+    authority = authority_of(sights.base.repository.documents, asked.keyring)
+    signed, unread = _signed_approvals(sights, merge)
+    approvers = _approvers(signed, sights.base.wanted.project_name, asked, authority, now)
+    changes = (c for c in changes_of(sights, merge, approvers) if c.path not in unread)
+    vouchers = asked.vouchers or _signed(store, merge, asked, now)
+    judged = judge(changes, vouchers, authority, asked.shown, now)
+    check = check_pull(sights, merge, judged, now)
+    return replace(check, problems=tuple(sorted({*check.problems, *map(_not_looked_at, unread)})))
+
+
+def _signed_approvals(sights: Sights, merge: Merged) -> tuple[dict[str, Approval], tuple[str, ...]]:
+    """Approvals with a signature inside that the pull request brings, by path; and those that are too many."""
+    documents = ((path, sights.head.repository.documents.get(path)) for path in sorted(merge.changes))
+    found = {p: d for p, d in documents if isinstance(d, Approval) and d.spec.signature is not None}
+    paths = list(found)
+    return {path: found[path] for path in paths[:MOST_SIGNATURES]}, tuple(paths[MOST_SIGNATURES:])
+
+
+def _not_looked_at(path: str) -> Problem:
+    text = f"one pull request brings more than {MOST_SIGNATURES} signed approvals, and this one was not looked at"
+    return Problem(path, 1, 1, "TooManyApprovals", "error", text, "split the change")
+
+
+def _approvers(
+    approvals: Mapping[str, Approval], project: str, asked: Asked, authority: Authority, now: datetime
+) -> dict[str, str]:
+    """Handles of the admins whose own signatures are in these approvals, by path."""
+    verifier, found = asked.verifier or SystemVerifier(), {}
+    for path, approval in approvals.items():
+        key = verifier.key_of(NAMESPACE, statement(project, approval), approval.spec.signature or "")
+        actor = None if key is None else authority.actor(Voucher("signature", key=key), now, NAMESPACE)
+        found[path] = "" if actor is None else actor.handle
+    return found
+
+
+def _signed(store: Store, merge: Merged, asked: Asked, now: datetime) -> Vouchers:
+    """Who signed the commits that brought exactly the content of each file."""
+    if asked.verifier is None:
+        return {}
+    signers, step = Signers(asked.verifier), Step(merge.fork, store.commit(merge.head), is_line=False)
+    behind = Behind(store, step, MAIN, lambda commit: signers.vouchers(commit, asked.keyring, now))
+    files = {path: file_of(entry.oid, entry.mode) for path, entry in merge.changes.items()}
+    found = {path: behind.authors(path, file) for path, file in files.items()}
+    return {path: vouchers for path, vouchers in found.items() if vouchers}

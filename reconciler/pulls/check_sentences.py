@@ -1,0 +1,247 @@
+"""The check's sentences, the same in a terminal and on a forge. Pure.
+
+`code` and `plain` say how a name and a stranger's text are written there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from reconciler.model.evidence import Denial
+from reconciler.pulls.check import Need, PullCheck, Wish
+from scheduler.causes.compare import Effect
+from schemas.reading.units import instant
+from schemas.rules.problems import quoted
+from schemas.status.gpr_status import WAITING, Cause
+
+Writer = Callable[[str], str]
+
+DESCRIPTION = 140
+"""Characters that GitHub shows of a commit status."""
+NOT_JUDGED = "Whether its author may make this change was not judged here; the controller judges."
+_MOST_NAMES = 5
+_WHY = {
+    Cause.HIGHER_RANK_ARRIVED: "{by} ranks before it",
+    Cause.APPROVED: "{by} was approved",
+    Cause.REQUEUED: "{by} is queued again",
+    Cause.REQUEST_CHANGED: "{by} asks for something else now",
+    Cause.ADMIN_MOVED: "an admin moved {by}",
+    Cause.POLICY_CHANGED: "rules or pools of {by} change",
+    Cause.MAINTENANCE_ADDED: "maintenance of {by}",
+    Cause.NODE_LOST: "{by} is lost",
+    Cause.NODE_REPLACED: "{by} takes the place of a bad node",
+    Cause.CHECKS_FAILED: "{by} failed its checks",
+    Cause.CLUSTER_UNREACHABLE: "{by} does not answer",
+    Cause.CONTROLLER_ABSENT: "the controller was away",
+}
+_ITS_OWN = {
+    Cause.REQUEST_CHANGED: "it asks for something else now",
+    Cause.POLICY_CHANGED: "its rules or pools change",
+}
+"""Where a request is the cause of its own move."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tongue:
+    """How names and strangers' text are written."""
+
+    code: Writer
+    plain: Writer
+
+
+def verdict(check: PullCheck, tongue: Tongue) -> str:
+    """The whole answer in one line."""
+    if check.verdict == "refused":
+        return f"It cannot be merged like this: {_hindrances(check)}."
+    waiting = [tongue.code(need.key) for need in check.needs]
+    if waiting:
+        verb = "waits" if len(waiting) == 1 else "wait"
+        for_what = "an admin's merge" if all(n.rule == "slice" for n in check.needs) else "approval"
+        return f"Valid. {_listed(waiting)} {verb} for {for_what}; {_effect_on_others(check)}."
+    starts = [wish for wish in check.wishes if wish.change in {"new", "changed"} and wish.start is not None]
+    if not starts:
+        return f"Good to merge; {_effect_on_others(check)}."
+    first = min(starts, key=lambda wish: (wish.start or check.now, wish.key))
+    more = f" and {len(starts) - 1} more later" if len(starts) > 1 else ""
+    return (
+        f"Good to merge: {tongue.code(first.key)} starts {_when(first, check.now)}{more}; "
+        f"{_effect_on_others(check)}."
+    )
+
+
+def _when(wish: Wish, now: datetime) -> str:
+    assert wish.start is not None
+    wait = max(timedelta(), wish.start - now)
+    return f"at {day_time(wish.start)} UTC" if wait else "at once"
+
+
+def description(check: PullCheck) -> str:
+    """The verdict for a commit status."""
+    text = verdict(check, Tongue(str, str))
+    return text if len(text) <= DESCRIPTION else f"{text[: DESCRIPTION - 1]}…"
+
+
+def _hindrances(check: PullCheck) -> str:
+    errors = sum(problem.severity == "error" for problem in check.problems)
+    found = [
+        counted(errors, "error") if errors else "",
+        counted(len(check.judged.denials), "change that is not allowed", "changes that are not allowed")
+        if check.judged.denials
+        else "",
+        counted(len(check.conflicts), "conflict") if check.conflicts else "",
+    ]
+    return _listed([part for part in found if part])
+
+
+def _effect_on_others(check: PullCheck) -> str:
+    gone = len(check.sent_away)
+    room = f"{counted(gone, 'running request makes', 'running requests make')} room and" if gone else ""
+    return " ".join(filter(None, (room, _effect_on_waiting(check))))
+
+
+def _effect_on_waiting(check: PullCheck) -> str:
+    later = [effect for effect in check.moved if effect.change in {"later", "refused"}]
+    sooner = sum(effect.change == "earlier" for effect in check.moved)
+    if later:
+        most = delay(most_moved_first(later)[0]).removesuffix(" later")
+        up_to = f" ({most})" if len(later) == 1 else f" (up to {most})"
+        return f"{counted(len(later), 'request waits', 'requests wait')} longer{up_to}"
+    less = f", {sooner} {'waits' if sooner == 1 else 'wait'} less" if sooner else ""
+    return f"nobody waits longer{less}"
+
+
+def cause(effect: Effect, tongue: Tongue) -> str:
+    """Why somebody moves."""
+    if effect.change == "gone":
+        return "its file goes"
+    if effect.cause is None:
+        return "room appears" if effect.change == "earlier" else ""
+    by = _listed([tongue.code(name) for name in effect.by.split(", ") if name]) or "something"
+    own = _ITS_OWN.get(effect.cause) if effect.by == effect.key else None
+    said = own or _WHY[effect.cause].format(by=by)
+    return said if effect.proven else f"probably: {said}"
+
+
+def refusal(denial: Denial) -> str:
+    """Why a change is not allowed, without the path that stands before it already."""
+    return denial.message.removeprefix(f"{quoted(denial.path)}: ")
+
+
+def delay(effect: Effect) -> str:
+    """How much later or earlier a start is."""
+    if effect.now is None:
+        return "no start"
+    if effect.was is None:
+        return "a start at last"
+    if effect.now == effect.was:
+        return "not at all"
+    by = lasting(abs(instant(effect.now) - instant(effect.was)))
+    return f"{by} later" if effect.now > effect.was else f"{by} earlier"
+
+
+def most_moved_first(effects: Iterable[Effect]) -> list[Effect]:
+    """Those who lose their start altogether first, then by how much they move."""
+
+    def distance(effect: Effect) -> tuple[float, str]:
+        if effect.was is None or effect.now is None:
+            return (float("-inf"), effect.key)
+        return (-abs(effect.now - effect.was), effect.key)
+
+    return sorted(effects, key=distance)
+
+
+def start(wish: Wish) -> str:
+    """The start, with what it depends on and what it was; empty when there is none."""
+    if wish.start is None:
+        return {"deleted": "its lease goes on", "invalid": "see above"}.get(wish.change, "")
+    said = day_time(wish.start) + (" if approved now" if wish.needs_approval else "")
+    return said if wish.was is None or wish.was == wish.start else f"{said} (was {day_time(wish.was)})"
+
+
+def wait(wish: Wish, now: datetime) -> str:
+    """Time until the start; nothing for what has begun."""
+    if wish.start is None or wish.phase not in WAITING:
+        return ""
+    return lasting(max(timedelta(), wish.start - now))
+
+
+def gpus(wish: Wish, write: Writer) -> str:
+    """How many GPUs it holds, and of how many it may hold without approval."""
+    if not wish.gpus:
+        return ""
+    quota = "" if wish.quota is None else f", quota {wish.quota}"
+    return f"{wish.gpus} × {write(wish.gpu_shape or '')}{quota}"
+
+
+def cost(wish: Wish, currency: str) -> str:
+    """What it costs in all."""
+    return "" if wish.amount is None else f"{wish.amount:,.2f} {currency}"
+
+
+def approval(need: Need, tongue: Tongue) -> str:
+    """Why, who, and how."""
+    names = [tongue.code(name) for name in need.admins[:_MOST_NAMES]]
+    if len(need.admins) > _MOST_NAMES:
+        names.append(f"{len(need.admins) - _MOST_NAMES} others")
+    count = "two admins have" if need.count > 1 else "an admin has"
+    who = f"{_listed(names, 'or')}" if names else "there is nobody but the one who asks"
+    if not need.command:
+        return f"{tongue.plain(need.why)}; {count} to merge it ({who})"
+    # It binds what main has, so that before the merge there is nothing to approve, or something else.
+    how = f"after the merge, {tongue.code(need.command)}"
+    return f"{tongue.plain(need.why)}; {count} to approve ({who}): {how}"
+
+
+def against(check: PullCheck, tongue: Tongue) -> list[str]:
+    """What the check was computed against, and why it may not be the last word."""
+    stamps, lines = check.stamps, []
+    queue = (
+        "with no status: no controller has written one, so starts are those of an empty history"
+        if stamps.status_at is None
+        else f"and the queue of {day_time(stamps.status_at)} UTC"
+    )
+    lines.append(f"Checked {day_time(check.now)} UTC against main {tongue.code(stamps.base[:10])} {queue}.")
+    if stamps.behind:
+        lines.append(
+            f"The branch is {counted(stamps.behind, 'commit')} behind main: what counts is its own changes "
+            "on top of main as it is now."
+        )
+    if stamps.status_at is not None and not stamps.is_answered:
+        lines.append("The controller has not answered main as it is now: starts may still move.")
+    lines.append("It is stale as soon as main or the queue moves.")
+    return lines
+
+
+def grouped(may: Mapping[str, str]) -> dict[str, list[str]]:
+    """Files by whose change they are."""
+    found: dict[str, list[str]] = {}
+    for path, who in sorted(may.items()):
+        found.setdefault(who, []).append(path)
+    return found
+
+
+def day_time(at: datetime) -> str:
+    """`21 Nov 14:20`; seconds only where there are any."""
+    return f"{at:%-d %b %H:%M}" if at.second == 0 else f"{at:%-d %b %H:%M:%S}"
+
+
+def lasting(value: timedelta) -> str:
+    """The two largest units: `3h 20m`."""
+    total = int(value.total_seconds())
+    units = (("d", total // 86400), ("h", total // 3600 % 24), ("m", total // 60 % 60), ("s", total % 60))
+    first = next((i for i, (_, count) in enumerate(units) if count), None)
+    if first is None:
+        return "none"
+    return " ".join(f"{count}{unit}" for unit, count in units[first : first + 2] if count)
+
+
+def counted(count: int, thing: str, many: str = "") -> str:
+    """`1 error`, `2 errors`."""
+    return f"{count} {thing}" if count == 1 else f"{count} {many or f'{thing}s'}"
+
+
+def _listed(words: Iterable[str], last: str = "and") -> str:
+    *first, end = list(words) or [""]
+    return f"{', '.join(first)} {last} {end}" if first else end

@@ -1,0 +1,115 @@
+"""The documents of main and of a pull request on top of it, as the controller reads them, without what nobody needs.
+
+Costs what the pull request changes, not what the repository holds: requests that nothing touches count by lying there.
+A change of what rules of many requests read (the project, a cluster, a template) reads all of them that are not over,
+one of a slice those of the slice: what the file of a request breaks that never runs again is nobody's trouble.
+
+Held by tests/pulls/test_looking.py: what is said is what reading everything says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from reconciler.documents.in_force import Desired
+from reconciler.documents.unread_files import recorded
+from reconciler.pulls.merged_tree import Merged, MergedContents
+from reconciler.store.document_cache import DocumentCache
+from reconciler.store.store_port import Entry, Store
+from schemas.reading.reader import READER_VERSION, rule_of
+from schemas.rules.problems import Problem
+from schemas.rules.view import gpr_path
+from schemas.status.judgements import TrustRecord
+
+_OF_MANY = frozenset({"Project", "Cluster", "GPRTemplate", "WorkspaceRequest"})
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the status tells of main, so that less of it has to be read."""
+
+    since: Collection[str] | None = None  # paths that main changed since; None: nobody can tell
+    live: Collection[str] = ()  # requests (`slice/name`) that wait or run
+    over: Collection[str] = ()  # those that never run again
+    trust: TrustRecord | None = None
+    accepted: Mapping[str, bytes] = field(default_factory=dict)
+
+
+class Documents:
+    """Main, and after `merge` the pull request on top of it. One owner."""
+
+    def __init__(self, store: Store, merge: Merged, known: Known) -> None:
+        self._merge, self._trust = merge, known.trust
+        held = {change.path for change in known.trust.held} if known.trust is not None else set()
+        moved = None if known.since is None else {*known.since, *merge.changes, *held}
+        needs = _Needs(moved, known)
+        chosen: list[Entry] = []
+        left: list[str] = []
+        for entry in store.diff(None, merge.base):
+            if needs.read(entry.path):
+                chosen.append(entry)
+            elif rule_of(entry.path) is not None:
+                left.append(entry.path)
+        contents = MergedContents(store, merge, chosen)
+        self.desired = Desired(contents, DocumentCache(None, READER_VERSION))
+        self.desired.repository.leave_unread(left)
+        self.desired.repository.is_recorded = recorded({*known.live, *known.over})
+        self.desired.restore(known.accepted)
+        self.desired.update(merge.base, self._trust)
+
+    def merge(self) -> None:
+        """Go on to the pull request."""
+        self.desired.update(self._merge.head, self._trust)
+
+    def is_absent(self, key: str) -> bool:
+        """Whether no file of that request lies there."""
+        return self.desired.repository.absent(gpr_path(*key.split("/")))
+
+
+def introduced(before: Iterable[Problem], after: Iterable[Problem], merge: Merged) -> set[Problem]:
+    """What is wrong because of the change: everything in its files, elsewhere what was not so before."""
+    known = {(problem.file, problem.rule, problem.message) for problem in before}
+    return {p for p in after if p.file in merge.changes or (p.file, p.rule, p.message) not in known}
+
+
+def touches_many(paths: Iterable[str]) -> bool:
+    """Whether rules of requests that these files are not about read them."""
+    rules = [rule for path in paths if (rule := rule_of(path)) is not None]
+    return any(rule.kind in {*_OF_MANY, "Slice"} for rule, _ in rules)
+
+
+def keys_of(paths: Iterable[str]) -> set[str]:
+    """The requests that these files are of, or about."""
+    found = set()
+    for path in paths:
+        match path.split("/"):
+            case ["slices", slice_, "gprs", file]:
+                found.add(f"{slice_}/{file.removesuffix('.yaml')}")
+            case ["approvals", slice_, gpr, _]:
+                found.add(f"{slice_}/{gpr}")
+    return found
+
+
+class _Needs:
+    """Which files have to be read when these paths moved (None: it is not known which did)."""
+
+    def __init__(self, moved: Collection[str] | None, known: Known) -> None:
+        rules = [rule for path in moved or () if (rule := rule_of(path)) is not None]
+        self._all = moved is None or any(rule.kind in _OF_MANY for rule, _ in rules)
+        self._slices = {names["name"] for rule, names in rules if rule.kind == "Slice"}
+        self._touched = keys_of(moved or ())
+        self._known = known
+
+    def read(self, path: str) -> bool:
+        """Whether anything that is said later depends on what this file holds."""
+        match path.split("/"):
+            case ["slices", slice_, "gprs", file]:
+                key = f"{slice_}/{file.removesuffix('.yaml')}"
+                wide = self._all or slice_ in self._slices
+                return key in self._touched or (wide and key not in self._known.over)
+            case ["approvals", slice_, gpr, _]:
+                key = f"{slice_}/{gpr}"
+                wide = self._all or slice_ in self._slices
+                return key in self._touched or (wide and key in self._known.live)
+        return True

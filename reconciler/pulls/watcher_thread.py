@@ -1,0 +1,102 @@
+"""Run one repository's watcher in a thread of its own, beside the loop, until it is told to stop.
+
+Whatever breaks here costs pull requests their comments for a while, and nobody their GPUs: trouble is told in the log
+and tried again, ever more seldom.
+
+Held by tests/pulls/test_attending.py.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from threading import Event, Thread
+
+from reconciler.clock import Clock
+from reconciler.forges.forge_port import RateLimited
+from reconciler.loop import Cycle
+from reconciler.pulls.watcher import Watcher
+from schemas.errors import EgsError
+
+log = logging.getLogger(__name__)
+
+GAP = timedelta(seconds=5)
+"""Between two rounds, however often somebody wakes us."""
+FIRST_PAUSE = timedelta(seconds=30)
+LONGEST_PAUSE = timedelta(minutes=15)
+
+
+class Attending:
+    """The thread. `make` puts the watcher together in it, so that trouble with it is retried like any other."""
+
+    def __init__(self, make: Callable[[], Watcher], clock: Clock, name: str, gap: timedelta = GAP) -> None:
+        self._make, self._clock, self._gap = make, clock, gap
+        self._watcher: Watcher | None = None
+        self._latest: Cycle | None = None
+        self._pause = FIRST_PAUSE
+        self._told = ""
+        self._woken, self._ended = Event(), Event()
+        self._thread = Thread(target=self._run, name=f"{name}-pulls", daemon=True)
+
+    def start(self) -> None:
+        """Begin; returns at once."""
+        self._thread.start()
+
+    def end(self) -> None:
+        """Begin nothing new; may be called by a signal."""
+        self._ended.set()
+        self._woken.set()
+
+    def stop(self) -> None:
+        """End after the call that is under way; one that hangs is left behind."""
+        self.end()
+        if self._thread.is_alive():
+            self._thread.join(self._gap.total_seconds())
+
+    def wake(self) -> None:
+        """Look soon; many calls are one."""
+        self._woken.set()
+
+    def note(self, cycle: Cycle) -> None:
+        """What the loop just did; returns at once."""
+        self._latest = cycle
+        if cycle.changed:
+            self.wake()
+
+    def step(self, now: datetime) -> datetime:
+        """One round, whatever comes of it; when the next is due."""
+        try:
+            due = self._round(now)
+        except RateLimited as limited:
+            log.warning("forge not asked reason=%s message=%s", limited.reason, limited)
+            return limited.until
+        except EgsError as error:
+            if str(error) != self._told:
+                log.warning("pull requests not told reason=%s message=%s", error.reason, error)
+            self._told = str(error)
+        except Exception:
+            log.exception("pull requests not told; please report it")
+        else:
+            self._pause, self._told = FIRST_PAUSE, ""
+            return due
+        pause, self._pause = self._pause, min(LONGEST_PAUSE, self._pause * 2)
+        return now + pause
+
+    def _round(self, now: datetime) -> datetime:
+        if self._watcher is None:
+            self._watcher = self._make()
+        if self._latest is not None:
+            self._watcher.note(self._latest)
+        return self._watcher.round(now)
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            self._woken.clear()
+            begun = self._clock.now()
+            due = max(self.step(begun), begun + self._gap)
+            # The gap first: a wake-up may shorten what is left after it.
+            if not self._ended.wait(self._gap.total_seconds()):
+                self._woken.wait(max(0.0, (due - self._clock.now()).total_seconds()))
+        if self._watcher is not None:
+            self._watcher.close()

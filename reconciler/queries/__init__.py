@@ -1,0 +1,1 @@
+"""Read models, for the command line and the API."""

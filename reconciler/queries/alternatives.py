@@ -1,0 +1,182 @@
+"""What could be changed about a waiting request so that it starts earlier, each with the start that it would give.
+
+Each alternative is tried as an edit of the request's file, by the functions that the controller uses: approvals,
+limits, the place in the queue and the promises of others are what they would be after the merge.
+
+Held by tests/commands/test_alternatives.py: what is offered is what `egs plan` shows once it is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from reconciler.cli.output import counted, spoken, wire
+from reconciler.model.facts import Filed
+from reconciler.model.request_files import with_filed
+from reconciler.queries.state import State, with_wanted
+from scheduler.choices.fit import candidate_pools, limit_violations
+from scheduler.kernel import engine_for, plain_seconds
+from scheduler.plan import plan
+from scheduler.snapshot import Plan, PoolKey
+from schemas.documents.gpr import RequestSpec
+from schemas.reading.units import format_duration, format_instant, instant, parse_duration
+from schemas.rules.edits import asks_more_or_other
+from schemas.status.gpr_status import GPRStatus, Phase
+
+WORK = 100_000
+"""Requests that may be planned for one answer, about: a long queue is tried with fewer alternatives."""
+MOST = 24
+GoesOn = Callable[[float], bool]
+"""Whether there is time for one more trial that takes about so many seconds."""
+_BESIDE_S = 0.03
+"""What a trial takes beside its plan, about: the request is judged and the world built again."""
+_SAVED_S, _SAVED_SHARE = 300, 0.05
+"""Less than five minutes or 5 % of the wait is not worth a change."""
+_SHARES = (0.75, 0.5, 0.25)
+_MINUTE = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """One change that starts the request earlier."""
+
+    field: str
+    value: str | int
+    start: int
+    saved_s: int | None  # None: as it is, it has no start at all
+    pool: PoolKey
+    keeps_place: bool
+
+    def json(self) -> dict[str, Any]:
+        """A row of `alternatives` in `egs why -o json`."""
+        return {
+            "field": self.field,
+            "value": self.value,
+            "estimatedStartTime": wire(instant(self.start)),
+            "savedSeconds": self.saved_s,
+            "cluster": self.pool[0],
+            "pool": self.pool[1],
+            "keepsPlace": self.keeps_place,
+        }
+
+    def sentence(self) -> str:
+        """The same for people."""
+        earlier = "" if self.saved_s is None else f", {spoken(timedelta(seconds=self.saved_s))} earlier,"
+        place = "" if self.keeps_place else "; it would queue anew"
+        at, pool = format_instant(instant(self.start)), "/".join(self.pool)
+        return f"{self._what()} it would start at {at}{earlier} in {pool}{place}."
+
+    def _what(self) -> str:
+        match self.field:
+            case "nodes":
+                return f"With {counted(int(self.value), 'node')}"
+            case "duration":
+                return f"For {spoken(parse_duration(self.value))}"
+            case "gpuShape":
+                return f"On {self.value}"
+        return f"In cluster {self.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What helps, and how many edits were not tried, because there was no time for them."""
+
+    found: tuple[Alternative, ...] = ()
+    untried: int = 0
+
+
+def always(_: float) -> bool:
+    """There is time for everything."""
+    return True
+
+
+def alternatives(state: State, planned: Plan, key: str) -> tuple[Alternative, ...]:
+    """What helps, of all that is tried."""
+    return tried(state, planned, key, always).found
+
+
+def tried(state: State, planned: Plan, key: str, goes_on: GoesOn) -> Tried:
+    """Real improvements alone, by field, of each field the mildest that helps and those that help more.
+
+    Nothing when it starts as soon as it could, and when it is not planned or kept back by its own wish.
+    """
+    status, place = state.facts.requests[key], planned.placements.get(key)
+    request = state.snapshot.requests.get(key)
+    if request is None or status.phase is not Phase.QUEUED or status.remaining is not None:
+        return Tried()
+    soonest = max(state.snapshot.now, request.not_before)
+    if place is not None and place.start - soonest < _SAVED_S:
+        return Tried()
+    many = max(4, min(MOST, WORK // max(1, len(state.snapshot.requests))))
+    now = place.start if place is not None else None
+    todo = list(variations(state, status, place.pool if place else None))[:many]
+    cost_s = _BESIDE_S + (0.0 if engine_for(state.snapshot) else plain_seconds(state.snapshot))
+    found, untried = [], 0
+    for change in todo:
+        if not goes_on(cost_s):
+            untried += 1
+            continue
+        one = _tried(state, key, change, now)
+        if one is not None:
+            found.append(one)
+    return Tried(tuple(_telling(found)), untried)
+
+
+def variations(
+    state: State, status: GPRStatus, pool: PoolKey | None
+) -> Iterator[tuple[str, str | int, RequestSpec]]:
+    """Edits that may help, the mildest of each field first."""
+    spec = status.accepted_spec
+    slice_ = state.wanted.slices[spec.slice]
+    for nodes in _fewer(spec.nodes):
+        yield "nodes", nodes, spec.model_copy(update={"nodes": nodes})
+    for share in _SHARES:
+        shorter = spec.duration * share // _MINUTE * _MINUTE
+        if _MINUTE <= shorter < spec.duration:
+            yield "duration", format_duration(shorter), spec.model_copy(update={"duration": shorter})
+    here = None if pool is None else state.wanted.pools[pool].gpu_shape
+    if spec.gpu_shapes:
+        free = candidate_pools(spec.model_copy(update={"gpu_shapes": ()}), slice_, state.wanted.pools)
+        for shape in dict.fromkeys(state.wanted.pools[key].gpu_shape for key in free):
+            if shape not in spec.gpu_shapes and shape != here:
+                yield "gpuShape", shape, spec.model_copy(update={"gpu_shapes": (shape,)})
+    for cluster in slice_.clusters if spec.clusters else ():
+        if cluster not in spec.clusters:
+            yield "clusters", cluster, spec.model_copy(update={"clusters": (cluster,)})
+
+
+def _fewer(nodes: int) -> list[int]:
+    shares = {nodes - 1, *(int(nodes * share) for share in _SHARES), 1}
+    return sorted((count for count in shares if 1 <= count < nodes), reverse=True)
+
+
+def _tried(
+    state: State, key: str, change: tuple[str, str | int, RequestSpec], was: int | None
+) -> Alternative | None:
+    field, value, spec = change
+    slice_ = state.wanted.slices[spec.slice]
+    if limit_violations(spec, slice_, state.wanted.pools):
+        return None
+    filed = with_filed(state.wanted.filed, {key: Filed(spec)})
+    tried = with_wanted(state, replace(state.wanted, filed=filed))
+    status = tried.facts.requests.get(key)
+    place = None if status is None else plan(tried.snapshot).placements.get(key)
+    if place is None or tried.snapshot.pools[place.pool].observed:
+        return None  # it would wait for an admin, or fits nowhere
+    saved = None if was is None else was - place.start
+    if was is not None and was - place.start < max(_SAVED_S, _SAVED_SHARE * (was - state.snapshot.now)):
+        return None
+    keeps = not asks_more_or_other(state.facts.requests[key].accepted_spec, spec)
+    return Alternative(field, value, place.start, saved, place.pool, keeps)
+
+
+def _telling(found: Iterable[Alternative]) -> Iterator[Alternative]:
+    """Of nodes and duration, which come mildest first, only what is earlier than what was told already."""
+    best: dict[str, int] = {}
+    for one in found:
+        if one.field in ("gpuShape", "clusters") or one.start < best.get(one.field, one.start + 1):
+            best[one.field] = one.start
+            yield one

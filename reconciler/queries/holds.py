@@ -1,0 +1,137 @@
+"""What the status branch says of changes of main that do not count, and of a main that is not followed, for readers.
+
+Held by tests/commands/test_holds.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from reconciler.model.events import Told
+from reconciler.model.facts import Facts
+from reconciler.queries.event_search import Filter, events
+from reconciler.sources.command_errors import WrongUse
+from reconciler.sources.source import Source
+from reconciler.store.store_port import Store
+from reconciler.store.trailers import parse_stamp
+from schemas.reading.reader import rule_of
+from schemas.reading.units import format_instant
+from schemas.rules.problems import Problem, quoted
+from schemas.rules.view import gpr_path
+from schemas.status.judgements import HeldChange, TrustRecord
+
+LOOKED_BACK = 500
+"""Status commits that are searched for when main was answered last."""
+MOST_ALARMS = 50
+"""Events that are searched for the alarm of a main that is not followed."""
+MAIN_WORD = "main"
+"""An alarm of main says so; those of other branches do not."""
+
+Row = dict[str, Any]
+
+
+def hold_of(facts: Facts | None, key: str) -> HeldChange | None:
+    """The change of a request's file that is held; None: its file counts as main has it."""
+    slice_, _, name = key.partition("/")
+    path = gpr_path(slice_, name)
+    return next((change for change in _holds(facts) if change.path == path), None)
+
+
+def held_new(facts: Facts | None) -> list[str]:
+    """Requests, as slice/name, of which there is nothing but a held file."""
+    found = []
+    for change in _holds(facts):
+        rule = rule_of(change.path)
+        if rule is not None and rule[0].kind == "GPR" and change.authorised is None:
+            found.append(f"{rule[1]['slice']}/{rule[1]['name']}")
+    return sorted(found)
+
+
+def _holds(facts: Facts | None) -> tuple[HeldChange, ...]:
+    return () if facts is None or facts.trust is None else facts.trust.held
+
+
+def sentences(key: str, change: HeldChange) -> list[str]:
+    """A hold in words: that it is one, of which commit, by which rule, what counts, and what to do."""
+    since = f"since {format_instant(change.since)}: commit {change.commit[:12]}, rule {change.rule}"
+    if change.authorised is None:
+        first = f"Its file is held {since}; nothing of it counts, and it is not planned."
+        act = f"It counts as soon as somebody who may file it brings it in again, with `egs resubmit {key}`."
+    elif change.found is None:
+        first = f"Deleting its file is held {since}; the request itself goes on as it was accepted."
+        act = f"`egs resubmit {key}` or `git revert` brings the file back; who may delete it can then do so."
+    else:
+        first = f"An edit of its file is held {since}; the request itself goes on as it was accepted."
+        act = f"Who may make the edit brings it in again with `egs resubmit {key}`; `git revert` drops it."
+    return [first, f"{change.message}.", act]
+
+
+def row(change: HeldChange) -> Row:
+    """A hold as data."""
+    return {
+        "path": change.path,
+        "commit": change.commit,
+        "rule": change.rule,
+        "message": change.message,
+        "since": format_instant(change.since),
+        "counts": change.authorised is not None,
+    }
+
+
+def problem_rows(source: Source, now: datetime) -> list[Row]:
+    """What the status branch knows to be wrong and the documents do not show: holds, and a main not followed."""
+    loaded = source.loaded(now)
+    if loaded is None:
+        return []
+    return [*_alarms(source, loaded.facts), *held_rows(loaded.facts.trust)]
+
+
+def held_rows(record: TrustRecord | None) -> Iterator[Row]:
+    """A row for each change that is held."""
+    fix = "bring it in by somebody who may change the file, or restore what counts"
+    for change in () if record is None else record.held:
+        text = f"{change.message} (held since commit {change.commit[:12]})"
+        yield asdict(Problem(quoted(change.path), 1, 1, change.rule, "error", text, fix))
+
+
+def _alarms(source: Source, facts: Facts) -> Iterator[Row]:
+    """The alarm that keeps main from being followed, if it was told since main was answered last."""
+    judged = facts.intent if facts.trust is None else facts.trust.main
+    main, status = _main(source), source.status()
+    if not judged or main in (None, judged) or status is None:
+        return
+    followed = events(source, Filter(reason=Told.FOLLOWED), 1)
+    since = max([_answered_since(*status, facts.intent), *(event["at"] for event in followed)])
+    for event in events(source, Filter(reason=Told.ALARM), MOST_ALARMS):
+        if event["at"] >= since and _is_of_main(event["message"]):
+            text = f"main is not followed beyond {judged[:12]}: {event['message']} (told {event['at']})"
+            fix = "push main back, or an operator takes it as it is with `egs-reconciler adopt`"
+            yield asdict(Problem("main", 1, 1, str(Told.ALARM), "error", text, fix))
+            return
+
+
+def _is_of_main(text: str) -> bool:
+    return MAIN_WORD in text.split()
+
+
+def _main(source: Source) -> str | None:
+    """Where main stands at the repository that is pushed to."""
+    remote = source.upstream()
+    try:
+        return None if remote is None else remote.commit_of(None)
+    except WrongUse:
+        return None
+
+
+def _answered_since(store: Store, tip: str, intent: str) -> str:
+    """When the status first answered the main that it answers now."""
+    since = store.commit(tip).at
+    for commit in store.log(tip, LOOKED_BACK):
+        stamp = parse_stamp(commit.trailers)
+        if stamp is not None and stamp.intent and stamp.intent != intent:
+            break
+        since = commit.at
+    return format_instant(since)

@@ -1,0 +1,201 @@
+"""`egs plan`: the schedule of one commit, what a change does to everyone, and the bare engine on a CSV."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from reconciler.cli import output
+from reconciler.cli.output import Form, shown, wire
+from reconciler.deciding.what_if import effects
+from reconciler.model.request_files import read_filings
+from reconciler.queries.schedule import Row, Schedule, refusal_json, schedule, unread_refusal
+from reconciler.queries.state import State, as_filed, clock, read_states
+from reconciler.sources.command_errors import WrongUse
+from reconciler.sources.source import Source, opened
+from scheduler import kernel
+from scheduler.causes.compare import Effect
+from scheduler.instance import InstanceError, InstancePlan, plan_instance
+from scheduler.kernel import cache
+from scheduler.snapshot import Refusal
+from schemas.documents.scheduling import Fairness
+from schemas.reading.collector import collector_paused
+from schemas.reading.units import instant
+
+_DIGITS = 7
+"""Of a pool's size: ten million nodes are beyond what any fleet has."""
+_SECONDS_DIGITS = 15
+MANY = 1000
+"""Waiting requests from which on loading the compiled planner pays for a comparison."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A state, its schedule, and what it changes (None: nobody asked)."""
+
+    state: State
+    schedule: Schedule
+    effects: tuple[Effect, ...] | None = None
+
+    def json(self) -> dict[str, Any]:
+        """The answer of `egs plan -o json`."""
+        now = self.state.now
+        content: dict[str, Any] = {
+            "now": wire(now),
+            "commit": self.state.commit,
+            "requests": [row.json(now) for row in self.schedule.rows],
+            "refused": [refusal_json(refusal) for refusal in self.schedule.refused],
+        }
+        if self.effects is not None:
+            content["changes"] = [effect_json(effect) for effect in self.effects]
+        return content
+
+
+def planned(source: Source, now: datetime, ref: str | None, against: str | None) -> Planned:
+    """The schedule at `ref`, and against which other commit it changes what."""
+    state, *bases = read_states(source, now, ref, *([] if against is None else [against]))
+    if bases and len(state.snapshot.requests) >= MANY and cache.is_kept():
+        kernel.warm()  # to show that causes are true takes a score of plans
+    head = schedule(state.facts.requests, state.snapshot, state.wanted, _unread(source, state, ref))
+    return Planned(state, head, effects(bases[0], state).effects if bases else None)
+
+
+def _unread(source: Source, state: State, ref: str | None) -> Iterable[Refusal]:
+    for key, filed in sorted(read_filings(state.wanted.filed)):
+        if filed.spec is None and key not in state.facts.requests:
+            spec = as_filed(source, source.commit_of(ref), key)
+            yield unread_refusal(key, filed, spec, state.wanted, state.problems)
+
+
+def effect_json(effect: Effect) -> dict[str, Any]:
+    """A row of `changes` in `egs plan -o json`."""
+    slice_, _, name = effect.key.partition("/")
+    return {
+        "slice": slice_,
+        "name": name,
+        "change": effect.change,
+        "was": None if effect.was is None else wire(instant(effect.was)),
+        "now": None if effect.now is None else wire(instant(effect.now)),
+        "cause": None if effect.cause is None else str(effect.cause),
+        "by": effect.by or None,
+    }
+
+
+def show_plan(repo: str | None, now: str | None, refs: tuple[str | None, str | None], form: Form) -> None:
+    """The command on a repository; `refs` are --ref and --against."""
+    with opened(repo) as source, collector_paused():
+        found = planned(source, clock(now, source), *refs)
+    if form is not Form.TABLE:
+        output.data(found.json(), form)
+        return
+    _print_rows(found.schedule.rows, found.state.now)
+    for refusal in found.schedule.refused:
+        fits = f"; would fit: {refusal.would_fit}" if refusal.would_fit else ""
+        output.note(f"{refusal.key} is not planned ({refusal.reason}): {refusal.message}{fits}")
+    if found.effects is not None:
+        output.text("")
+        print_effects(found.effects)
+
+
+def _print_rows(rows: Iterable[Row], now: datetime) -> None:
+    head = ("RANK", "REQUEST", "PHASE", "START", "WAIT", "END", "WHERE", "NODES", "REASON")
+    cells = [
+        (
+            row.rank,
+            row.key,
+            str(row.phase),
+            row.start,
+            row.wait(now),
+            row.end,
+            "/".join(row.pool) if row.pool else None,
+            row.nodes,
+            row.reason,
+        )
+        for row in rows
+    ]
+    output.table(head, cells, "no request waits or runs")
+
+
+def print_effects(effects: Iterable[Effect]) -> None:
+    """What a change does to everyone, as a table."""
+    cells = [
+        (
+            effect.key,
+            effect.change,
+            None if effect.was is None else instant(effect.was),
+            None if effect.now is None else instant(effect.now),
+            f"{effect.cause} ({effect.by})" if effect.cause and effect.by else shown(effect.cause),
+        )
+        for effect in effects
+    ]
+    output.table(("REQUEST", "CHANGE", "WAS", "NOW", "CAUSE"), cells, "the change moves nobody")
+
+
+def show_instance(
+    file: str, pools: Sequence[str], now: str | None, form: str, fairness: Fairness | None
+) -> int:
+    """The command on a CSV; gives the exit code."""
+    try:
+        text = Path(file).read_text(encoding="utf-8") if file != "-" else _stdin()
+        found = plan_instance(text, pool_sizes(pools), _seconds(now), fairness)
+    except (OSError, UnicodeDecodeError) as error:
+        raise WrongUse(
+            f"{file} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}"
+        ) from error
+    except InstanceError as error:
+        for bad in (error, *error.more):
+            output.note(f"{file}: {bad}")
+        return WrongUse.exit_code
+    _print_instance(found, form)
+    for answer in found.refused:
+        output.note(f"{answer.id}: {answer.message}")
+    return 1 if found.refused else 0
+
+
+def _stdin() -> str:
+    import sys
+
+    return sys.stdin.read()
+
+
+def pool_sizes(pools: Sequence[str]) -> list[tuple[str, int]]:
+    """`--pool NAME=NODES`, each; raises WrongUse."""
+    sizes: dict[str, int] = {}
+    for text in pools:
+        name, _, nodes = text.rpartition("=")
+        if not name or "|" in name or not nodes.isascii() or not nodes.isdigit():
+            raise WrongUse(f"--pool {text} is not NAME=NODES; write for example --pool a=100")
+        if len(nodes) > _DIGITS:
+            raise WrongUse(f"--pool {text}: a pool has at most {10**_DIGITS - 1} nodes")
+        if name in sizes:
+            raise WrongUse(f"--pool {name} is given twice; give each pool once")
+        sizes[name] = int(nodes)
+    if not sizes:
+        raise WrongUse("an instance needs its pools; add --pool NAME=NODES for each")
+    return list(sizes.items())
+
+
+def _seconds(now: str | None) -> int:
+    text = now or "0"
+    digits = text.removeprefix("-")
+    if not digits.isascii() or not digits.isdigit():
+        raise WrongUse(f"--now {text}: with --instance it is whole seconds, for example --now 0")
+    if len(digits) > _SECONDS_DIGITS:
+        raise WrongUse(f"--now {text}: with --instance it has at most {_SECONDS_DIGITS} digits")
+    return int(text)
+
+
+def _print_instance(found: InstancePlan, form: str) -> None:
+    if form == "json":
+        output.text(json.dumps(found.json(), indent=2, ensure_ascii=False))
+    elif form == "table":
+        rows = [(a.id, a.pool, a.start, a.end, a.wait) for a in found.answers]
+        output.table(("ID", "POOL", "START", "END", "WAIT"), rows, "the instance has no rows")
+    else:
+        import sys
+
+        sys.stdout.write(found.csv)

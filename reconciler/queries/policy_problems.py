@@ -1,0 +1,79 @@
+"""Requests that break a policy as it is now, as rows of `egs get problems`.
+
+Held by tests/commands/test_policies.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from reconciler.deciding.violations import violations
+from reconciler.model.facts import Facts, Wanted
+from reconciler.queries.state import read_state
+from reconciler.sources.source import Source
+from schemas.errors import UserError
+from schemas.rules.problems import Problem, quoted
+from schemas.rules.view import gpr_path
+from schemas.status.gpr_status import Phase
+
+NEEDS_APPROVAL, REJECTED = "NeedsApproval", "Rejected"
+"""Rules of a notice: an admin's word is needed, and it was no."""
+
+
+def problem_rows(source: Source, now: datetime) -> list[dict[str, Any]]:
+    """An error for who is not planned because of it, a warning for who keeps the terms of a running lease."""
+    try:
+        state = read_state(source, now)
+    except UserError:  # without a valid project.yaml there is no policy; that is a problem of its own
+        return []
+    return broken_rows(state.facts, state.wanted)
+
+
+def broken_rows(facts: Facts, wanted: Wanted) -> list[dict[str, Any]]:
+    """The same of facts and documents, and who was rejected, with the admin's reason."""
+    return [*_rejected_rows(facts), *_violation_rows(facts, wanted)]
+
+
+def without_rejected(problems: Iterable[Problem], broken: Iterable[dict[str, Any]]) -> list[Problem]:
+    """Problems of documents that are not told already: who was rejected waits for no approval any more."""
+    told = {(row["file"], row["rule"]) for row in broken}
+    rejected = {(file, NEEDS_APPROVAL) for file, rule in told if rule == REJECTED}
+    return [one for one in problems if (one.file, one.rule) not in told | rejected]
+
+
+def _rejected_rows(facts: Facts) -> list[dict[str, Any]]:
+    return [
+        asdict(
+            Problem(
+                quoted(gpr_path(*key.split("/"))),
+                1,
+                1,
+                REJECTED,
+                "notice",
+                f"{key} is Rejected and never runs{f': {status.message}' if status.message else ''}",
+                "file a new request under a new name; `egs prune` takes this file away",
+            )
+        )
+        for key, status in sorted(facts.requests.items())
+        if status.phase is Phase.REJECTED
+    ]
+
+
+def _violation_rows(facts: Facts, wanted: Wanted) -> list[dict[str, Any]]:
+    return [
+        asdict(
+            Problem(
+                quoted(gpr_path(*found.key.split("/"))),
+                1,
+                1,
+                found.rule,
+                "error" if found.is_waiting else "warning",
+                found.message,
+                found.fix,
+            )
+        )
+        for found in violations(facts, wanted)
+    ]

@@ -1,0 +1,357 @@
+"""`egs wait`: when would it start, in each pool it could use, if it were filed now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from reconciler.accounts.monthly_limits import (
+    Account,
+    Verdict,
+    full_account,
+    queue_full,
+    too_few_hours,
+    verdict,
+)
+from reconciler.cli import output
+from reconciler.cli.output import Form, wire
+from reconciler.model.facts import Facts
+from reconciler.model.statuses import live
+from reconciler.planning.pool_choice import NOBODY, has_bounded_hours, offering, shut_now
+from reconciler.planning.queue_place import place_of_unfiled, unfiled_at
+from reconciler.queries.arguments import lasting, time
+from reconciler.queries.likely_starts import likely_starts
+from reconciler.queries.state import State, clock, is_name, read_state
+from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
+from reconciler.sources.source import opened
+from scheduler.choices.fit import candidate_pools, limit_violations, usable_pools, would_fit
+from scheduler.choices.pool_choice import served
+from scheduler.fairness.wait_bounds import guarded
+from scheduler.plan import plan
+from scheduler.quote import Quote, Quoter
+from scheduler.reasons import Reason
+from scheduler.snapshot import Plan, PoolKey, Request
+from schemas.documents.gpr import GPR, RequestSpec, resolve
+from schemas.documents.slice import SliceSpec
+from schemas.reading.reader import read_document
+from schemas.reading.units import format_duration, instant, seconds
+from schemas.reading.yaml_text import dump
+from schemas.rules.limits import LimitViolation
+from schemas.rules.view import gpr_path
+from schemas.status.gpr_status import GPRStatus, Place
+
+UNFILED = "~"
+"""Name of a request that has no name yet; no file can have it, and it sorts behind all that can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is asked for, as typed."""
+
+    slice: str
+    nodes: int
+    duration: str
+    gpus_per_node: int = 1
+    shapes: tuple[str, ...] = ()
+    memory: int | None = None
+    clusters: tuple[str, ...] = ()
+    priority: int = 101
+    rdma: bool = False
+    not_before: str | None = None
+    prefer: str | None = None
+
+    def fields(self) -> dict[str, Any]:
+        """The same as a GPR's spec; what was not given is absent."""
+        spec: dict[str, Any] = {
+            "slice": self.slice,
+            "nodes": self.nodes,
+            "gpusPerNode": self.gpus_per_node,
+            "gpuShape": shape_field(self.shapes),
+            "memoryPerGpu": self.memory,
+            "clusters": list(self.clusters) or None,
+            "duration": self.duration,
+            "priority": self.priority,
+            "notBefore": self.not_before,
+            "prefer": self.prefer,
+            "network": {"rdma": True} if self.rdma else None,
+        }
+        return {name: value for name, value in spec.items() if value is not None}
+
+
+def shape_field(shapes: Sequence[str]) -> str | list[str] | None:
+    """One shape as a word, several as a list, none as nothing."""
+    return None if not shapes else shapes[0] if len(shapes) == 1 else list(shapes)
+
+
+def gpr_text(slice_: str, name: str, spec: dict[str, Any]) -> bytes:
+    """The file of a new request."""
+    head = {"apiVersion": "egs.dev/v1alpha1", "kind": "GPR", "metadata": {"name": name}}
+    return dump({**head, "spec": {"slice": slice_, **spec}}).encode()
+
+
+def wished(wish: Wish) -> RequestSpec:
+    """The wish as a request; raises WrongUse with everything that is wrong with it."""
+    if not is_name(wish.slice):
+        raise WrongUse(f"{wish.slice} is no name: lower-case letters, digits and '-', at most 63")
+    lasting("--duration", wish.duration)
+    time("--not-before", wish.not_before)
+    path = gpr_path(wish.slice, "wish")
+    document = read_document(path, gpr_text(wish.slice, "wish", wish.fields()))
+    if not isinstance(document, GPR):
+        problems = document if isinstance(document, tuple) else ()
+        raise WrongUse("; ".join(f"{problem.message}; {problem.fix}" for problem in problems))
+    found = resolve(document.spec, None)
+    assert isinstance(found, RequestSpec)
+    return found
+
+
+class Desk:
+    """A state prepared for questions: what does not depend on the question is worked out once.
+
+    An answer then costs the pools that are asked for, and not the requests that wait. One owner.
+    """
+
+    def __init__(self, state: State, planned: Plan | None = None) -> None:
+        """`planned` is the state's plan, where the caller has it."""
+        self._state, world = state, guarded(state.snapshot)
+        planned = planned or plan(state.snapshot)
+        self._quoter = Quoter(world, planned if world is state.snapshot else plan(world))
+        self._placed = planned.placements if has_bounded_hours(state.wanted) else NOBODY
+        self._slices: dict[str, Facts] = _by_slice(state.facts)
+        self._accounts: dict[str, Account] = {}
+        self._places: dict[str, Place | None] = {}
+
+    def quotes(self, spec: RequestSpec, name: str = UNFILED) -> tuple[Quote, ...]:
+        """One answer for each pool it could use, the earliest first; empty when it fits nowhere.
+
+        It would be filed now. Where nobody records when that is, its name decides among equals, as it will then.
+        """
+        state, wanted = self._state, self._state.wanted
+        request = self.unfiled_request(spec, name)
+        allowed = usable_pools(spec, slice_of(state, spec.slice), wanted.project, wanted.pools, None)
+        account = self._account(spec.slice)
+        found = verdict(spec, None, account, wanted)
+        needs = {key: key not in allowed or key in found.soft for key in request.pools}
+        shut = self._barred_now(spec, account, found)
+        answers = self._quoter.quote(request, needs)
+        open_, barred = (
+            tuple(a for a in answers if (a.pool in shut) is is_shut) for is_shut in (False, True)
+        )
+        return (*open_, *(_without_start(answer, shut[answer.pool]) for answer in barred))
+
+    def unfiled_request(self, spec: RequestSpec, name: str = UNFILED) -> Request:
+        """The request as it would wait if it were filed now, in every pool that it fits."""
+        state = self._state
+        filed_at = 0 if state.committed is None else state.snapshot.now
+        asked = (f"{spec.slice}/{name}", spec, filed_at)
+        place = unfiled_at(self._place(asked), asked, state.wanted, state.facts.at)
+        return Request(
+            key=place.key,
+            slice=spec.slice,
+            nodes=spec.nodes,
+            duration=int(spec.duration.total_seconds()),
+            pools=candidate_pools(spec, slice_of(state, spec.slice), state.wanted.pools),
+            priority=spec.priority,
+            share=place.share,
+            service=place.service,
+            filed_at=filed_at,
+            not_before=0 if spec.not_before is None else seconds(spec.not_before),
+        )
+
+    def _place(self, asked: tuple[str, RequestSpec, int]) -> Place | None:
+        """The place of whoever is filed now; kept by slice where no name decides about it."""
+        key, spec, filed_at = asked
+        own, wanted = self._own(spec.slice), self._state.wanted
+        if not filed_at or not key.endswith(f"/{UNFILED}"):
+            return place_of_unfiled(key, spec, filed_at, own, wanted)
+        if spec.slice not in self._places:
+            self._places[spec.slice] = place_of_unfiled(key, spec, filed_at, own, wanted)
+        return self._places[spec.slice]
+
+    def _account(self, slice_: str) -> Account:
+        if slice_ not in self._accounts:
+            self._accounts[slice_] = full_account(slice_, self._own(slice_), self._state.wanted)
+        return self._accounts[slice_]
+
+    def _own(self, slice_: str) -> Facts:
+        """The facts with the requests of one slice alone."""
+        own = self._slices.get(slice_)
+        return replace(self._state.facts, requests={}) if own is None else own
+
+    def _barred_now(self, spec: RequestSpec, account: Account, found: Verdict) -> dict[PoolKey, str]:
+        """Pools that it would not get if it were filed now, whatever an admin says, and why."""
+        most = account.slice_.limits.max_waiting
+        if most is not None and account.waiting >= most:
+            return dict.fromkeys(found.wants, queue_full(most))
+        shut = shut_now(spec, self._state.wanted, self._state.facts, self._placed)
+        why = "a burst cluster takes no request so long, or its hours of this month are taken"
+        away = {pool: f"{pool[0]} is not for it: {why}" for pool in found.wants if pool[0] in shut}
+        return away | {pool: too_few_hours(pool, found, account) for pool in found.hard}
+
+
+def _by_slice(facts: Facts) -> dict[str, Facts]:
+    own: dict[str, dict[str, GPRStatus]] = {}
+    for key, status in live(facts.requests).items():
+        own.setdefault(status.accepted_spec.slice, {})[key] = status
+    return {slice_: replace(facts, requests=requests) for slice_, requests in own.items()}
+
+
+def quotes(state: State, spec: RequestSpec, name: str = UNFILED) -> tuple[Quote, ...]:
+    """As `Desk.quotes`, for whoever asks once."""
+    return Desk(state).quotes(spec, name)
+
+
+def _without_start(answer: Quote, why: str) -> Quote:
+    return replace(answer, start=None, wait_s=None, reason=str(Reason.LIMIT_EXCEEDED), message=why)
+
+
+def served_by(state: State, spec: RequestSpec, answers: Sequence[Quote]) -> Quote | None:
+    """The one that a request without an admin's word would get: by what it prefers, and burst clusters last."""
+    free = {
+        answer.pool: answer for answer in answers if answer.start is not None and not answer.needs_approval
+    }
+    open_ = tuple(
+        key for key in candidate_pools(spec, slice_of(state, spec.slice), state.wanted.pools) if key in free
+    )
+    chosen = offering(state.wanted, state.facts, state.snapshot.pools).among(spec, open_)
+    pool = served(chosen, {key: answer.start for key, answer in free.items() if answer.start is not None})
+    return None if pool is None else free[pool]
+
+
+def slice_of(state: State, name: str) -> SliceSpec:
+    """A slice in force; raises NotFound."""
+    found = state.wanted.slices.get(name)
+    if found is None:
+        raise NotFound("slice", name, state.wanted.slices)
+    return found
+
+
+def quote_json(answer: Quote, state: State, *, is_barred: bool = False) -> dict[str, Any]:
+    """A row of `egs wait -o json`; one beyond a hard limit of its slice never starts."""
+    start = None if is_barred else answer.start
+    observed = state.wanted.pools[answer.pool].observed and start is not None
+    return {
+        "cluster": answer.pool[0],
+        "pool": answer.pool[1],
+        "gpuShape": answer.gpu_shape,
+        "gpusPerNode": answer.gpus_per_node,
+        "memoryPerGpu": answer.memory_per_gpu,
+        "freeNodes": answer.free_nodes,
+        "estimatedStartTime": None if start is None else wire(instant(start)),
+        "estimatedWaitSeconds": None if start is None else answer.wait_s,
+        "needsApproval": answer.needs_approval,
+        "pricePerGpuHour": answer.price_per_gpu_hour,
+        "reason": str(Reason.LIMIT_EXCEEDED)
+        if is_barred
+        else "ClusterObserved"
+        if observed
+        else answer.reason,
+    }
+
+
+def show_quotes(repo: str | None, now: str | None, wish: Wish, form: Form) -> int:
+    """The command; gives the exit code: 1 when there is no start anywhere."""
+    spec = wished(wish)
+    with opened(repo) as source:
+        state = read_state(source, clock(now, source))
+    slice_ = slice_of(state, wish.slice)
+    _check_clusters(spec, slice_)
+    broken = limit_violations(spec, slice_)
+    desk = Desk(state)
+    answers = desk.quotes(spec)
+    likely = {} if broken else likely_starts(state, desk.unfiled_request(spec), answers)
+    rows = [quote_json(answer, state, is_barred=bool(broken)) for answer in answers]
+    for row, answer in zip(rows, answers, strict=True):
+        if answer.pool in likely:
+            row["forecast"] = likely[answer.pool].model_dump(mode="json", by_alias=True)
+    chosen = served_by(state, spec, answers) if wish.prefer and not broken else None
+    if wish.prefer:
+        rows = [{**row, "preferred": one is chosen} for row, one in zip(rows, answers, strict=True)]
+    if form is not Form.TABLE:
+        output.data(rows, form)
+    else:
+        _print(rows)
+    for pool, said in likely.items():
+        output.note(
+            f"{'/'.join(pool)}: it would likely start around {output.local(said.p50)}, four times in five between "
+            f"{output.local(said.p10)} and {output.local(said.p90)}"
+        )
+    _note_answers(state, spec, answers, (chosen, broken))
+    return 0 if any(row["estimatedStartTime"] for row in rows) else 1
+
+
+def _note_answers(
+    state: State,
+    spec: RequestSpec,
+    answers: Sequence[Quote],
+    found: tuple[Quote | None, Sequence[LimitViolation]],
+) -> None:
+    """Which of the pools it would get, and why it would not get others; on stderr."""
+    chosen, broken = found
+    if chosen is not None:
+        output.note(f"it would get {'/'.join(chosen.pool)}: {_PREFERRED[spec.prefer]}")
+    for violation in broken:
+        output.note(violation.message)
+    if not answers:
+        fits = would_fit(spec, slice_of(state, spec.slice), state.wanted.pools)
+        output.note(f"no pool it may use could ever hold it: {fits}")
+    for answer in answers:
+        if answer.start is None and not broken:
+            output.note(f"{'/'.join(answer.pool)}: {answer.message}")
+        elif not broken:
+            _note_burst(answer, state)
+
+
+_PREFERRED = {
+    "earliest": "the earliest start",
+    "price": "the lowest price of those that could ever hold it",
+    "memory": "the least memory of those that could ever hold it",
+}
+
+
+def _note_burst(answer: Quote, state: State) -> None:
+    burst = state.wanted.clusters[answer.pool[0]].burst
+    if burst is not None:
+        output.note(
+            f"{'/'.join(answer.pool)} is of a burst cluster, used only where no start elsewhere is within "
+            f"{format_duration(burst.after)}, at {answer.price_per_gpu_hour:g} per GPU-hour"
+        )
+
+
+def _check_clusters(spec: RequestSpec, slice_: SliceSpec) -> None:
+    for name in spec.clusters:
+        if name not in slice_.clusters:
+            spanned = ", ".join(slice_.clusters)
+            raise NotAllowed(f"slice {spec.slice} does not span cluster {name}; it spans {spanned}")
+
+
+def _print(rows: list[dict[str, Any]]) -> None:
+    head = (
+        "CLUSTER",
+        "POOL",
+        "SHAPE",
+        "GPUS",
+        "FREE NODES",
+        "START",
+        "WAIT",
+        "APPROVAL",
+        "PRICE/GPU/H",
+        "REASON",
+    )
+    cells = [
+        (
+            row["cluster"],
+            row["pool"],
+            row["gpuShape"],
+            row["gpusPerNode"],
+            row["freeNodes"],
+            output.parsed(row["estimatedStartTime"]),
+            output.seconds(row["estimatedWaitSeconds"]),
+            "needed" if row["needsApproval"] else None,
+            row["pricePerGpuHour"],
+            row["reason"],
+        )
+        for row in rows
+    ]
+    output.table(head, cells, "no pool fits")

@@ -1,0 +1,192 @@
+"""What changed on the status branch between two looks: new events, and where the requests somebody follows stand.
+
+A look costs one fetch; when the branch moved, also a listing and the files that changed. The repository is opened for
+each look alone, so that other commands find its mirror free in between.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from reconciler.cli import output
+from reconciler.cli.output import parsed, wire
+from reconciler.queries.event_search import Filter, event_row
+from reconciler.queries.state import is_name
+from reconciler.sources.command_errors import NotAllowed, WrongUse
+from reconciler.sources.source import STATUS, Source, opened
+from reconciler.status.event_files import age
+from reconciler.status.parse import UNREADABLE, events_from, record_from
+from reconciler.store.store_port import Store
+from schemas.errors import Fault
+from schemas.status.gpr_status import GPRRecord
+
+Line = dict[str, Any]
+"""One change, as `-o json` prints it."""
+
+_REQUEST = re.compile(r"slices/([^/]+)/gprs/([^/]+)\.yaml")
+_STANDS = ("phase", "reason", "estimatedStartTime", "estimatedEndTime")
+"""What of a request is followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one look found: the branch's tip, its files that count, and where the followed requests stand."""
+
+    tip: str | None = None
+    files: Mapping[str, str] | None = None  # object ids by path
+    requests: Mapping[str, Line] | None = None  # by path
+
+
+def follow(repo: str | None, wanted: Filter, looks: Iterable[None], *, is_json: bool) -> None:
+    """Print every change between two looks. A repository that answered once may be away for a while after."""
+    _check(wanted)
+    seen: Seen | None = None
+    is_away = False
+    for _ in looks:
+        try:
+            with opened(repo) as source:
+                found, lines = look(source, seen, wanted)
+        except Fault as fault:
+            if seen is None:
+                raise
+            if not is_away:
+                output.note(f"{fault}; trying again")
+            is_away = True
+            continue
+        if seen is None:
+            _say_what_is_not_there(found, wanted)
+        seen, is_away = found, False
+        for line in lines:
+            output.text(json.dumps(line, ensure_ascii=False) if is_json else as_text(line))
+        sys.stdout.flush()
+
+
+def _say_what_is_not_there(found: Seen, wanted: Filter) -> None:
+    """It may come yet, so it is no error; but whoever mistyped a name would wait for ever."""
+    if found.tip is None:
+        output.note("no controller has written a status yet; waiting for one")
+    elif found.requests:
+        return
+    elif wanted.gpr is not None:
+        output.note(f"there is no request {wanted.gpr} yet; waiting for it")
+    elif wanted.slice is not None:
+        output.note(f"slice {wanted.slice} has no request yet; waiting for one")
+
+
+def _check(wanted: Filter) -> None:
+    slice_, slash, name = (wanted.gpr or "").rpartition("/")
+    for option, text in (
+        ("--slice", wanted.slice),
+        ("--gpr", wanted.gpr and name),
+        ("--gpr", slash and slice_),
+    ):
+        if text not in (None, "") and not is_name(str(text)):
+            raise WrongUse(f"{option} {text} is no name: lower-case letters, digits and '-', at most 63")
+
+
+def look(source: Source, before: Seen | None, wanted: Filter) -> tuple[Seen, list[Line]]:
+    """What there is now and what is new since `before`; the first look tells no event, and where requests stand."""
+    status = source.status()
+    if status is None and source.is_folder:
+        raise NotAllowed(
+            f"there is no status to follow: no remote with a branch {STATUS}; name it with --repo"
+        )
+    if status is None:
+        return Seen(files={}, requests={}), []
+    store, tip = status
+    if before is not None and before.tip == tip:
+        return before, []
+    files = {e.path: e.oid for e in store.diff(None, tip) if e.oid is not None and _counts(e.path, wanted)}
+    at = wire(store.commit(tip).at)
+    requests, moved = _requests(store, files, before, at)
+    told = [] if before is None else _events(store, files, before.files or {}, wanted)
+    return Seen(tip, files, requests), [*told, *moved]
+
+
+def _counts(path: str, wanted: Filter) -> bool:
+    """Whether a file can hold something to tell; without a filter requests are told by their events alone."""
+    if path.startswith("events/"):
+        return True
+    found = _REQUEST.fullmatch(path)
+    has_filter = wanted.slice is not None or wanted.gpr is not None
+    return found is not None and has_filter and wanted.takes({"request": f"{found[1]}/{found[2]}"})
+
+
+def _events(store: Store, files: Mapping[str, str], before: Mapping[str, str], wanted: Filter) -> list[Line]:
+    """Rows are only ever added to a file: the new ones are those beyond the old number."""
+    changed = [p for p, oid in files.items() if p.startswith("events/") and before.get(p) != oid]
+    lines: list[Line] = []
+    for path in sorted(changed, key=age):
+        rows = _rows(store, files[path])[len(_rows(store, before.get(path))) :]
+        lines += [{"kind": "event"} | event_row(row) for row in rows if wanted.takes(row)]
+    return lines
+
+
+def _rows(store: Store, oid: str | None) -> list[dict[str, str]]:
+    """A file of events; none when it cannot be read. An old one may be gone: its events are told once more."""
+    try:
+        return [] if oid is None else events_from(store.read([oid])[oid])
+    except (Fault, *UNREADABLE):
+        return []
+
+
+def _requests(
+    store: Store, files: Mapping[str, str], before: Seen | None, at: str | None
+) -> tuple[Mapping[str, Line], list[Line]]:
+    """Where each followed request stands, and those that stand elsewhere than before."""
+    old_files = (before and before.files) or {}
+    old = (before and before.requests) or {}
+    now: dict[str, Line] = {}
+    for path, oid in files.items():
+        if _REQUEST.fullmatch(path):
+            stands = old.get(path) if old_files.get(path) == oid else _stands(store, path, oid)
+            if stands is not None:
+                now[path] = stands
+    changed = sorted(path for path in now.keys() | old.keys() if now.get(path) != old.get(path))
+    return now, [_moved(path, at, old.get(path), now.get(path)) for path in changed]
+
+
+def _stands(store: Store, path: str, oid: str) -> Line | None:
+    try:
+        record = record_from(path, store.read([oid])[oid])
+    except UNREADABLE:
+        return None
+    if not isinstance(record, GPRRecord):
+        return None
+    found = record.status
+    times = (wire(found.estimated_start_time), wire(found.estimated_end_time))
+    return dict(zip(_STANDS, (str(found.phase), found.reason, *times), strict=True))
+
+
+def _moved(path: str, at: str | None, was: Line | None, now: Line | None) -> Line:
+    _, slice_, _, file = path.split("/")
+    head = {"kind": "request", "at": at, "slice": slice_, "name": file.removesuffix(".yaml")}
+    return head | (now or dict.fromkeys(_STANDS)) | {"was": was}
+
+
+def as_text(line: Line) -> str:
+    """A change in one line for people, with the local time."""
+    at = parsed(line["at"])
+    when = "" if at is None else output.local(at)
+    if line["kind"] == "event":
+        about = line["request"] or (f"{line['cluster']}/{line['node']}" if line["node"] else line["cluster"])
+        return "  ".join(word for word in (when, line["reason"], about, line["message"]) if word)
+    return f"{when}  {line['slice']}/{line['name']}  {_standing(line)}"
+
+
+def _standing(line: Line) -> str:
+    was = line["was"] or dict.fromkeys(_STANDS)
+    if line["phase"] is None:
+        return f"{was['phase']} → its file is gone"
+    words = line["phase"] if was["phase"] in (None, line["phase"]) else f"{was['phase']} → {line['phase']}"
+    words += f" ({line['reason']})" if line["reason"] else ""
+    if line["estimatedStartTime"]:
+        words += f", starts {output.shown(parsed(line['estimatedStartTime']))}"
+        if was["estimatedStartTime"] not in (None, line["estimatedStartTime"]):
+            words += f" instead of {output.shown(parsed(was['estimatedStartTime']))}"
+    return words

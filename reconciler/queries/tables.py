@@ -1,0 +1,355 @@
+"""The rows of `egs get …`, from a state and the clock. Pure; what a row holds is documented in docs/commands.md."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from reconciler.cli.output import wire
+from reconciler.model.facts import NodeKey
+from reconciler.model.statuses import live
+from reconciler.queries.costs import cost_so_far, running
+from reconciler.queries.schedule import ranked_row, unranked_row
+from reconciler.queries.state import State
+from scheduler.calendars.elastic import existing
+from scheduler.choices.node_choice import choose_nodes, in_order_of_begin, need
+from scheduler.plan import plan
+from scheduler.snapshot import FOREVER, Lease, Plan, PoolKey, Snapshot
+from schemas.reading.units import format_duration, instant
+from schemas.status.gpr_status import HOLDING, WAITING, Cost, GPRStatus, NodeState, Phase
+
+Rows = list[dict[str, Any]]
+SHOWN_WINDOWS = 5
+"""Windows of maintenance that are shown of one node: those that come again do so for ever."""
+UNMANAGED = "Unmanaged"
+"""In place of the state of a node that is not ours to judge."""
+
+
+def gprs(
+    state: State, slice_: str | None = None, phase: str | None = None, now: datetime | None = None
+) -> Rows:
+    """Every request, whatever its phase, by slice and name; costs are those at `now` (None: the state's)."""
+    return [
+        gpr_row(key, status, cost_so_far(state.wanted, status, now or state.now))
+        for key, status in sorted(state.facts.requests.items())
+        if slice_ in (None, key.partition("/")[0]) and phase in (None, str(status.phase))
+    ]
+
+
+def gpr_row(key: str, status: GPRStatus, cost: Cost | None) -> dict[str, Any]:
+    """A request in one row."""
+    spec, held, name = status.accepted_spec, status.assignment, key.partition("/")
+    return {
+        "slice": name[0],
+        "name": name[2],
+        "displayName": spec.display_name,
+        "phase": str(status.phase),
+        "reason": status.reason,
+        "message": status.message,
+        "priority": spec.priority,
+        "nodes": spec.nodes,
+        "gpusPerNode": spec.gpus_per_node,
+        "gpuShapes": list(spec.gpu_shapes),
+        "duration": format_duration(spec.duration),
+        "estimatedStartTime": wire(status.estimated_start_time),
+        "estimatedEndTime": wire(status.estimated_end_time),
+        "forecast": None
+        if status.forecast is None
+        else status.forecast.model_dump(mode="json", by_alias=True),
+        "startTime": wire(status.start_time),
+        "endTime": wire(status.end_time),
+        "cluster": held.cluster if held else status.estimated_cluster,
+        "pool": held.pool if held else status.estimated_pool,
+        "nodeNames": list(held.nodes) if held else None,
+        "retryCount": status.retry_count,
+        "delayedCount": status.delayed_count,
+        "cost": None if cost is None else cost.amount,
+        "currency": None if cost is None else cost.currency,
+    }
+
+
+def slices(state: State, now: datetime | None = None) -> Rows:
+    """Every slice in force, with what it asks for, holds and has used by `now` (None: the state's), running too."""
+    rows = []
+    for name, spec in sorted(state.wanted.slices.items()):
+        own = [s for k, s in state.facts.requests.items() if k.partition("/")[0] == name]
+        usage = state.facts.usage.get(name)
+        months = () if usage is None else usage.months
+        runs = running(state.wanted, state.facts.requests, name, now or state.now)
+        rows.append(
+            {
+                "name": name,
+                "clusters": list(spec.clusters),
+                "members": [person.email for person in spec.members],
+                "quotaGpus": None if spec.quota is None else spec.quota.gpus,
+                "weight": spec.weight,
+                "waiting": sum(s.phase in WAITING for s in own),
+                "holding": sum(s.phase in HOLDING for s in own),
+                "gpusHeld": sum(_gpus(state, s) for s in own if s.phase in HOLDING),
+                "gpuHours": round(sum(m.gpu_hours for m in months) + runs.gpu_hours, 4),
+                "cost": round(sum(m.amount for m in months) + runs.amount, 4),
+                "currency": state.wanted.project.currency,
+            }
+        )
+    return rows
+
+
+def _gpus(state: State, status: GPRStatus) -> int:
+    held = status.assignment
+    pool = None if held is None else state.wanted.pools.get((held.cluster, held.pool))
+    return 0 if held is None or pool is None else len(held.nodes) * pool.gpus_per_node
+
+
+def clusters(state: State) -> Rows:
+    """Every cluster in force: whether it answers, how fresh that is, and what its pools have."""
+    held = held_nodes(state)
+    rows = []
+    for name, spec in sorted(state.wanted.clusters.items()):
+        reach = state.facts.clusters.get(name)
+        rows.append(
+            {
+                "name": name,
+                "driver": spec.driver,
+                "mode": spec.mode,
+                "reachable": None if reach is None else reach.reachable,
+                "since": None if reach is None else wire(reach.since),
+                "statusTime": None if state.committed is None else wire(state.committed.at),
+                "pools": [_pool_row(state, name, pool.name, held) for pool in spec.pools],
+            }
+        )
+    return rows
+
+
+def _pool_row(state: State, cluster: str, pool: str, held: Mapping[NodeKey, Lease]) -> dict[str, Any]:
+    found = state.wanted.pools[cluster, pool]
+    names = existing(found)
+    out = {n for n in names if _state(state, (cluster, n)) is not NodeState.READY}
+    leased = {n for n in names if (cluster, n) in held}
+    return {
+        "name": pool,
+        "gpuShape": found.gpu_shape,
+        "gpusPerNode": found.gpus_per_node,
+        "memoryPerGpu": found.memory_per_gpu,
+        "pricePerGpuHour": found.price_per_gpu_hour,
+        "nodes": len(names),
+        "leased": len(leased),
+        "out": len(out),
+        "free": len(set(names) - out - leased),
+    }
+
+
+def nodes(state: State, cluster: str | None = None, pool: str | None = None) -> Rows:
+    """Every node of a pool, and what left its pool while somebody has it: who that is, and its calendar from now on."""
+    held, calendars = held_nodes(state), calendar_of_nodes(state)
+    names = {key: list(existing(found)) for key, found in state.wanted.pools.items()}
+    pooled = {(key[0], name) for key, found in names.items() for name in found}
+    for node, lease in sorted(held.items()):
+        if node not in pooled:
+            names.setdefault(lease.pool, []).append(node[1])
+    return [
+        node_row(state, (key[0], name), key[1], held, calendars)
+        for key, found in sorted(names.items())
+        for name in found
+        if cluster in (None, key[0]) and pool in (None, key[1])
+    ]
+
+
+def node_row(
+    state: State, node: NodeKey, pool: str, held: Mapping[NodeKey, Lease], calendars: Mapping[NodeKey, Rows]
+) -> dict[str, Any]:
+    """A node in one row."""
+    record, lease = state.facts.nodes.get(node), held.get(node)
+    return {
+        "cluster": node[0],
+        "pool": pool,
+        "name": node[1],
+        "state": str(_state(state, node)),
+        "reason": None if record is None else record.reason,
+        "message": None if record is None else record.message,
+        "since": None if record is None else wire(record.since),
+        "lease": None if lease is None else lease.key,
+        "schedule": calendars.get(node, []),
+    }
+
+
+def open_clusters(state: State, cluster: str | None = None) -> list[str]:
+    """Managed real clusters whose nodes nothing closes to pods outside of slices."""
+    return [
+        name
+        for name, spec in sorted(state.wanted.clusters.items())
+        if cluster in (None, name)
+        and (spec.driver, spec.mode, spec.admission.mode) == ("kubernetes", "manage", "none")
+    ]
+
+
+def unmanaged_nodes(state: State, cluster: str | None = None) -> Rows:
+    """GPU nodes that clusters show and no pool has, as they were seen last; nobody plans with them."""
+    pooled = {(key[0], name) for key, pool in state.wanted.pools.items() for name in pool.nodes}
+    return [
+        {
+            "cluster": name,
+            "pool": None,
+            "name": node.name,
+            "state": UNMANAGED,
+            "reason": None,
+            "message": f"{node.gpus} x {node.product}, in no pool",
+            "since": None,
+            "lease": None,
+            "schedule": [],
+        }
+        for name, found in sorted(state.facts.unmanaged.items())
+        for node in found
+        if cluster in (None, name) and name in state.wanted.clusters and (name, node.name) not in pooled
+    ]
+
+
+def _state(state: State, node: NodeKey) -> NodeState:
+    record = state.facts.nodes.get(node)
+    return NodeState.READY if record is None else record.state
+
+
+def held_nodes(state: State) -> dict[NodeKey, Lease]:
+    """Which lease has which node now."""
+    return {(lease.pool[0], n): lease for lease in state.snapshot.leases.values() for n in lease.nodes}
+
+
+def calendar_of_nodes(state: State) -> dict[NodeKey, Rows]:
+    """Who has each node when: leases, maintenance, and the names that the plan would choose as things are.
+
+    Names of nodes are promised only when a start is decided; until then an entry is `tentative`.
+    """
+    snapshot = state.snapshot
+    found: dict[NodeKey, Rows] = {}
+    for lease in sorted(snapshot.leases.values(), key=lambda lease: (lease.held_from, lease.key)):
+        _enter(found, lease, is_tentative=False)
+    for lease in tentative_leases(snapshot):
+        _enter(found, lease, is_tentative=True)
+    for pool in snapshot.pools.values():
+        for node, windows in pool.windows.items():
+            for window in windows[:SHOWN_WINDOWS]:
+                if window.end < FOREVER:
+                    row = _calendar_row(None, window.begin, window.end, is_tentative=False)
+                    found.setdefault((pool.key[0], node), []).append(row)
+    return {node: sorted(rows, key=lambda row: str(row["begin"])) for node, rows in found.items()}
+
+
+def tentative_leases(snapshot: Snapshot) -> list[Lease]:
+    """The plan with names: as it would be carried out if nothing happened any more."""
+    planned = plan(snapshot)
+    busy: dict[PoolKey, list[Lease]] = {key: [] for key in snapshot.pools}
+    for lease in snapshot.leases.values():
+        busy.setdefault(lease.pool, []).append(lease)
+    found = []
+    for place in in_order_of_begin(snapshot, planned):
+        pool, request = snapshot.pools[place.pool], snapshot.requests[place.key]
+        wanted = need(pool, request, place, snapshot.now)
+        # In this order nobody begins earlier any more, so what is over by then can be forgotten.
+        busy[pool.key] = [lease for lease in busy[pool.key] if lease.held_until > wanted.hold.begin]
+        names = choose_nodes(pool, busy[pool.key], wanted)
+        if names is None:
+            continue
+        begin, end = wanted.hold.begin, wanted.hold.end
+        lease = Lease(place.key, request.slice, pool.key, names, begin, place.start, place.end, end)
+        busy[pool.key].append(lease)
+        found.append(lease)
+    return found
+
+
+def _enter(found: dict[NodeKey, Rows], lease: Lease, *, is_tentative: bool) -> None:
+    for node in lease.nodes:
+        row = _calendar_row(lease.key, lease.held_from, lease.held_until, is_tentative=is_tentative)
+        found.setdefault((lease.pool[0], node), []).append(row)
+
+
+def _calendar_row(key: str | None, begin: int, end: int, *, is_tentative: bool) -> dict[str, Any]:
+    """One stretch of a node's time, preparation and cleaning included; no request: maintenance."""
+    return {
+        "request": key,
+        "begin": wire(instant(begin)),
+        "end": None if end >= FOREVER else wire(instant(end)),
+        "tentative": is_tentative,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Where somebody stands who waits; None: in no order, for it is not planned."""
+
+    rank: int | None = None
+    position: int | None = None
+    """Among those who are promised the same pool, else planned in it."""
+    pool: PoolKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Who waits, in rank order, then by name who is not planned; and the plan that says so."""
+
+    turns: Mapping[str, Turn]
+    planned: Plan
+
+
+def line(state: State, planned: Plan | None = None) -> Line:
+    """`planned` is the state's plan, where the caller has it."""
+    planned, requests = planned or plan(state.snapshot), state.facts.requests
+    waiting = {key: status for key, status in live(requests).items() if status.phase in WAITING}
+    ahead: Counter[PoolKey] = Counter()
+    found: dict[str, Turn] = {}
+    ranked = (key for key in planned.order if key in requests and key not in state.snapshot.leases)
+    for rank, key in enumerate(ranked, start=1):
+        status = waiting.pop(key, None)
+        if status is not None:
+            where = _promised(status) or _planned_in(planned, key)
+            if where is not None:
+                ahead[where] += 1
+            found[key] = Turn(rank, None if where is None else ahead[where], where)
+    return Line(found | {key: Turn() for key in sorted(waiting)}, planned)
+
+
+def _planned_in(planned: Plan, key: str) -> PoolKey | None:
+    place = planned.placements.get(key)
+    return None if place is None else place.pool
+
+
+def _promised(status: GPRStatus) -> PoolKey | None:
+    cluster, pool = status.estimated_cluster, status.estimated_pool
+    return None if cluster is None or pool is None else (cluster, pool)
+
+
+def queue(state: State, slice_: str | None = None) -> Rows:
+    """Who waits, in rank order: the promised start where one is committed, else the planned one."""
+    found = line(state)
+    return [queue_row(state, found, key) for key in found.turns if slice_ in (None, key.partition("/")[0])]
+
+
+def queue_row(state: State, found: Line, key: str) -> dict[str, Any]:
+    """Somebody who waits, in one row."""
+    status, turn = state.facts.requests[key], found.turns[key]
+    row = (
+        unranked_row(key, status)
+        if turn.rank is None
+        else ranked_row((key, status), (turn.rank, turn.position), state.snapshot, found.planned)
+    )
+    start = status.estimated_start_time or row.start
+    slice_, _, name = key.partition("/")
+    where = turn.pool or _promised(status)
+    wait = None if start is None else max(timedelta(), start - state.now)
+    return {
+        "rank": turn.rank,
+        "position": turn.position,
+        "slice": slice_,
+        "name": name,
+        "phase": str(status.phase),
+        "priority": status.accepted_spec.priority,
+        "nodes": status.accepted_spec.nodes,
+        "estimatedStartTime": wire(start),
+        "estimatedWaitSeconds": None if wait is None else int(wait.total_seconds()),
+        "cluster": None if where is None else where[0],
+        "pool": None if where is None else where[1],
+        "promised": status.estimated_start_time is not None,
+        "delayedCount": status.delayed_count,
+        "reason": row.reason if status.phase is Phase.QUEUED else "NeedsApproval",
+    }

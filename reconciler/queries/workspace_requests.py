@@ -1,0 +1,105 @@
+"""`egs get requests` and `egs describe request`: slices that people asked for, and what became of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from egs import kinds
+from egs.listing import Asked, answer
+from reconciler.changes.propose import FOLDER
+from reconciler.cli import output
+from reconciler.cli.output import Form, wire
+from reconciler.model.facts import Workspace
+from reconciler.queries.details import EVENTS, page
+from reconciler.queries.event_search import Filter, events
+from reconciler.queries.state import State, clock, is_name, read_state
+from reconciler.sources.bare_repository import Bare
+from reconciler.sources.command_errors import NotAllowed, NotFound
+from reconciler.sources.source import Source, opened
+from reconciler.store.store_port import Store
+from schemas.documents.workspace import WorkspaceRequest, WorkspaceRequestSpec
+from schemas.reading.reader import read_document
+from schemas.rules.view import workspace_path
+
+Row = dict[str, Any]
+
+
+def rows(source: Source, state: State) -> list[Row]:
+    """Every request for a slice, by name: who asks for what, and how it stands."""
+    return rows_at(source.store, source.commit_of(None), state)
+
+
+def rows_at(store: Store, base: str, state: State) -> list[Row]:
+    """The same of one commit of main."""
+    return [_row(name, _spec(store, state, base, name), state) for name in sorted(state.facts.workspaces)]
+
+
+def _spec(store: Store, state: State, base: str, name: str) -> WorkspaceRequestSpec | None:
+    """As it is in force; of one that waits for an admin, as its file asks."""
+    found = state.wanted.workspaces.get(name, Workspace(None)).spec
+    if found is not None:
+        return found
+    path = workspace_path(name)
+    document = read_document(path, store.read_path(base, path) or b"")
+    return document.spec if isinstance(document, WorkspaceRequest) else None
+
+
+def _row(name: str, spec: WorkspaceRequestSpec | None, state: State) -> Row:
+    record = state.facts.workspaces[name]
+    quota = None if spec is None or spec.quota is None else spec.quota.gpus
+    return {
+        "name": name,
+        "phase": str(record.phase),
+        "since": wire(record.since),
+        "message": record.message,
+        "requester": None if spec is None else spec.requester.email,
+        "members": [] if spec is None else [person.email for person in spec.members],
+        "clusters": [] if spec is None else list(spec.clusters),
+        "namespaces": [] if spec is None else list(spec.namespaces),
+        "quotaGpus": quota,
+        "reason": "" if spec is None else spec.reason,
+    }
+
+
+def get_requests(repo: str | None, now: str | None, asked: Asked) -> None:
+    """The command."""
+
+    def found() -> list[Row]:
+        with opened(repo) as source:
+            return rows(source, read_state(source, clock(now, source)))
+
+    answer(kinds.REQUESTS, found, asked)
+
+
+def describe_request(repo: str | None, now: str | None, name: str, form: Form) -> None:
+    """The command: one of them, with what to do next and what happened."""
+    with opened(repo) as source:
+        state = read_state(source, clock(now, source))
+        found = {row["name"]: row for row in rows(source, state)}
+        if name not in found:
+            _not_merged(source, name)
+            raise NotFound("request for a slice called", name, found)
+        told = list(events(source, Filter(slice=name), EVENTS))
+    content = {**found[name], "file": workspace_path(name), "events": told}
+    if form is Form.TABLE:
+        output.text("\n".join(page(content)))
+    else:
+        output.data(content, form)
+
+
+def _not_merged(source: Source, name: str) -> None:
+    """NotAllowed with what to do, where a branch has the request and main does not, or nobody looked at it yet."""
+    path = workspace_path(name)
+    if is_name(name) and source.store.read_path(source.commit_of(None), path) is not None:
+        raise NotAllowed(
+            f"{path} is there, and no controller has answered it yet; look again after its next look"
+        )
+    remote = source.upstream()
+    if not isinstance(remote, Bare) or not is_name(name):
+        return
+    heads = remote.store.fetch([f"{FOLDER}*"])
+    for branch, oid in sorted(heads.items()):
+        if branch.startswith(FOLDER) and remote.store.read_path(oid, path) is not None:
+            raise NotAllowed(
+                f"{name} is asked for on the branch {branch}, which is not merged yet; an admin merges it into main"
+            )

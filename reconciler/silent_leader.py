@@ -1,0 +1,135 @@
+"""Whether whoever leads owes an answer and keeps silent: then one that only reads takes the branch.
+
+A leader answers main and reports by a commit, or by none where nothing changed, so silence alone shows nothing. What
+must lead to a commit: a request, an approval or a workspace request that says something else than at the commit of
+main that was answered last, and a node whose agent says otherwise than its record. What this process found to change
+nothing while it led is not owed, and whoever took the branch in vain waits twice as long the next time: two that live
+never take it from each other for long.
+
+Held by tests/reconciler/test_unanswered.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from reconciler.model.facts import Facts, NodeKey
+from reconciler.settings import Settings
+from reconciler.status.render import request_key
+from reconciler.store.store_port import Entry, Store
+from schemas.documents.base import Document
+from schemas.errors import Fault
+from schemas.reading.reader import read_document, rule_of
+from schemas.reading.strict_yaml import MAX_BYTES
+from schemas.status.gpr_status import TERMINAL, AgentReport, NodeState, Phase
+
+OWED = frozenset({"GPR", "Approval", "WorkspaceRequest"})
+"""Kinds of documents of which each change is answered."""
+MOST_READ = 50
+"""Changed files that are compared by what they say; of more than these one is surely no mere comment."""
+POLLS = 2
+LONGEST = timedelta(hours=1)
+BUDGET_WINDOW = timedelta(minutes=1)
+"""A leader with a budget of pushes may have to wait so long for its next one."""
+
+
+def owed_nodes(facts: Facts, reports: Mapping[NodeKey, AgentReport]) -> Iterator[str]:
+    """Nodes of which the committed record says otherwise than their agent."""
+    for key, report in reports.items():
+        record = facts.nodes.get(key)
+        is_out = record is not None and record.state is NodeState.UNHEALTHY and record.until is None
+        if (record is None and not report.healthy) or (is_out and report.healthy):
+            yield f"{'/'.join(key)} {report.at.isoformat()} {report.healthy}"
+
+
+@dataclass(slots=True)
+class Answers:
+    """What main owes, of one store."""
+
+    store: Store
+    _last: tuple[str | None, str, tuple[Entry, ...]] | None = None
+
+    def owed(self, answered: str | None, main: str, facts: Facts) -> Iterator[str]:
+        """Documents of `main` that must lead to a commit, and say something else than at the commit answered last."""
+        if self._last is None or self._last[:2] != (answered, main):
+            self._last = (answered, main, tuple(self._between(answered, main)))
+        return (f"{entry.path} {entry.oid}" for entry in self._last[2] if _matters(entry, facts))
+
+    def _between(self, answered: str | None, main: str) -> Iterator[Entry]:
+        if answered == main:
+            return
+        try:
+            entries = [e for e in self.store.diff(answered, main) if _kind_of(e.path) in OWED]
+            for entry in entries:
+                if len(entries) > MOST_READ or self._differs(entry.path, answered, main):
+                    yield entry
+        except Fault:
+            return  # one of them is gone, or cannot be read: whoever leads tells that
+
+    def _differs(self, path: str, answered: str | None, main: str) -> bool:
+        before = None if answered is None else self._document(answered, path)
+        return before is None or before != self._document(main, path)
+
+    def _document(self, commit: str, path: str) -> Document | None:
+        data = self.store.read_path(commit, path)
+        found = None if data is None or len(data) > MAX_BYTES else read_document(path, data)
+        return found if isinstance(found, Document) else None
+
+
+def _kind_of(path: str) -> str:
+    found = rule_of(path)
+    return "" if found is None else found[0].kind
+
+
+def _matters(entry: Entry, facts: Facts) -> bool:
+    """Nothing follows of a file of a request that is over, nor of an approval that nobody waits for."""
+    kind = _kind_of(entry.path)
+    if kind == "WorkspaceRequest":
+        return True
+    if kind == "Approval":
+        _, slice_, name, _ = entry.path.split("/")
+        status = facts.requests.get(f"{slice_}/{name}")
+        return status is not None and status.phase is Phase.PENDING_APPROVAL
+    status = facts.requests.get(request_key(entry.path))
+    if status is None:
+        return entry.oid is not None
+    return status.phase not in TERMINAL or entry.oid is None
+
+
+@dataclass(slots=True)
+class Silence:
+    """How long whoever leads has owed something. One owner."""
+
+    settings: Settings
+    _void: frozenset[str] = frozenset()  # owed as it seems, but we led and it changed nothing
+    _since: datetime | None = None
+    _tip: str | None = None  # of the status branch
+    _tries: int = 0
+    _owed: frozenset[str] = field(default_factory=frozenset)
+
+    def lasts(self, owed: Collection[str], tip: str | None, now: datetime) -> bool:
+        """True when something was owed for two polls and the status branch, now at `tip`, has not moved meanwhile."""
+        self._owed = frozenset(owed)
+        if not self._owed - self._void:
+            self._since, self._tip = None, tip
+            return False
+        if self._since is None or tip != self._tip:
+            self._since, self._tip = now, tip
+        return now - self._since >= self._patience()
+
+    def took(self) -> None:
+        """We took the branch for it; whether that was right is known when we have decided."""
+        self._tries += 1
+        self._since = None
+
+    def decided(self) -> None:
+        """We led and what was decided is committed, or changed nothing: whatever seemed owed then is not."""
+        self._void, self._owed, self._tries = self._void | self._owed, frozenset(), 0
+
+    def _patience(self) -> timedelta:
+        polls = POLLS * self.settings.poll
+        least = polls if self.settings.pushes_per_minute is None else max(polls, BUDGET_WINDOW)
+        longest: timedelta = max(LONGEST, polls)
+        return min(least * int(2**self._tries), longest)

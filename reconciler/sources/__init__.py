@@ -1,0 +1,1 @@
+"""Where a command reads from and writes to."""

@@ -1,0 +1,217 @@
+"""A bare repository or URL, read through a mirror in the user's cache folder and written by compare-and-swap."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Self
+
+from reconciler.cli.output import note, working
+from reconciler.credentials import from_environment
+from reconciler.settings import Settings
+from reconciler.sources.believed_keys import believed
+from reconciler.sources.command_errors import NotAllowed, WrongUse
+from reconciler.sources.commit_signing import must_sign, person_signs
+from reconciler.sources.source import MAIN, STATUS, Changes, no_main
+from reconciler.sources.work_tree import person
+from reconciler.status.branch import StatusBranch
+from reconciler.status.status_cache import RECORDS_VERSION
+from reconciler.status.tree import Loaded
+from reconciler.store.document_cache import DocumentCache
+from reconciler.store.git.git_names import is_branch
+from reconciler.store.git.git_store import GitStore
+from reconciler.store.git.remote_address import parse
+from reconciler.store.store_port import Contents, Outcome, Person
+from schemas.errors import Fault, UserError
+from schemas.reading.reader import READER_VERSION
+from schemas.reading.strict_yaml import MAX_BYTES
+from schemas.rules.check import File
+
+_OID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+_FILES = (0o100644, 0o100755)
+_REMOTE = re.compile(r"(?:^|\s)remote: (.*?)(?=\s+remote: |\s+To \S+ ! \[|\s+error: |$)")
+
+
+class Bare:
+    """`source.Source` on a remote; branches are fetched once, and again after a push that lost its race."""
+
+    is_folder = False
+    is_worktree = False
+
+    def __init__(
+        self, store: GitStore, caches: tuple[DocumentCache, DocumentCache], folder: Path, address: str
+    ) -> None:
+        """`caches` keep documents and records; `folder` is where git's configuration of the person is read."""
+        self.store = store
+        self.cache = caches[0]
+        self.address = address
+        self._folder = folder
+        self._tips: Mapping[str, str] | None = None
+        settings = Settings(repo="", state=Path(), status_branch=STATUS)
+        self._status = StatusBranch(store, settings, "reader", believed().controllers(), caches[1])
+        self._told = ""
+
+    @classmethod
+    @contextlib.contextmanager
+    def opened(cls, remote: str, tree: Path | None = None) -> Iterator[Self]:
+        """Opens the mirror; a private one, gone at the end, when another process has the usual one.
+
+        `tree` is the work tree whose origin it is, if it is one's.
+        """
+        address = parse(remote)
+        home = cache_folder()
+        name = hashlib.sha256(address.url.encode()).hexdigest()[:16]
+        with contextlib.ExitStack() as stack:
+            store = _mirrored(remote, home / "mirrors" / name, stack)
+            stack.callback(store.close)
+            caches = kept_of(name)
+            for cache in caches:
+                stack.callback(cache.close)
+            local = address.protocol == "file" and "://" not in address.url
+            folder = tree or (Path(address.url) if local else Path.cwd())
+            yield cls(store, caches, folder, remote)
+
+    def commit_of(self, ref: str | None) -> str:
+        """See `source.Source.commit_of`: a branch, or the full id of a commit on one."""
+        name = MAIN if ref is None else ref.removeprefix("refs/heads/")
+        tips = self._fetched()
+        if name in tips:
+            return tips[name]
+        if ref is None:
+            raise no_main()
+        return self._fetch_other(name)
+
+    def contents(self, ref: str | None) -> tuple[Contents, str]:
+        """See `source.Source.contents`."""
+        return self.store, self.commit_of(ref)
+
+    def note(self, notes: Mapping[str, str]) -> None:
+        """See `source.Source.note`."""
+        self._status.note(notes)
+
+    def shown(self, ref: str | None) -> str | None:
+        """See `source.Source.shown`."""
+        return self.commit_of(ref)
+
+    def files(self, ref: str | None) -> list[File]:
+        """See `source.Source.files`; a blob that is too large is stood for by as much as is refused.
+
+        NotAllowed for a main that git itself refuses: what was fetched before it is not what is asked about.
+        """
+        self._fetched()
+        for alarm in self.store.alarms() if ref is None else ():
+            if alarm.startswith(f"branch {MAIN} "):
+                raise NotAllowed(alarm, "BranchRefused")
+        entries = [e for e in self.store.diff(None, self.commit_of(ref)) if e.oid is not None]
+        oids = {e.oid for e in entries if e.mode in _FILES and e.oid is not None}
+        sizes = self.store.sizes(oids)
+        blobs = self.store.read(oid for oid in oids if sizes[oid] <= MAX_BYTES)
+        large = bytes(MAX_BYTES + 1)
+        return [(e.path, e.mode, blobs.get(e.oid or "", large) if e.mode in _FILES else b"") for e in entries]
+
+    def status(self) -> tuple[GitStore, str] | None:
+        """See `source.Source.status`."""
+        self._fetched()
+        counts = self._status.counting()
+        complaint = self._status.complaint() or ""
+        if complaint and complaint != self._told:
+            what = "it is shown as it was last signed" if counts is not None else "nothing of it counts"
+            note(f"branch {STATUS}: {complaint}; {what}")
+        self._told = complaint
+        return None if counts is None else (self.store, counts)
+
+    def loaded(self, now: datetime) -> Loaded | None:
+        """See `source.Source.loaded`."""
+        return None if self.status() is None else self._status.read(now)
+
+    def author(self, given: str | None) -> Person:
+        """See `source.Source.author`."""
+        return person(given, self._folder)
+
+    def publish(self, changes: Changes, commit: str, base: str) -> Outcome:  # noqa: ARG002 - `commit` holds them
+        """See `source.Source.publish`; whatever the outcome, the branch is read again before the next use."""
+        outcome = self.store.push(MAIN, commit, base)
+        self._tips = None
+        return outcome
+
+    def upstream(self) -> Self:
+        """See `source.Source.upstream`."""
+        return self
+
+    def signed(self, commit: str) -> str:
+        """See `source.Remote.signed`; without a signature where git itself would do without."""
+        sign = person_signs(self._folder)
+        if sign is None:
+            return commit
+        try:
+            return self.store.signed(commit, sign)
+        except UserError as error:
+            if must_sign(self._folder):
+                raise NotAllowed(str(error), error.reason) from error
+            note(f"{error}; the commit goes without a signature")
+            return commit
+
+    def refusal(self) -> str:
+        """See `source.Remote.refusal`: the lines that come from the other side."""
+        return " ".join(" ".join(_REMOTE.findall(self.store.refusal)).split()).rstrip(".")
+
+    def push_new(self, branch: str, commit: str) -> Outcome:
+        """See `source.Remote.push_new`."""
+        self.store.fetch([branch])
+        if branch in self.store.tips():
+            return Outcome.CONFLICT
+        return self.store.push(branch, commit, None)
+
+    def _fetched(self) -> Mapping[str, str]:
+        if self._tips is None:
+            with working("Fetching"):
+                self._tips = self.store.fetch([MAIN, STATUS])
+        return self._tips
+
+    def _fetch_other(self, name: str) -> str:
+        if is_branch(name):
+            found = self.store.fetch([name]).get(name)
+            if found is not None:
+                return found
+        if _OID.fullmatch(name):
+            self.store.fetch(["*", "*/*"])
+            with contextlib.suppress(Fault):
+                return self.store.commit(name).oid
+        raise WrongUse(f"the repository has no {name}; name a branch of it, or a commit's full id")
+
+
+def cache_folder() -> Path:
+    """Where mirrors and read documents are kept; all of it may be deleted at any time."""
+    given = os.environ.get("EGS_CACHE")
+    if given:
+        return Path(given).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "egs"
+
+
+def kept_of(name: str) -> tuple[DocumentCache, DocumentCache]:
+    """What commands keep of the documents and records of one repository, by a name of its own."""
+    home = cache_folder() / "read"
+    return (
+        DocumentCache(home / f"{name}.documents.sqlite", READER_VERSION),
+        DocumentCache(home / f"{name}.records.sqlite", RECORDS_VERSION),
+    )
+
+
+def _mirrored(remote: str, mirror: Path, stack: contextlib.ExitStack) -> GitStore:
+    credentials = from_environment(os.environ)
+    try:
+        return GitStore(remote, mirror, credentials=credentials)
+    except (UserError, OSError) as error:
+        # In use by another command, or a home that cannot be written: neither keeps anybody from reading.
+        if isinstance(error, UserError) and error.reason != "MirrorInUse":
+            raise
+    private = tempfile.mkdtemp(prefix="egs-")
+    stack.callback(shutil.rmtree, private, ignore_errors=True)
+    return GitStore(remote, Path(private), credentials=credentials)

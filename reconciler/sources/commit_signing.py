@@ -1,0 +1,61 @@
+"""A person's own signature under their commits: with the key that git signs with, SSH or GPG, as they configured it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from reconciler.model.evidence import GIT
+from reconciler.store.git.git_process import configured
+from reconciler.store.store_port import Sign
+from reconciler.trust.personal_signatures import configured_key, sign_as_person
+from schemas.errors import UserError
+
+_PATIENCE_S = 120.0  # a passphrase is typed, a token is found and touched
+
+
+def person_signs(folder: Path) -> Sign | None:
+    """How git would sign a commit made in that folder; None: it has no key to sign with."""
+    key = configured_key(folder)
+    if key is not None:
+        return lambda payload: sign_as_person(key, GIT, payload)
+    if (configured("gpg.format", folder) or "openpgp") != "openpgp":
+        return None
+    name = configured("user.signingkey", folder)
+    if not name and configured("commit.gpgsign", folder) == "true":
+        name = configured("user.email", folder)
+    program = configured("gpg.program", folder) or "gpg"
+    return (lambda payload: _gpg(program, name, payload)) if name else None
+
+
+def must_sign(folder: Path) -> bool:
+    """Whether git is configured to make no commit without a signature."""
+    return configured("commit.gpgsign", folder) == "true"
+
+
+def _gpg(program: str, key: str, payload: bytes, environment: Mapping[str, str] = os.environ) -> str:
+    found = shutil.which(program)
+    if found is None:
+        raise UserError(f"nothing was signed: {program} is not installed; install GnuPG", "NotSigned")
+    try:
+        done = subprocess.run(  # noqa: S603 - fixed arguments; the keyring and the agent are the person's own
+            [found, "--detach-sign", "--armor", "--local-user", key],
+            input=payload,
+            env=environment,
+            capture_output=True,
+            timeout=_PATIENCE_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise UserError(
+            f"nothing was signed: {key} took longer than {_PATIENCE_S:g} s", "NotSigned"
+        ) from error
+    if done.returncode != 0:
+        said = " ".join(done.stderr.decode("utf-8", "replace").split())[-200:]
+        raise UserError(
+            f"nothing was signed: {said or 'gpg says nothing'}; check the key and the agent", "NotSigned"
+        )
+    return done.stdout.decode("ascii")

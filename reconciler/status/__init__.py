@@ -1,0 +1,1 @@
+"""What is written to the status branch, and read back from it."""

@@ -1,0 +1,125 @@
+"""Files of events: an hour has as many as its events need, and none is larger than what is read back. Pure.
+
+An hour has a last file. What does not fit there is counted, and the count is the file's last event: nothing is left out
+in silence. Held by tests/reconciler/test_eventfiles.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from reconciler.model.events import Told
+from reconciler.status.parse import OWN_BYTES
+from reconciler.status.yaml_rows import plain, row, with_rows
+
+EVENTS_PER_FILE = 1000
+FILE_BYTES = OWN_BYTES * 9 // 10
+PARTS_PER_HOUR = 40
+"""So that the folder of a day has fewer than 1,000 files."""
+LAST_BYTES = 500
+"""Kept free in an hour's last file for the count of what does not fit."""
+
+Row = dict[str, str]
+Identity = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EventFile:
+    """One file of events, oldest first."""
+
+    path: str
+    rows: tuple[Row, ...]
+    data: bytes
+
+
+def appended(path: str, rows: Sequence[Row], fresh: Sequence[Row]) -> tuple[EventFile, ...]:
+    """The files that `fresh` change when they follow `rows`, which the file at `path` has; the last goes on."""
+    filling = _Filling(path, rows)
+    found: list[EventFile] = []
+    for place, event in enumerate(fresh):
+        if filling.has_room(text := row(event)):
+            filling.add(event, text)
+            continue
+        if filling.is_last:
+            filling.leave_out(fresh[place:])
+            break
+        if filling.grew:
+            found.append(filling.file())
+        filling = _Filling(_next(filling.path), ())
+        filling.add(event, text)
+    return (*found, filling.file())
+
+
+def age(path: str) -> tuple[str, str, int]:
+    """`events/<day>/<hour>-<part>.yaml` as what orders it; parts are numbers."""
+    _, day, file = path.split("/", 2)
+    hour, _, part = file.removesuffix(".yaml").partition("-")
+    return (day, hour, int(part) if part.isdigit() else 0)
+
+
+def identity(event: Row) -> Identity:
+    """What tells events apart; the id of a request is no part, which is added when an event is written."""
+    return tuple(sorted((str(name), str(value)) for name, value in event.items() if name != "uid"))
+
+
+def event_file(rows: Iterable[Row]) -> bytes:
+    """One file of events, oldest first."""
+    return with_rows(_BEGIN, "events", map(row, rows))
+
+
+_BEGIN = plain("Events", {})
+
+
+class _Filling:
+    """A file to which events are added."""
+
+    def __init__(self, path: str, rows: Sequence[Row]) -> None:
+        self.path, self.grew = path, False
+        self.is_last = age(path)[2] >= PARTS_PER_HOUR - 1
+        self._rows, self._texts = list(rows), [row(event) for event in rows]
+        self._size = len(_BEGIN) + sum(len(text.encode()) for text in self._texts)
+
+    def has_room(self, text: str) -> bool:
+        if self._omitted():
+            return False
+        most = (
+            (EVENTS_PER_FILE - 1, FILE_BYTES - LAST_BYTES) if self.is_last else (EVENTS_PER_FILE, FILE_BYTES)
+        )
+        return len(self._rows) < most[0] and self._size + len(text.encode()) <= most[1]
+
+    def add(self, event: Row, text: str) -> None:
+        self._rows.append(event)
+        self._texts.append(text)
+        self._size += len(text.encode())
+        self.grew = True
+
+    def leave_out(self, events: Sequence[Row]) -> None:
+        """Count these with those that were left out before."""
+        before = self._omitted()
+        if before:
+            del self._rows[-1], self._texts[-1]
+        told = {
+            "at": events[-1]["at"],
+            "reason": str(Told.EVENTS_OMITTED),
+            "type": "Warning",
+            "message": f"{before + len(events)} {_OMITTED}",
+        }
+        self.add(told, row(told))
+
+    def file(self) -> EventFile:
+        return EventFile(self.path, tuple(self._rows), with_rows(_BEGIN, "events", self._texts))
+
+    def _omitted(self) -> int:
+        """How many events were left out of this file."""
+        last = self._rows[-1] if self._rows else {}
+        count = last.get("message", "").partition(" ")[0]
+        return int(count) if last.get("reason") == Told.EVENTS_OMITTED and count.isdigit() else 0
+
+
+_OMITTED = "more events of this hour are not kept here; the controller's log has each of them"
+
+
+def _next(path: str) -> str:
+    day, hour, part = age(path)
+    return f"events/{day}/{hour}-{part + 1}.yaml"

@@ -1,0 +1,93 @@
+"""What the status branch says of each cluster: its pools and nodes as they are. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from reconciler.model.facts import Facts, NodeKey, Wanted
+from reconciler.model.statuses import live
+from scheduler.snapshot import PoolKey
+from schemas.documents.base import Metadata
+from schemas.status.gpr_status import HOLDING, NodeState
+from schemas.status.inventory import (
+    Inventory,
+    InventoryNode,
+    InventoryPool,
+    NodeFaults,
+    PoolScale,
+    UnmanagedNode,
+)
+
+MAX_ROWS = 5000
+"""Rows of one list in one file; about 150 bytes each, so that a file stays under 1 MB."""
+
+
+def inventory(cluster: str, facts: Facts, wanted: Wanted) -> Inventory:
+    """`clusters/<cluster>/inventory.yaml`; what is fact in it is read back by `reconciler.status.render.facts_of`."""
+    leases = {
+        node: key
+        for key, status in live(facts.requests).items()
+        if status.assignment is not None and status.assignment.cluster == cluster and status.phase in HOLDING
+        for node in status.assignment.nodes
+    }
+    spec, reach = wanted.clusters[cluster], facts.clusters.get(cluster)
+    pools, nodes = [], []
+    for pool in spec.pools:
+        names = pool.node_names()
+        states = {n: _state(facts, cluster, n) for n in names}
+        pools.append(
+            InventoryPool(
+                name=pool.name,
+                gpu_shape=pool.gpu_shape,
+                gpus_per_node=pool.gpus_per_node,
+                memory_per_gpu=pool.memory_per_gpu,
+                nodes=len(names),
+                ready=sum(state is NodeState.READY for state in states.values()),
+                leased=sum(n in leases for n in names),
+                scale=facts.scales.get((cluster, pool.name)),
+            )
+        )
+        nodes += [
+            InventoryNode(name=n, pool=pool.name, state=states[n], lease=leases.get(n))
+            for n in names
+            if n in leases or states[n] is not NodeState.READY
+        ]
+    return Inventory(
+        metadata=Metadata(name=cluster),
+        mode=spec.mode,
+        reachable=reach is None or reach.reachable,
+        since=facts.at if reach is None else reach.since,
+        pools=tuple(pools),
+        nodes=tuple(nodes[:MAX_ROWS]),
+        unmanaged=facts.unmanaged.get(cluster, ()),
+        faults=_faults(facts, cluster),
+    )
+
+
+def unmanaged_of(cluster: str, record: Inventory) -> dict[str, tuple[UnmanagedNode, ...]]:
+    """GPU nodes outside every pool, by cluster."""
+    return {cluster: record.unmanaged} if record.unmanaged else {}
+
+
+def scales_of(cluster: str, record: Inventory) -> dict[PoolKey, PoolScale]:
+    """What is decided about the sizes of its elastic pools."""
+    return {(cluster, pool.name): pool.scale for pool in record.pools if pool.scale is not None}
+
+
+def faults_of(cluster: str, record: Inventory) -> dict[NodeKey, tuple[datetime, ...]]:
+    """When its nodes failed lately."""
+    return {(cluster, node.name): node.at for node in record.faults}
+
+
+def _faults(facts: Facts, cluster: str) -> tuple[NodeFaults, ...]:
+    """Who failed lately, by name; of too many those that failed most."""
+    rows = [
+        NodeFaults(name=name, at=at) for (where, name), at in sorted(facts.faults.items()) if where == cluster
+    ]
+    most = {row.name for row in sorted(rows, key=lambda row: -len(row.at))[: MAX_ROWS // 5]}
+    return tuple(row for row in rows if row.name in most)
+
+
+def _state(facts: Facts, cluster: str, node: str) -> NodeState:
+    record = facts.nodes.get((cluster, node))
+    return NodeState.READY if record is None else record.state

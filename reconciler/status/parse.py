@@ -1,0 +1,150 @@
+"""What the status branch's files say, read back: the inverse of `reconciler.status.render`. Pure.
+
+A file that somebody broke raises one of `UNREADABLE` and stands for itself alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, TypeVar
+
+from reconciler.model.facts import Facts, Reachability
+from reconciler.status.inventory import faults_of, scales_of, unmanaged_of
+from schemas.documents.base import Document
+from schemas.errors import UserError
+from schemas.reading.strict_yaml import load
+from schemas.status.gpr_status import ControllerRecord, GPRRecord, GPRStatus, NodeRecord, WorkspaceRecord
+from schemas.status.insights import EndedRecord, Insights
+from schemas.status.inventory import Inventory, PoolNodes
+from schemas.status.judgements import SpentRecord, TrustRecord
+from schemas.status.outbox import OutboxRecord
+from schemas.status.usage import UsageRecord
+
+OWN_BYTES = 1_000_000
+"""Bound for files of our own; people's are smaller."""
+Record = (
+    GPRRecord
+    | NodeRecord
+    | UsageRecord
+    | Insights
+    | EndedRecord
+    | ControllerRecord
+    | Inventory
+    | PoolNodes
+    | WorkspaceRecord
+    | SpentRecord
+    | TrustRecord
+    | OutboxRecord
+)
+"""A file of facts, read."""
+UNREADABLE = (UserError, ValueError)
+"""What reading a file raises that somebody broke."""
+
+_KINDS: tuple[tuple[str, type[Record]], ...] = (
+    (r"slices/[^/]+/gprs/[^/]+", GPRRecord),
+    (r"nodes/[^/]+/[^/]+", NodeRecord),
+    (r"usage/[^/]+", UsageRecord),
+    (r"insights\.yaml", Insights),
+    (r"insights/[^/]+", EndedRecord),
+    (r"approvals/[^/]+", SpentRecord),
+    (r"requests/[^/]+", WorkspaceRecord),
+    (r"clusters/[^/]+/inventory\.yaml", Inventory),
+    (r"clusters/[^/]+/pools/[^/]+/[^/]+", PoolNodes),
+    (r"controller\.yaml", ControllerRecord),
+    (r"trust\.yaml|trust/[^/]+", TrustRecord),
+    (r"outbox/[^/]+", OutboxRecord),
+)
+_PATHS = tuple((re.compile(pattern), kind) for pattern, kind in _KINDS)
+"""What lies where."""
+
+Kind = TypeVar("Kind", bound=Document)
+
+
+def record_from(path: str, data: bytes) -> Record | None:
+    """What one file of a status tree holds; None when no fact lies there. Raises `UNREADABLE`."""
+    kind = next((kind for pattern, kind in _PATHS if pattern.fullmatch(path)), None)
+    return None if kind is None else kind.model_validate_json(_json(data))
+
+
+def request_status(data: bytes) -> GPRStatus:
+    """The inverse of `request_file`."""
+    return GPRRecord.model_validate_json(_json(data)).status
+
+
+def facts_of(records: Mapping[str, Record], at: datetime, intent: str) -> Facts:
+    """The facts that these records, by path, hold together; with `record_from` the inverse of `render`."""
+    sorted_out: dict[type, list[tuple[str, Any]]] = {}
+    for path, record in sorted(records.items()):
+        sorted_out.setdefault(type(record), []).append((path, record))
+
+    def of(kind: type[Kind]) -> list[tuple[str, Kind]]:
+        return sorted_out.get(kind, [])
+
+    facts = Facts(
+        at,
+        intent,
+        requests={f"{_part(path, 1)}/{r.metadata.name}": r.status for path, r in of(GPRRecord)},
+        nodes={(_part(path, 1), r.metadata.name): r for path, r in of(NodeRecord)},
+        usage={r.metadata.name: r for _, r in of(UsageRecord)},
+        found=_found(of(PoolNodes)),
+        trust=_trust_of([r for _, r in of(TrustRecord)]),
+        spent_words={r.metadata.name: r.spent for _, r in of(SpentRecord)},
+        workspaces={r.metadata.name: r for _, r in of(WorkspaceRecord)},
+        insights=next((r for _, r in of(Insights)), None),
+        ended={r.metadata.name: r for _, r in of(EndedRecord)},
+        outbox={r.metadata.name: r for _, r in of(OutboxRecord)},
+    )
+    return _with_controller(_with_inventories(facts, of(Inventory)), of(ControllerRecord))
+
+
+def _found(records: Sequence[tuple[str, PoolNodes]]) -> dict[tuple[str, str], tuple[str, ...]]:
+    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    for path, record in records:
+        key = (_part(path, 1), _part(path, 3))
+        found[key] = (*found.get(key, ()), *record.nodes)
+    return found
+
+
+def _with_inventories(facts: Facts, records: Sequence[tuple[str, Inventory]]) -> Facts:
+    for path, record in records:
+        name = _part(path, 1)
+        facts = replace(
+            facts,
+            unmanaged={**facts.unmanaged, **unmanaged_of(name, record)},
+            scales={**facts.scales, **scales_of(name, record)},
+            faults={**facts.faults, **faults_of(name, record)},
+        )
+    return facts
+
+
+def _with_controller(facts: Facts, records: Sequence[tuple[str, ControllerRecord]]) -> Facts:
+    for _, own in records:
+        clusters = {c.name: Reachability(c.reachable, c.since) for c in own.clusters}
+        held, unread = own.held_deletions, frozenset(own.unread)
+        facts = replace(facts, clusters=clusters, held_deletions=held, unread=unread)
+    return facts
+
+
+def _part(path: str, place: int) -> str:
+    return path.split("/")[place]
+
+
+def _trust_of(parts: Sequence[TrustRecord]) -> TrustRecord | None:
+    """The parts of the record together; None: there is none."""
+    held = sorted((change for part in parts for change in part.held), key=lambda change: change.path)
+    return parts[0].model_copy(update={"held": tuple(held)}) if parts else None
+
+
+def events_from(data: bytes) -> list[dict[str, str]]:
+    """The rows of one file of events."""
+    content = load(data, OWN_BYTES)
+    rows = content.get("events", []) if isinstance(content, dict) else []
+    return [row for row in rows if isinstance(row, dict)]
+
+
+def _json(data: bytes) -> bytes:
+    return json.dumps(load(data, OWN_BYTES)).encode()

@@ -1,0 +1,189 @@
+"""The files of facts at one commit of the status branch, each read once, and the facts that they are.
+
+A file that somebody broke counts as it was last readable, or as absent; that is an alarm. Costs what differs from the
+commit that was read before, and of a new process what no earlier one of this place has read
+(`reconciler.status.status_cache`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from reconciler.documents.in_force import ACCEPTED
+from reconciler.documents.unread_files import is_request
+from reconciler.model.facts import Facts
+from reconciler.model.statuses import Records, UnreadRecord, records
+from reconciler.status.parse import OWN_BYTES, UNREADABLE, Record, facts_of, record_from
+from reconciler.status.recognised_leases import EVERYWHERE
+from reconciler.status.render import request_key
+from reconciler.status.status_cache import Remembered
+from reconciler.store.believed_commit import Belief
+from reconciler.store.branch_writer import RECOVERY, TAKE_OVER
+from reconciler.store.store_port import REGULAR_MODE, Commit, Entry, Store
+from reconciler.store.trailers import parse_stamp
+from schemas.errors import Fault
+from schemas.status.gpr_status import GPRRecord
+
+LOOKED_BACK = 20
+"""Commits that are searched for the last decision: more take-overs in a row are no absence but a crash loop."""
+CONTROLLER = "controller.yaml"
+"""In every commit that decided something."""
+HISTORY = 50
+"""Commits that are searched for the last readable version of a request's file."""
+MOST_ALARMS = 20
+"""Unreadable files that are told one by one."""
+FACT = re.compile(
+    r"controller\.yaml|insights\.yaml|insights/[^/]+|trust\.yaml|trust/\d{3}\.yaml|slices/[^/]+/gprs/[^/]+|nodes/[^/]+/[^/]+|usage/[^/]+|requests/[^/]+|approvals/[^/]+|accepted/.+|outbox/[^/]+"
+    r"|clusters/[^/]+/(inventory\.yaml|pools/[^/]+/[^/]+)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A status commit, read back."""
+
+    facts: Facts
+    accepted: Mapping[str, bytes]
+    alarms: tuple[str, ...] = ()  # sentences about files that could not be read
+    notes: Mapping[str, str] = field(
+        default_factory=dict
+    )  # of files of main, by path; see `reconciler.documents.unread_files`
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """The files of facts at one tip, each read once."""
+
+    tip: str
+    records: Mapping[str, Record]
+    accepted: Mapping[str, bytes]
+    unread: frozenset[str]
+    over: Mapping[str, UnreadRecord] = field(default_factory=dict)  # records of requests, by path
+    notes: Mapping[str, str] = field(default_factory=dict)
+    oids: Mapping[str, str] = field(default_factory=dict)  # of all records of requests, by path
+
+
+class Trees:
+    """Reads commits of one status branch. One owner."""
+
+    def __init__(self, store: Store, branch: str, belief: Belief, remembered: Remembered) -> None:
+        self._store, self._branch, self._belief = store, branch, belief
+        self._remembered = remembered
+
+    def at(self, tip: str, last: Tree | None) -> Tree:
+        """The files of facts at `tip`, those that are as in `last` not read again."""
+        try:
+            entries = self._store.diff(last.tip if last else None, tip)
+        except Fault:
+            if last is None:
+                raise
+            return self.at(tip, None)  # the old tip is gone: histories are replaced now and then
+        changed = {e.path: e for e in entries if _is_fact(e.path)}
+        before = last or Tree(tip, {}, {}, frozenset())
+        records = {p: r for p, r in before.records.items() if p not in changed}
+        accepted = {p: d for p, d in before.accepted.items() if ACCEPTED + p not in changed}
+        present = {p: e for p, e in changed.items() if e.oid is not None}
+        oids = {p: e.oid for p, e in present.items() if e.oid and is_request(p) and e.mode == REGULAR_MODE}
+        known, notes = self._remembered.of(oids)
+        records |= known
+        data = self.contents({p: e for p, e in present.items() if p not in known and p not in notes})
+        unread = {p for p in before.unread if p not in changed}
+        unread |= present.keys() - data.keys() - known.keys() - notes.keys()
+        fresh: dict[str, GPRRecord] = {}
+        for path, content in data.items():
+            if path.startswith(ACCEPTED):
+                accepted[path.removeprefix(ACCEPTED)] = content
+            elif (record := _record(path, content)) is not None:
+                records[path] = record
+                if isinstance(record, GPRRecord) and path in oids:
+                    fresh[oids[path]] = record
+            else:
+                unread.add(path)
+        for path in sorted(p for p in unread & changed.keys() if p.startswith(("slices/", "approvals/"))):
+            if (earlier := self._earlier(tip, path)) is not None:
+                records[path] = earlier
+        self._remembered.keep(fresh)
+        over = {p: UnreadRecord(oids[p], self._remembered.status) for p in notes}
+        return Tree(
+            tip,
+            records,
+            accepted,
+            frozenset(unread),
+            {p: u for p, u in before.over.items() if p not in changed} | over,
+            {p: n for p, n in before.notes.items() if p not in changed} | notes,
+            {p: o for p, o in before.oids.items() if p not in changed} | oids,
+        )
+
+    def contents(self, entries: Mapping[str, Entry]) -> dict[str, bytes]:
+        """What is a plain file and no larger than ours are."""
+        plain = {p: e.oid for p, e in entries.items() if e.oid is not None and e.mode == REGULAR_MODE}
+        sizes = self._store.sizes(set(plain.values()))
+        blobs = self._store.read({oid for oid, size in sizes.items() if size <= OWN_BYTES})
+        return {path: blobs[oid] for path, oid in plain.items() if oid in blobs}
+
+    def _earlier(self, tip: str, path: str) -> Record | None:
+        """The last readable version of a file that somebody broke."""
+        for commit in filter(self._belief.counts, self._belief.history(tip, HISTORY)[1:]):
+            data = self._store.read_path(commit.oid, path)
+            if data is not None and (record := _record(path, data)) is not None:
+                return record
+        return None
+
+    def loaded(self, tree: Tree) -> Loaded:
+        stamp = parse_stamp(self._store.commit(tree.tip).trailers)
+        intent = (stamp.intent if stamp is not None else None) or ""
+        alarms = [
+            f"branch {self._branch}: {path} cannot be read; {_instead(path, tree)}"
+            for path in sorted(tree.unread)
+        ]
+        more = len(alarms) - MOST_ALARMS
+        if more > 0:
+            alarms = [*alarms[:MOST_ALARMS], f"branch {self._branch}: {more} more files cannot be read"]
+        since = self._since_deciding(tree.tip)
+        facts = facts_of(tree.records, since[-1].at, intent)
+        if CONTROLLER not in tree.records.keys() | tree.unread or any(map(_recovers, since)):
+            facts = replace(facts, unread=EVERYWHERE)  # nothing was ever decided here, or not since a loss
+        requests = records(facts.requests)
+        over = {request_key(path): unread for path, unread in tree.over.items()}
+        facts = replace(facts, requests=Records(requests.live, {**requests.over, **over}))
+        return Loaded(facts, tree.accepted, tuple(alarms), tree.notes)
+
+    def stamped_at(self, tip: str) -> datetime | None:
+        """When a controller last decided something, by its clock; a person's commit says nothing of the time."""
+        commits = [c for c in self._belief.history(tip, LOOKED_BACK) if self._belief.counts(c)]
+        stamped = (c for c in commits if parse_stamp(c.trailers) is not None)
+        return next((c.at for c in stamped if not c.message.startswith(TAKE_OVER)), None)
+
+    def _since_deciding(self, tip: str) -> list[Commit]:
+        """The newest commits, back to the one that decided the tip's facts.
+
+        Taking over decides nothing, so that an absence stays visible.
+        """
+        commits = [c for c in self._belief.history(tip, LOOKED_BACK) if self._belief.counts(c)]
+        decided = (n for n, c in enumerate(commits, 1) if not c.message.startswith(TAKE_OVER))
+        return commits[: next(decided, len(commits))]
+
+
+def _recovers(commit: Commit) -> bool:
+    return commit.message.startswith(RECOVERY)
+
+
+def _is_fact(path: str) -> bool:
+    return FACT.fullmatch(path) is not None
+
+
+def _record(path: str, data: bytes) -> Record | None:
+    try:
+        return record_from(path, data)
+    except UNREADABLE:
+        return None
+
+
+def _instead(path: str, tree: Tree) -> str:
+    """What counts in place of a file that cannot be read."""
+    if path in tree.records:
+        return "its last readable version counts, and is written anew"
+    return "it counts as absent; protect the branch"

@@ -1,0 +1,74 @@
+"""Documents of our own as bytes. A long list is written row by row, and a row that is as before is not made anew.
+
+Held by tests/reconciler/test_writing.py: with the memory and without it the bytes are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel
+
+from schemas.documents.base import API_VERSION, Document
+from schemas.reading.strict_yaml import FORBIDDEN
+from schemas.reading.yaml_text import dump
+
+
+def document(content: Document) -> bytes:
+    """One document, without what is empty."""
+    return dump(without_empty(_plain_data(content))).encode()
+
+
+def plain(kind: str, content: dict[str, Any]) -> bytes:
+    """One document that has no model."""
+    return dump(without_empty({"apiVersion": API_VERSION, "kind": kind, **content})).encode()
+
+
+def without_empty(content: Any) -> Any:
+    """Without empty lists, maps and texts, which say nothing; characters our own reader refuses are replaced."""
+    if isinstance(content, dict):
+        pairs = {k: without_empty(v) for k, v in content.items()}
+        return {k: v for k, v in pairs.items() if v not in ([], {}, "")}
+    if isinstance(content, list):
+        return [without_empty(v) for v in content]
+    return FORBIDDEN.sub("\ufffd", content) if isinstance(content, str) else content
+
+
+def row(content: BaseModel | dict[str, Any]) -> str:
+    """An item of a list that a document has at its top level, as lines."""
+    pairs = _plain_data(content) if isinstance(content, BaseModel) else content
+    return dump({"": [without_empty(pairs)]}).partition("\n")[2]
+
+
+def with_rows(begin: bytes, name: str, rows: Iterable[str], end: str = "") -> bytes:
+    """A document with this list after all else that it has; an empty list is left out."""
+    text = "".join(rows)
+    return begin + (f"{name}:\n{text}" if text else "").encode() + end.encode()
+
+
+def _plain_data(content: BaseModel) -> dict[str, Any]:
+    return content.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=False)
+
+
+@dataclass(slots=True)
+class Written:
+    """What was written last, so that only what differs is made anew. One owner."""
+
+    _documents: dict[str, tuple[Document, bytes]] = field(default_factory=dict)
+    _rows: dict[tuple[str, str], tuple[object, str]] = field(default_factory=dict)
+
+    def document(self, path: str, content: Document) -> bytes:
+        """As `document`, of what lies at that path; what is the very same object as the last time is not made anew."""
+        known = self._documents.get(path)
+        if known is None or known[0] is not content:
+            known = self._documents[path] = (content, document(content))
+        return known[1]
+
+    def row(self, of: str, key: str, made_from: object, make: Callable[[], str]) -> str:
+        """The row of `key` in a list, made anew when it is made from another object than the last time."""
+        known = self._rows.get((of, key))
+        if known is None or known[0] is not made_from:
+            known = self._rows[of, key] = (made_from, make())
+        return known[1]

@@ -1,0 +1,393 @@
+"""The one writer of a branch: terms, compare-and-swap, and a history that stays small.
+
+A process takes the branch with Term+1 before it writes anything, so that the tip itself is the fence: the
+push of whoever had the branch before fails from then on. What always holds:
+  * a commit of ours is only ever pushed onto the tip that it was made for;
+  * nothing changed means no commit;
+  * where commits are signed, only what is believed counts: terms, contents, and whose branch it is;
+  * a push whose outcome is unknown is settled by reading the branch, however late it lands.
+
+Held by tests/store/test_writer.py and, with signatures, tests/store/test_believing.py.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from reconciler.store import write_decision
+from reconciler.store.believed_commit import Belief, Believes
+from reconciler.store.git.git_names import branch_name
+from reconciler.store.push_attempts import Attempt, Work, blocked, foreign
+from reconciler.store.store_port import REGULAR_MODE, Draft, Outcome, Person, Store
+from reconciler.store.trailers import Epoch, Stamp, is_writer, message, parse_stamp
+from reconciler.store.write_decision import WriterSettings
+from schemas.errors import Fault
+
+log = logging.getLogger(__name__)
+
+TAKE_OVER = "Take over"
+"""Summary of the commit that takes a term and decides nothing."""
+RECOVERY = f"{TAKE_OVER}, and recover what was lost"
+"""The same where the branch was lost: what it says may be older than what was done."""
+# Foreign commits on top of ours that are looked through for the last term; beyond, `at_least` is all we know.
+_LOOK_BACK = 200
+_PUSHES_REMEMBERED = 64  # more than any sensible budget for a minute
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A push was tried. COMMITTED: `oid` is the tip. UNKNOWN: the next call reads the branch and decides."""
+
+    outcome: Outcome
+    oid: str | None = None
+
+    @property
+    def landed(self) -> bool:
+        """True when the branch holds what was asked for."""
+        return self.outcome is Outcome.COMMITTED
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """The branch holds these contents already; no commit was made."""
+
+    landed = True
+
+
+@dataclass(frozen=True, slots=True)
+class Postponed:
+    """The push budget is used up; the same call goes through at `until`."""
+
+    until: datetime
+    landed = False
+
+
+@dataclass(frozen=True, slots=True)
+class NotLeading:
+    """This process may not write; `by` is the later term's stamp, or None when `take_over` is needed."""
+
+    by: Stamp | None = None
+    landed = False
+
+
+Result = Written | Unchanged | Postponed | NotLeading
+
+
+def outcome_of(result: Result) -> str:
+    """One word for it: Committed, Conflict, Refused or Unknown of a push, else Unchanged, Postponed or NotLeading."""
+    return result.outcome.value if isinstance(result, Written) else type(result).__name__
+
+
+class BranchWriter:
+    """Writes one branch for one process life; `writer` is unique to it. For one thread.
+
+    Nothing is written before `take_over` has landed. A tip that is not ours ends the lead: with a later term
+    in it the writer is `superseded`, otherwise a stranger pushed, which is an alarm too; either way
+    `take_over` is how to go on.
+    """
+
+    def __init__(  # noqa: PLR0913 - what may be left out is given by name
+        self,
+        store: Store,
+        branch: str,
+        writer: str,
+        author: Person,
+        settings: WriterSettings | None = None,
+        *,
+        believes: Believes | None = None,
+        remembers: bool = False,
+    ) -> None:
+        """`believes` tells our own commits, of whatever process life, from strangers'; None: nothing does.
+
+        `remembers`: a branch that is gone or was set back is put back as this process, or the mirror, knows it.
+        """
+        if not is_writer(writer):
+            raise ValueError(f"{writer!r} cannot stand in a trailer; use letters, digits and ._:@/+-")
+        self._store = store
+        self._branch = branch_name(branch)
+        remembered = self._branch if remembers else ""
+        self._belief = Belief(store, believes, store.tips().get(self._branch), remembered)
+        self._writer = writer
+        self._author = author
+        self._settings = settings or WriterSettings()
+        self._leading = False
+        self._by: Stamp | None = None
+        self._alarms: list[str] = []
+        self._tip: str | None = None
+        self._base: str | None = None  # the commit whose contents count; mostly the tip
+        self._files: dict[str, str] = {}
+        self._epoch: Epoch | None = None
+        self._term = self._seq = 0
+        self._pending: dict[str, Attempt] = {}  # pushes that may land yet, by commit
+        self._unsettled = False
+        self._pushes: deque[datetime] = deque(maxlen=_PUSHES_REMEMBERED)
+        self._linear_until: datetime | None = None
+        self._warned = False
+        self.put_back = ""
+        """What was wrong with the branch when it was taken last, as it had lost what counts; empty: it had not."""
+
+    @property
+    def tip(self) -> str | None:
+        """The branch's tip as far as we know; the base of the next commit."""
+        return self._tip
+
+    def blob(self, path: str) -> str | None:
+        """The id of the content that lies at that path of the tip; None: nothing does."""
+        return self._files.get(path)
+
+    @property
+    def term(self) -> int:
+        """The term we took last; 0 before the first."""
+        return self._term
+
+    @property
+    def seq(self) -> int:
+        """Number of the newest commit that we made; it never goes back in a process life."""
+        return self._seq
+
+    @property
+    def epoch(self) -> Epoch | None:
+        """How long the branch's history is since its root; None before the first take-over."""
+        return self._epoch
+
+    @property
+    def leading(self) -> bool:
+        """True when the branch is ours, as far as we know."""
+        return self._leading
+
+    @property
+    def superseded(self) -> bool:
+        """True when another process has a later term than ours."""
+        return self._by is not None
+
+    @property
+    def alarms(self) -> tuple[str, ...]:
+        """Sentences about commits that nobody should have made, until a write after them has landed."""
+        return tuple(self._alarms)
+
+    @property
+    def belief(self) -> Belief:
+        """What counts of the branch, also while nobody writes."""
+        return self._belief
+
+    # -- taking the branch -----------------------------------------------------------------------------------
+
+    def take_over(self, now: datetime, at_least: int = 0) -> Written:
+        """Take the branch with the next term: above the tip's, our last and `at_least` (one seen elsewhere).
+
+        Contents stay as they are, or become again what is believed; a branch that is not there begins empty.
+        Costs the number of files, once.
+        CONFLICT: somebody was faster. Raises Fault `RemoteUnreachable`.
+        """
+        tip = self._store.fetch([self._branch]).get(self._branch)
+        base = self._belief.newest(tip)
+        if (complaint := self._belief.complaint(tip)) is not None:
+            self._raise_alarm(complaint)
+        last = self._last_stamp(base)
+        self.put_back = complaint or "" if self._belief.lacks(tip) else ""
+        is_behind = bool(self.put_back) and self._tip != base  # others may have written after what we know
+        self._leading, self._by = False, None
+        self._tip, self._base, self._pending = tip, base, {}
+        self._files = self._listing(base)
+        self._epoch = (last and last.epoch) or Epoch(now)
+        term = max(self._term, at_least, last.term if last else 0) + 1
+        work = Work({}, {}, last.intent if last else None, RECOVERY if is_behind else TAKE_OVER)
+        written = self._push(self._attempt(work, now, term, reroot=tip is None), now)
+        if tip is None and written.outcome is Outcome.REFUSED:
+            self._tell_what_is_in_the_way()
+        return written
+
+    def rise(self, now: datetime, above: int) -> Written | None:
+        """Take a term above that one, while the branch is ours; None when it is not, or cannot be read.
+
+        Where something bears a later term than the branch, and nobody has the branch, the branch lost that term.
+        """
+        self._unsettled = True
+        if not self.settle() or not self._leading or self._tip is None:
+            return None
+        last = self._belief.stamp_of(self._tip)
+        work = Work({}, {}, last.intent if last else None, RECOVERY)
+        return self._push(self._attempt(work, now, max(self._term, above) + 1, reroot=False), now)
+
+    def _listing(self, tip: str | None) -> dict[str, str]:
+        entries = () if tip is None else self._store.diff(None, tip)
+        # What is no plain file gets an id that no content has, so that writing the path is a change.
+        return {e.path: e.oid if e.oid and e.mode == REGULAR_MODE else "" for e in entries}
+
+    def _last_stamp(self, tip: str | None) -> Stamp | None:
+        commits = [] if tip is None else self._belief.history(tip, _LOOK_BACK)
+        stamps = [parse_stamp(commit.trailers) for commit in commits]
+        if stamps and stamps[0] is None:
+            self._raise_alarm(f"its tip {commits[0].oid[:12]} has no stamp of a writer")
+        return next((stamp for stamp in stamps if stamp is not None), None)
+
+    # -- writing ---------------------------------------------------------------------------------------------
+
+    def write(
+        self,
+        changes: Mapping[str, bytes | None],
+        intent: str | None,
+        now: datetime,
+        summary: str,
+        *,
+        urgent: bool = False,
+    ) -> Result:
+        """Commit what differs from the tip (None deletes a path) and push it. Costs the changes.
+
+        `intent` is the commit of `main` that the contents answer. A push beyond the budget waits, unless it
+        is urgent. After CONFLICT or NotLeading the contents are to be made anew: others wrote in between.
+        """
+        if not self.settled():
+            return Written(Outcome.UNKNOWN)
+        if not self._leading:
+            return NotLeading(self._by)
+        kept, files = write_decision.changed(self._files, changes)
+        if not files:
+            return Unchanged()
+        until = write_decision.postponed_until(self._pushes, now, self._settings.pushes_per_minute)
+        if until is not None and not urgent:
+            return Postponed(until)
+        return self._commit(Work(kept, files, intent, summary), now)
+
+    def _commit(self, work: Work, now: datetime) -> Written:
+        if not self._may_reroot(now):
+            return self._write(work, now, reroot=False)
+        written = self._write(work, now, reroot=True)
+        if written.outcome is not Outcome.REFUSED:
+            return written
+        # Either the server forbids what is no fast-forward, or it refuses everything: the same contents on
+        # top of the old history tell which.
+        self._linear_until = now + self._settings.reroot_after
+        written = self._write(work, now, reroot=False)
+        if written.landed and not self._warned:
+            self._warned = True
+            log.warning(
+                "history kept branch=%s; the server forbids replacing it, its admin should allow that",
+                self._branch,
+            )
+        return written
+
+    def _may_reroot(self, now: datetime) -> bool:
+        if self._tip is None or self._epoch is None:
+            return False
+        if self._linear_until is not None and now < self._linear_until:
+            return False
+        return write_decision.reroot_due(self._epoch, now, self._settings)
+
+    def _write(self, work: Work, now: datetime, *, reroot: bool) -> Written:
+        written = self._push(self._attempt(work, now, self._term, reroot=reroot), now)
+        if written.landed:
+            self._alarms.clear()
+        return written
+
+    def _attempt(self, work: Work, now: datetime, term: int, *, reroot: bool) -> Attempt:
+        self._seq += 1
+        size = sum(len(content) for content in work.changes.values() if content is not None)
+        epoch = (Epoch(now) if reroot or self._epoch is None else self._epoch).grown(size)
+        stamp = Stamp(self._writer, term, self._seq, work.intent, epoch)
+        parent = None if reroot else self._tip
+        text = message(work.summary, stamp)
+        oid = self._store.write(Draft(work.changes, text, self._author, now, self._base, parent))
+        return Attempt(oid, term, work.files, epoch)
+
+    def _push(self, attempt: Attempt, now: datetime) -> Written:
+        self._pushes.append(now)
+        # Whatever comes back, a push that was sent may land later, so it stays known until another tip is.
+        self._pending[attempt.oid] = attempt
+        outcome = self._store.push(self._branch, attempt.oid, self._tip)
+        if outcome is Outcome.COMMITTED:
+            self._accept(attempt)
+        elif outcome is Outcome.CONFLICT:
+            self._unsettled = True
+            self.settle()
+        elif outcome is Outcome.UNKNOWN:
+            self._unsettled = True
+        landed = outcome is Outcome.COMMITTED or self._tip == attempt.oid
+        return Written(Outcome.COMMITTED, attempt.oid) if landed else Written(outcome)
+
+    def _accept(self, attempt: Attempt) -> None:
+        for path, oid in attempt.files.items():
+            if oid is None:
+                self._files.pop(path, None)
+            else:
+                self._files[path] = oid
+        self._tip, self._term, self._epoch = attempt.oid, attempt.term, attempt.epoch
+        self._base = attempt.oid
+        self._belief.wrote(attempt.oid)
+        self._leading, self._by = True, None
+        # They were made for the tip before: the server's compare-and-swap keeps them out from now on.
+        self._pending = {}
+
+    # -- whose branch it is ----------------------------------------------------------------------------------
+
+    def settled(self) -> bool:
+        """True when no push's outcome is open; the branch is read if one is. See `tip` for what came of it."""
+        return not self._unsettled or self.settle()
+
+    def settle(self) -> bool:
+        """Read the branch and decide whose it is and what became of pushes; False when it cannot be read."""
+        try:
+            tip = self._store.fetch([self._branch]).get(self._branch)
+        except Fault as fault:
+            log.debug("branch not settled branch=%s reason=%s", self._branch, fault.reason)
+            return False
+        self._unsettled = False
+        self._judge(tip)
+        return True
+
+    def check(self) -> bool:
+        """Judge the tip that was fetched last, without talking to the remote; True when it is ours."""
+        self._judge(self._store.tips().get(self._branch))
+        return self._leading
+
+    def _judge(self, tip: str | None) -> None:
+        if tip == self._tip:
+            return
+        if tip is not None and tip in self._pending:
+            self._accept(self._pending[tip])
+            return
+        was_leading, self._leading = self._leading, False
+        counts = self._belief.newest(tip)
+        stamp = None if counts is None else self._belief.stamp_of(counts)
+        if stamp is not None and stamp.term > self._term:
+            self._follow(stamp)
+        elif was_leading:
+            stranger = f"its tip {(tip or '')[:12]} is a stranger's"
+            self._raise_alarm(
+                "the branch is gone" if tip is None else self._belief.complaint(tip) or stranger
+            )
+
+    def _follow(self, stamp: Stamp) -> None:
+        # Once for each leader: a follower judges every commit of theirs.
+        if self._by is None or self._by.writer != stamp.writer:
+            log.info(
+                "writer superseded branch=%s term=%d by_term=%d by=%s",
+                self._branch, self._term, stamp.term, stamp.writer,
+            )  # fmt: skip
+        self._by = stamp
+
+    def _tell_what_is_in_the_way(self) -> None:
+        """Once: Git has no branch `a` beside `a/b`, so whoever pushes the latter keeps the former away."""
+        try:
+            others = self._store.in_the_way(self._branch)
+        except Fault as fault:
+            log.debug("branch not asked about branch=%s reason=%s", self._branch, fault.reason)
+            return
+        if not others:
+            return
+        sentence = blocked(self._branch, others)
+        if sentence not in self._alarms:
+            log.warning("branch blocked branch=%s message=%s", self._branch, sentence)
+            self._alarms.append(sentence)
+
+    def _raise_alarm(self, what: str) -> None:
+        sentence = foreign(self._branch, what)
+        log.warning(
+            "foreign commit branch=%s what=%s; a person should protect the branch", self._branch, what
+        )
+        if sentence not in self._alarms:
+            self._alarms.append(sentence)

@@ -1,0 +1,1 @@
+"""Git by the program of that name: mirrors, helper processes, packs."""

@@ -1,0 +1,313 @@
+"""The store on a real remote: a bare mirror, read through helper processes, written by whole packs.
+
+Never a work tree. A fetch asks for all branches in one go; only when that fails are the remote's tips read
+and the branches brought one by one, so that one bad branch stays where it was and the others arrive. What
+happened is always told by reading tips, never by the text of an error.
+
+Held by tests/contract/test_store_contract.py (on file and http) and tests/store/test_git_security.py.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from reconciler.credentials import Credentials
+from reconciler.store.git import git_names, git_objects
+from reconciler.store.git.fetch import Fetcher
+from reconciler.store.git.git_process import TIMED_OUT
+from reconciler.store.git.git_reader import GitReader
+from reconciler.store.git.mirror import TRACKING, Limits, Mirror
+from reconciler.store.git.mirror_repair import DOUBTED, Mender
+from reconciler.store.git.open_remote import opening
+from reconciler.store.git.remote_address import parse
+from reconciler.store.store_port import Commit, Draft, Entry, Outcome, Sign, heads
+from schemas.errors import Fault
+
+log = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
+
+
+class GitStore:
+    """`port.Store` on a folder, file://, http(s):// or ssh remote; `mirror` is a folder for this process alone.
+
+    `sign`, when given, signs every commit that is written here.
+    Safe to use from several threads, one at a time inside. Raises UserError `MirrorInUse`, `UnsupportedRemote` or
+    `BadCredentials` when made; the remote is not talked to before the first `fetch` or `push`.
+    """
+
+    def __init__(
+        self,
+        remote: str,
+        mirror: Path,
+        limits: Limits | None = None,
+        credentials: Credentials | None = None,
+        sign: Sign | None = None,
+    ) -> None:
+        self._limits = limits or Limits()
+        address = parse(remote)
+        opening(
+            address, credentials or Credentials()
+        )  # a person hears at once what a later call would fail on
+        self._mirror = Mirror(mirror, address, self._limits, credentials)
+        self._git = self._mirror.git
+        self._lock = threading.RLock()
+        self._sign = sign
+        self._reader = GitReader(self._git, self._limits.local.total_seconds())
+        self._fetcher = Fetcher(self._mirror, self._limits)
+        self._mender = Mender(self._mirror, self._fetcher, self._limits)
+        self._doubt = ""  # what went wrong with the mirror and held nothing up
+        self._roots: set[str] = set()
+        self.refusal = ""
+        """What git said of the last push that was refused, for people: nothing is decided by it."""
+
+    # -- the remote ------------------------------------------------------------------------------------------
+
+    def fetch(self, patterns: Sequence[str]) -> Mapping[str, str]:
+        """See `port.Store.fetch`. One git process when all is well."""
+        wanted = [git_names.branch_pattern(pattern) for pattern in patterns]
+        with self._lock:
+            self._sound(lambda: self._fetch(wanted))
+            doubt, self._doubt = self._doubt, ""
+            if self._fetcher.doubtful:
+                doubt = doubt or "a fetch brought less than it asked for"
+            if doubt and self._mends(doubt):
+                self._fetch(wanted)
+            return git_names.matching(wanted, self._fetcher.tips)
+
+    def _fetch(self, wanted: Sequence[str]) -> None:
+        before = dict(self._fetcher.tips)
+        try:
+            self._fetcher.fetch(wanted, self._tracked)
+        finally:
+            if before != self._fetcher.tips:
+                self._mirror.grew()
+        self._tend(hurried=False)
+
+    def fetch_heads(self, refs: Sequence[str]) -> Mapping[str, str]:
+        """Bring heads of pull requests (refs/pull/N/head), which no branch leads to, and give what they stand at.
+
+        Those that are gone or fail git's check are absent; heads brought before and not named now are dropped.
+        """
+        with self._lock:
+            try:
+                return self._sound(lambda: self._fetcher.bring_heads(refs))
+            finally:
+                self._mirror.grew()
+                self._tend(hurried=False)
+
+    def keep(self, oid: str) -> bool:
+        """See `port.Store.keep`. Servers that speak git's protocol 2 give a commit by its id."""
+        with self._lock:
+            return self._sound(lambda: self._fetcher.keep(git_names.full_oid(oid)))
+
+    def tips(self) -> Mapping[str, str]:
+        """See `port.Store.tips`; after a restart, those of the process before."""
+        return dict(self._fetcher.tips)
+
+    def alarms(self) -> Sequence[str]:
+        """See `port.Store.alarms`."""
+        return self._fetcher.alarms()
+
+    def push(self, branch: str, new: str, expected: str | None) -> Outcome:
+        """See `port.Store.push`."""
+        ref = f"refs/heads/{git_names.branch_name(branch)}"
+        lease = "" if expected is None else git_names.full_oid(expected)
+        args = ["push", "--quiet", "--no-verify", "--recurse-submodules=no", "--no-signed"]
+        args += [f"--force-with-lease={ref}:{lease}", "origin", f"{git_names.full_oid(new)}:{ref}"]
+        with self._lock:
+            return self._sound(lambda: self._pushed(args, branch, new, expected))
+
+    def _pushed(self, args: Sequence[str], branch: str, new: str, expected: str | None) -> Outcome:
+        with self._lock:
+            done = self._git.talk(args, self._limits.remote.total_seconds())
+            outcome = Outcome.COMMITTED if done.code == 0 else self._settled(branch, new, expected)
+            if outcome is Outcome.REFUSED and done.code == TIMED_OUT:
+                outcome = Outcome.UNKNOWN  # nobody said no: the server may be at it still
+            if outcome is Outcome.REFUSED:
+                log.info("push refused branch=%s error=%s", branch, done.error)
+                self.refusal = done.error
+            if outcome is Outcome.COMMITTED:
+                self._fetcher.tips[branch] = new
+                self._mirror.landed(new)
+                if expected is not None and new in self._roots:
+                    self._mirror.lost_a_history()
+                self._roots.clear()
+                self._tend(hurried=True)
+            return outcome
+
+    def in_the_way(self, branch: str) -> Sequence[str]:
+        """See `port.Store.in_the_way`."""
+        with self._lock:
+            return self._fetcher.in_the_way(branch)
+
+    def _settled(self, branch: str, new: str, expected: str | None) -> Outcome:
+        try:
+            tip = self._fetcher.remote_tips([branch]).get(branch)
+        except Fault:
+            return Outcome.UNKNOWN
+        if tip == new:
+            self._git.check(["update-ref", TRACKING + branch, new], self._limits.local.total_seconds())
+            return Outcome.COMMITTED
+        return Outcome.REFUSED if tip == expected else Outcome.CONFLICT
+
+    def _tend(self, *, hurried: bool) -> None:
+        try:
+            if self._mirror.tend(hurried=hurried):
+                self._reader.close()  # its helpers hold the packs that are gone
+        except Fault as fault:  # a full disk, or a damaged pack; what was asked for is done all the same
+            log.warning("mirror not tended path=%s error=%s; tried again", self._mirror.path, fault)
+            self._doubt = str(fault)
+
+    # -- reading ---------------------------------------------------------------------------------------------
+
+    def commit(self, oid: str) -> Commit:
+        """See `port.Store.commit`."""
+        return self._sound(lambda: self._reader.commit(oid))
+
+    def log(self, oid: str, limit: int) -> Sequence[Commit]:
+        """See `port.Store.log`."""
+        return self._sound(lambda: self._reader.log(oid, limit))
+
+    def parent(self, oid: str) -> str | None:
+        """See `port.Store.parent`."""
+        return self._sound(lambda: self._reader.parent(oid))
+
+    def is_ancestor(self, old: str, new: str) -> bool:
+        """See `port.Store.is_ancestor`."""
+        return self._sound(lambda: self._reader.is_ancestor(old, new))
+
+    def last_change(self, commit: str, path: str) -> str | None:
+        """See `port.Store.last_change`."""
+        return self._sound(lambda: self._reader.last_change(commit, path))
+
+    def remember(self, branch: str, oid: str) -> None:
+        """See `port.Store.remember`."""
+        with self._lock:
+            self._mirror.remember(git_names.branch_name(branch), git_names.full_oid(oid))
+
+    def remembered(self, branch: str) -> str | None:
+        """See `port.Store.remembered`."""
+        return self._mirror.remembered(git_names.branch_name(branch))
+
+    def merge_bases(self, one: str, other: str) -> Sequence[str]:
+        """See `port.Store.merge_bases`."""
+        return self._sound(lambda: self._reader.merge_bases(one, other))
+
+    def diff(self, old: str | None, new: str) -> Sequence[Entry]:
+        """See `port.Store.diff`."""
+        return self._sound(lambda: self._reader.diff(old, new))
+
+    def sizes(self, oids: Iterable[str]) -> Mapping[str, int]:
+        """See `port.Store.sizes`."""
+        return self._sound(lambda: self._reader.sizes(oids))
+
+    def read(self, oids: Iterable[str]) -> Mapping[str, bytes]:
+        """See `port.Store.read`."""
+        return self._sound(lambda: self._reader.read(oids))
+
+    def read_path(self, commit: str, path: str) -> bytes | None:
+        """See `port.Store.read_path`."""
+        return self._sound(lambda: self._reader.read_path(commit, path))
+
+    # -- writing ---------------------------------------------------------------------------------------------
+
+    def write(self, draft: Draft) -> str:
+        """See `port.Store.write`. Costs what changes; the base's files are never listed."""
+        (oid,) = self.write_all([draft])
+        return oid
+
+    def write_all(self, drafts: Sequence[Draft]) -> list[str]:
+        """See `port.Store.write_all`. One git process; where commits are signed, two more."""
+        return self._sound(lambda: self._write_all(drafts))
+
+    def _write_all(self, drafts: Sequence[Draft]) -> list[str]:
+        first = heads(drafts)
+        trees = {number: self._base_tree(drafts[number]) for number in dict.fromkeys(first)}
+        if not drafts:
+            return []
+        with self._lock:
+            refs = {number: self._mirror.next_draft() for number in trees}
+            placed = [
+                git_objects.Placed(draft, refs[head], trees[head])
+                for draft, head in zip(drafts, first, strict=True)
+            ]
+            oids = self._imported(placed)
+            if self._sign is not None:
+                oids = self._signed(oids, [one.ref for one in placed], self._sign)
+            for ref, oid in {one.ref: oid for one, oid in zip(placed, oids, strict=True)}.items():
+                self._mirror.wrote(ref, oid)
+        self._roots.update(oid for draft, oid in zip(drafts, oids, strict=True) if draft.parent is None)
+        return oids
+
+    def _base_tree(self, draft: Draft) -> str | None:
+        for oid in (draft.base, draft.parent):
+            if oid is not None:
+                git_names.full_oid(oid)
+        return None if draft.base is None else self._reader.tree_of(draft.base)
+
+    def _imported(self, placed: Sequence[git_objects.Placed]) -> list[str]:
+        args = ["fast-import", "--quiet", "--force", "--done", "--date-format=raw"]
+        output = self._local(args, git_objects.import_stream(placed))
+        return [git_names.full_oid(line) for line in output.decode("ascii").splitlines()]
+
+    def signed(self, commit: str, sign: Sign) -> str:
+        """A commit that was written here, with a signature; raises what `sign` raises."""
+        with self._lock:
+            ref = self._mirror.next_draft()
+            (oid,) = self._signed([git_names.full_oid(commit)], [ref], sign)
+            self._mirror.wrote(ref, oid)
+        return oid
+
+    def _signed(self, oids: Sequence[str], refs: Sequence[str], sign: Sign) -> list[str]:
+        """The same commits with signatures; the drafts' refs lead to them then."""
+        commits = git_objects.signed(self._reader.commit_objects(oids), sign)
+        self._local(["index-pack", "--stdin", "--fsck-objects"], git_objects.pack(commits.values()))
+        self._mirror.grew()
+        found = [git_objects.commit_oid(commits[oid]) for oid in oids]
+        last = dict(zip(refs, found, strict=True))
+        updates = "".join(f"update {ref} {oid}\n" for ref, oid in last.items())
+        self._local(["update-ref", "--stdin"], updates.encode())
+        return found
+
+    def _local(self, args: Sequence[str], given: bytes) -> bytes:
+        return self._git.check(args, self._limits.local.total_seconds(), given)
+
+    # -- helpers ---------------------------------------------------------------------------------------------
+
+    def mended(self) -> Sequence[str]:
+        """See `port.Store.mended`."""
+        with self._lock:
+            told, self._mirror.mended[:] = tuple(self._mirror.mended), ()
+            return told
+
+    def _sound(self, work: Callable[[], Answer]) -> Answer:
+        """What `work` gives; tried again where it failed for what a fresh mirror would not have."""
+        before = self._mender.count
+        try:
+            return work()
+        except Fault as fault:
+            if fault.reason not in DOUBTED or not self._mends(str(fault), before):
+                raise
+        return work()
+
+    def _mends(self, why: str, before: int | None = None) -> bool:
+        with self._lock:
+            if before not in (None, self._mender.count):
+                return True  # another thread met it too, and was faster
+            self._reader.close()  # its helpers may hold what is replaced
+            return self._mender.mend(why)
+
+    def _tracked(self, branches: Sequence[str]) -> dict[str, str]:
+        """Tips of tracking refs that are there and are commits."""
+        return self._reader.tips({branch: TRACKING + branch for branch in branches})
+
+    def close(self) -> None:
+        """See `port.Store.close`; another process may own the mirror afterwards."""
+        with self._lock:
+            self._reader.close()
+            self._mirror.close()

@@ -1,0 +1,163 @@
+"""A repository of this machine as a store, for reading alone: a person's clone, a CI checkout, a server's bare one.
+
+Nothing is fetched and nothing is written. In a receive hook the objects of a push that is not accepted yet lie in
+quarantine: `quarantine` takes the variables that lead there out of the hook's environment, and no other.
+
+Held by tests/store/test_local.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from reconciler.store.git import git_names
+from reconciler.store.git.git_process import Git
+from reconciler.store.git.git_reader import GitReader
+from reconciler.store.git.mirror import Limits
+from reconciler.store.git.remote_address import Address
+from reconciler.store.store_port import Commit, Draft, Entry, Outcome
+from schemas.errors import UserError
+
+_HEADS, _TRACKING = "refs/heads/", "refs/remotes/origin/"
+_QUARANTINE = ("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_QUARANTINE_PATH")
+_NOWHERE = Path("/nonexistent")
+_LIMIT_S = Limits().local.total_seconds()
+# What people and CI write for a commit: a name and steps back from it. Ranges, searches and paths are none.
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./+#=-]{0,240}(?:[~^][0-9]{0,4}){0,8}")
+
+
+def quarantine(environment: Mapping[str, str]) -> dict[str, str]:
+    """Of a receive hook's environment what leads git to the objects that are being pushed."""
+    return {name: environment[name] for name in _QUARANTINE if environment.get(name)}
+
+
+class LocalStore:
+    """`port.Store` on a git directory (`.git`, or a bare repository); `push` and `write` raise UserError `ReadOnly`.
+
+    A bare repository's branches are its own. A clone's are those of its origin as it fetched them last, and its own
+    where origin has none of that name.
+    """
+
+    def __init__(self, git_dir: Path, variables: Mapping[str, str] | None = None) -> None:
+        # No protocol at all: a clone that lacks objects must not fetch them behind our back.
+        self._git = Git(git_dir.absolute(), _NOWHERE, Address(str(git_dir), ""), variables=variables)
+        self._reader = GitReader(self._git, _LIMIT_S)
+
+    # -- names -----------------------------------------------------------------------------------------------
+
+    def commit_of(self, name: str) -> str | None:
+        """The commit that a person names (`HEAD~1`, `origin/main`, an id); None: there is none."""
+        if not _NAME.fullmatch(name) or ".." in name:
+            return None
+        done = self._git.run(["rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"], _LIMIT_S)
+        return git_names.full_oid(done.output.decode("ascii").strip()) if done.code == 0 else None
+
+    def fetch(self, patterns: Sequence[str]) -> Mapping[str, str]:
+        """The branches that match, as they are here."""
+        return git_names.matching([git_names.branch_pattern(pattern) for pattern in patterns], self.tips())
+
+    def tips(self) -> Mapping[str, str]:
+        """Every branch, read now."""
+        found: dict[str, str] = {}
+        for prefix in self._prefixes():
+            args = ["for-each-ref", "--format=%(objectname) %(objecttype) %(refname)", prefix]
+            text = self._git.check(args, _LIMIT_S).decode("utf-8", "surrogateescape")
+            for oid, kind, ref in (line.split(" ", 2) for line in text.splitlines()):
+                if kind == "commit" and ref != f"{_TRACKING}HEAD":  # the name of origin's first branch
+                    found[ref.removeprefix(prefix)] = oid
+        return found
+
+    def _prefixes(self) -> tuple[str, ...]:
+        """Later ones win."""
+        # Anybody who may push to a server may make a ref below refs/remotes there: it means nothing.
+        is_bare = self._git.check(["rev-parse", "--is-bare-repository"], _LIMIT_S).strip() == b"true"
+        return (_HEADS,) if is_bare else (_HEADS, _TRACKING)
+
+    def alarms(self) -> Sequence[str]:
+        """Always none: nothing is fetched."""
+        return ()
+
+    # -- reading ---------------------------------------------------------------------------------------------
+
+    def commit(self, oid: str) -> Commit:
+        """See `port.Store.commit`."""
+        return self._reader.commit(oid)
+
+    def log(self, oid: str, limit: int) -> Sequence[Commit]:
+        """See `port.Store.log`."""
+        return self._reader.log(oid, limit)
+
+    def parent(self, oid: str) -> str | None:
+        """See `port.Store.parent`."""
+        return self._reader.parent(oid)
+
+    def is_ancestor(self, old: str, new: str) -> bool:
+        """See `port.Store.is_ancestor`."""
+        return self._reader.is_ancestor(old, new)
+
+    def last_change(self, commit: str, path: str) -> str | None:
+        """See `port.Store.last_change`."""
+        return self._reader.last_change(commit, path)
+
+    def keep(self, oid: str) -> bool:
+        """Whether it is here; nothing is fetched."""
+        return self.commit_of(git_names.full_oid(oid)) == oid
+
+    def remember(self, branch: str, oid: str) -> None:
+        """Nothing: nothing is written here."""
+
+    def remembered(self, branch: str) -> str | None:  # noqa: ARG002 - the port's
+        """Always None."""
+        return None
+
+    def mended(self) -> Sequence[str]:
+        """Always none: what is only read is not made anew."""
+        return ()
+
+    def merge_bases(self, one: str, other: str) -> Sequence[str]:
+        """See `port.Store.merge_bases`."""
+        return self._reader.merge_bases(one, other)
+
+    def diff(self, old: str | None, new: str) -> Sequence[Entry]:
+        """See `port.Store.diff`."""
+        return self._reader.diff(old, new)
+
+    def sizes(self, oids: Iterable[str]) -> Mapping[str, int]:
+        """See `port.Store.sizes`."""
+        return self._reader.sizes(oids)
+
+    def read(self, oids: Iterable[str]) -> Mapping[str, bytes]:
+        """See `port.Store.read`."""
+        return self._reader.read(oids)
+
+    def read_path(self, commit: str, path: str) -> bytes | None:
+        """See `port.Store.read_path`."""
+        return self._reader.read_path(commit, path)
+
+    def in_the_way(self, branch: str) -> Sequence[str]:
+        """Those that are here."""
+        return git_names.in_the_way(branch, self.tips())
+
+    # -- not writing -----------------------------------------------------------------------------------------
+
+    def write(self, draft: Draft) -> str:  # noqa: ARG002 - the port's
+        """Always UserError `ReadOnly`."""
+        raise _read_only()
+
+    def write_all(self, drafts: Sequence[Draft]) -> list[str]:  # noqa: ARG002 - the port's
+        """Always UserError `ReadOnly`."""
+        raise _read_only()
+
+    def push(self, branch: str, new: str, expected: str | None) -> Outcome:  # noqa: ARG002 - the port's
+        """Always UserError `ReadOnly`."""
+        raise _read_only()
+
+    def close(self) -> None:
+        """See `port.Store.close`."""
+        self._reader.close()
+
+
+def _read_only() -> UserError:
+    return UserError("this repository is only read here; give its remote's address to write", "ReadOnly")

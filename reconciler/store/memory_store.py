@@ -1,0 +1,341 @@
+"""The store in memory: the twin of `reconciler.store.git.git_store` for tests and simulations.
+
+Blobs have git's own ids; commits have ids made from all that they say. What the network can do to a push or
+a fetch is done by a hook on the shared remote: it is asked before and after each, and its answer (or what it
+raises) is what happens. Costs the number of files for each commit: it is meant for thousands, not for
+millions.
+
+Held by tests/contract/test_store_contract.py, like the Git driver.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from reconciler.store.git import git_names
+from reconciler.store.git.git_objects import blob_oid
+from reconciler.store.store_port import REGULAR_MODE, Commit, Draft, Entry, Outcome, Sign, heads
+from reconciler.store.trailers import parse_trailers
+from schemas.errors import Fault
+
+
+class Fate(Enum):
+    """What a hook lets happen to the operation it is asked about."""
+
+    PASS = "Pass"  # noqa: S105 - no password
+    REFUSE = "Refuse"  # the server says no; for a fetch: the remote is away
+    LOSE = "Lose"  # a push is lost on its way, and the store knows nothing
+    DELAY = "Delay"  # a push is under way still, and the store knows nothing: see MemoryRemote.land
+    HIDE = "Hide"  # asked after a push: it happened, but the answer is lost
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One talk with the remote, before or after it happens; `branch`, `new` and `expected` are a push's."""
+
+    kind: str  # "fetch" or "push"
+    when: str  # "before" or "after"
+    branch: str | None = None
+    new: str | None = None
+    expected: str | None = None
+
+
+Hook = Callable[[Operation], Fate]
+
+
+def pass_all(_: Operation) -> Fate:
+    """The hook of a network without faults."""
+    return Fate.PASS
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    commit: Commit
+    files: Mapping[str, tuple[int, str]]
+
+
+@dataclass(slots=True)
+class MemoryRemote:
+    """The shared side: branches and objects. `forbids_rewinds` is receive.denyNonFastForwards."""
+
+    hook: Hook = pass_all
+    down: bool = False
+    forbids_rewinds: bool = False
+    tips: dict[str, str] = field(default_factory=dict)
+    blobs: dict[str, bytes] = field(default_factory=dict)
+    commits: dict[str, _Stored] = field(default_factory=dict)
+    delayed: list[Operation] = field(default_factory=list)
+    too_large: set[str] = field(default_factory=set)  # commits that no store reads
+
+    def land(self) -> list[Outcome]:
+        """Let the delayed pushes arrive now, oldest first, and tell what became of them."""
+        arriving, self.delayed = self.delayed, []
+        return [self.move(push) for push in arriving]
+
+    def move(self, push: Operation) -> Outcome:
+        """The compare-and-swap itself, as the server does it."""
+        assert push.branch is not None
+        assert push.new is not None
+        tip = self.tips.get(push.branch)
+        if tip == push.new:
+            return Outcome.COMMITTED
+        if tip != push.expected:
+            return Outcome.CONFLICT
+        if tip is None and git_names.in_the_way(push.branch, self.tips):
+            return Outcome.REFUSED
+        if self.forbids_rewinds and tip is not None and not self.descends(push.new, tip):
+            return Outcome.REFUSED
+        self.tips[push.branch] = push.new
+        return Outcome.COMMITTED
+
+    def descends(self, new: str, old: str) -> bool:
+        """True when `old` is `new` or among its ancestors."""
+        todo, seen = [new], set()
+        while todo:
+            oid = todo.pop()
+            if oid == old:
+                return True
+            if oid not in seen:
+                seen.add(oid)
+                todo.extend(self.commits[oid].commit.parents)
+        return False
+
+    def history(self, oid: str) -> set[str]:
+        """A commit and everything that it was built on."""
+        todo, seen = [oid], set[str]()
+        while todo:
+            step = todo.pop()
+            if step not in seen:
+                seen.add(step)
+                todo.extend(self.commits[step].commit.parents)
+        return seen
+
+    def delete(self, branch: str) -> None:
+        """Remove a branch, as a person would at the server."""
+        self.tips.pop(branch, None)
+
+
+class MemoryStore:
+    """`port.Store` on a `MemoryRemote`; several stores share one remote, each signs with its own key if any."""
+
+    def __init__(self, remote: MemoryRemote, sign: Sign | None = None) -> None:
+        self._remote = remote
+        self._sign = sign
+        self._tips: dict[str, str] = {}
+        self._known: set[str] = set()
+        self._remembered: dict[str, str] = {}
+
+    def fetch(self, patterns: Sequence[str]) -> Mapping[str, str]:
+        """See `port.Store.fetch`."""
+        wanted = [git_names.branch_pattern(pattern) for pattern in patterns]
+        if not wanted:
+            return {}
+        fate = self._remote.hook(Operation("fetch", "before"))
+        if self._remote.down or fate is not Fate.PASS:
+            raise Fault("the remote could not be read: it is down", "RemoteUnreachable")
+        found = git_names.matching(wanted, self._remote.tips)
+        for name in git_names.matching(wanted, self._tips):
+            del self._tips[name]
+        self._tips.update(found)
+        for oid in found.values():
+            self._learn(oid)
+        self._remote.hook(Operation("fetch", "after"))
+        return found
+
+    def _learn(self, oid: str) -> None:
+        todo = [oid]
+        while todo:
+            oid = todo.pop()
+            if oid not in self._known:
+                self._known.add(oid)
+                todo.extend(self._remote.commits[oid].commit.parents)
+
+    def tips(self) -> Mapping[str, str]:
+        """See `port.Store.tips`."""
+        return dict(self._tips)
+
+    def alarms(self) -> Sequence[str]:
+        """Always none: nothing malformed can be put into the memory remote."""
+        return []
+
+    def commit(self, oid: str) -> Commit:
+        """See `port.Store.commit`."""
+        found = self._stored(oid).commit
+        if oid in self._remote.too_large:
+            raise Fault(f"commit {oid} is not read; rewrite the branch", "TooLarge")
+        return found
+
+    def _stored(self, oid: str) -> _Stored:
+        if git_names.full_oid(oid) not in self._known:
+            raise Fault(f"the store has no commit {oid}; fetch the branch that holds it", "CorruptObjects")
+        return self._remote.commits[oid]
+
+    def log(self, oid: str, limit: int) -> Sequence[Commit]:
+        """See `port.Store.log`."""
+        commits: list[Commit] = []
+        step: str | None = oid
+        while step is not None and len(commits) < limit:
+            commits.append(self.commit(step))
+            step = commits[-1].parents[0] if commits[-1].parents else None
+        return commits
+
+    def parent(self, oid: str) -> str | None:
+        """See `port.Store.parent`."""
+        return next(iter(self._stored(oid).commit.parents), None)
+
+    def is_ancestor(self, old: str, new: str) -> bool:
+        """See `port.Store.is_ancestor`."""
+        self._stored(old)
+        self._stored(new)
+        return self._remote.descends(new, old)
+
+    def last_change(self, commit: str, path: str) -> str | None:
+        """See `port.Store.last_change`."""
+        wanted, oid = git_names.tree_path(path), commit
+        while True:
+            parents = self.commit(oid).parents
+            changed = self.diff(parents[0] if parents else None, oid)
+            if any(entry.path == wanted or entry.path.startswith(f"{wanted}/") for entry in changed):
+                return oid
+            if not parents:
+                return None
+            oid = parents[0]
+
+    def merge_bases(self, one: str, other: str) -> Sequence[str]:
+        """See `port.Store.merge_bases`."""
+        common = self._remote.history(self._stored(one).commit.oid)
+        common &= self._remote.history(self._stored(other).commit.oid)
+        below = [self._remote.history(oid) - {oid} for oid in common]
+        return sorted(common.difference(*below))
+
+    def keep(self, oid: str) -> bool:
+        """See `port.Store.keep`; here nothing is ever dropped."""
+        if git_names.full_oid(oid) not in self._remote.commits:
+            return False
+        self._learn(oid)
+        return True
+
+    def remember(self, branch: str, oid: str) -> None:
+        """See `port.Store.remember`; here nothing outlives the store."""
+        self._remembered[git_names.branch_name(branch)] = git_names.full_oid(oid)
+
+    def remembered(self, branch: str) -> str | None:
+        """See `port.Store.remembered`."""
+        return self._remembered.get(branch)
+
+    def mended(self) -> Sequence[str]:
+        """Always none: memory is not damaged."""
+        return ()
+
+    def diff(self, old: str | None, new: str) -> Sequence[Entry]:
+        """See `port.Store.diff`."""
+        before = {} if old is None else self._stored(old).files
+        after = self._stored(new).files
+        return [
+            _entry(path, after) for path in sorted({**before, **after}) if before.get(path) != after.get(path)
+        ]
+
+    def sizes(self, oids: Iterable[str]) -> Mapping[str, int]:
+        """See `port.Store.sizes`."""
+        return {oid: len(self._blob(oid)) for oid in oids}
+
+    def read(self, oids: Iterable[str]) -> Mapping[str, bytes]:
+        """See `port.Store.read`."""
+        return {oid: self._blob(oid) for oid in oids}
+
+    def _blob(self, oid: str) -> bytes:
+        if git_names.full_oid(oid) not in self._remote.blobs:
+            raise Fault(f"the store has no blob {oid}; fetch the branch that holds it", "CorruptObjects")
+        return self._remote.blobs[oid]
+
+    def read_path(self, commit: str, path: str) -> bytes | None:
+        """See `port.Store.read_path`."""
+        found = self._stored(commit).files.get(git_names.tree_path(path))
+        return None if found is None else self._blob(found[1])
+
+    def write(self, draft: Draft) -> str:
+        """See `port.Store.write`."""
+        files = {} if draft.base is None else dict(self._stored(draft.base).files)
+        parents = () if draft.parent is None else (self._stored(draft.parent).commit.oid,)
+        _make_room(files, draft.changes)
+        for path, content in draft.changes.items():
+            if content is not None:
+                files[git_names.tree_path(path)] = (REGULAR_MODE, blob_oid(content))
+                self._remote.blobs[blob_oid(content)] = content
+        payload = _payload(draft)
+        signature = "" if self._sign is None else self._sign(payload)
+        oid = hashlib.sha1(payload + signature.encode(), usedforsecurity=False).hexdigest()
+        text = draft.message.rstrip("\n") + "\n"
+        at = draft.at.replace(microsecond=0)
+        trailers = parse_trailers(text)
+        signed = payload if signature else b""
+        committer = draft.committer or draft.author
+        commit = Commit(oid, parents, draft.author, at, text, trailers, signature, signed, committer)
+        self._remote.commits[oid] = _Stored(commit, files)
+        self._known.add(oid)
+        return oid
+
+    def write_all(self, drafts: Sequence[Draft]) -> list[str]:
+        """See `port.Store.write_all`."""
+        heads(drafts)
+        for path in (path for draft in drafts for path in draft.changes):
+            git_names.tree_path(path)
+        found: list[str] = []
+        for draft in drafts:
+            placed = replace(draft, base=found[-1], parent=found[-1]) if draft.follows else draft
+            found.append(self.write(placed))
+        return found
+
+    def push(self, branch: str, new: str, expected: str | None) -> Outcome:
+        """See `port.Store.push`."""
+        self._stored(new)
+        git_names.branch_name(branch)
+        fate = self._remote.hook(Operation("push", "before", branch, new, expected))
+        push = Operation("push", "after", branch, new, expected)
+        if self._remote.down or fate is Fate.LOSE:
+            return Outcome.UNKNOWN
+        if fate is Fate.DELAY:
+            self._remote.delayed.append(push)
+            return Outcome.UNKNOWN
+        outcome = Outcome.REFUSED if fate is Fate.REFUSE else self._remote.move(push)
+        if self._remote.hook(push) is Fate.HIDE:
+            return Outcome.UNKNOWN
+        if outcome is Outcome.COMMITTED:
+            self._tips[branch] = new
+        return outcome
+
+    def in_the_way(self, branch: str) -> Sequence[str]:
+        """See `port.Store.in_the_way`."""
+        return git_names.in_the_way(branch, self._remote.tips)
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+def _entry(path: str, files: Mapping[str, tuple[int, str]]) -> Entry:
+    if path not in files:
+        return Entry(path, None)
+    mode, oid = files[path]
+    return Entry(path, oid, mode)
+
+
+def _make_room(files: dict[str, tuple[int, str]], changes: Mapping[str, bytes | None]) -> None:
+    """Take out what is deleted, and files and folders whose name a new file or folder takes, as git does."""
+    for path, content in changes.items():
+        if path in files and content is None:
+            del files[path]
+        elif path not in files:
+            parents = [path[:end] for end, letter in enumerate(path) if letter == "/" and content is not None]
+            for name in [*parents, *(name for name in files if name.startswith(path + "/"))]:
+                files.pop(name, None)
+
+
+def _payload(draft: Draft) -> bytes:
+    """All that a commit says; git would have a commit object here."""
+    changes = sorted((path, None if text is None else blob_oid(text)) for path, text in draft.changes.items())
+    people = (draft.author, draft.committer or draft.author)
+    said = (draft.base, draft.parent, draft.message, people, int(draft.at.timestamp()), changes)
+    return repr(said).encode("utf-8", "surrogateescape")

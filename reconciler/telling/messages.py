@@ -1,0 +1,67 @@
+"""What a message says: the words of a route's template, filled in. Pure.
+
+A template can say no more than its words: `$reason` and the others stand for texts of the event, an unknown word stays
+as it is written, and what an event says is never read as a template.
+
+Held by tests/reconciler/notifying/test_messages.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from string import Template
+
+from reconciler.telling.outbox import counted
+from schemas.documents.notifications import Template as Words
+from schemas.reading.units import format_instant
+from schemas.status.outbox import Delivery, Entry
+
+LONGEST_TITLE = 200
+"""Characters; services cut longer ones, each in its own way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What is sent, as plain text."""
+
+    title: str
+    body: str
+    warning: bool
+
+
+def message_of(delivery: Delivery, words: Words, lost: int = 0) -> Message:
+    """One message for all events of a delivery; `lost` others before it were given up."""
+    titles = [_filled(words.title, entry) for entry in delivery.entries]
+    paragraphs = [_filled(words.body, entry) for entry in delivery.entries]
+    if delivery.more:
+        paragraphs.insert(0, f"and {counted(delivery.more, 'older event')}: `egs get events` has them")
+    if lost:
+        paragraphs.append(f"{counted(lost, 'event')} before could not be sent: `egs get events` has them")
+    title = _titled(titles, delivery.more)
+    text = "\n".join(paragraphs)
+    is_warning = any(entry.type == "Warning" for entry in delivery.entries)
+    return Message(
+        title, text if text.strip() else title, is_warning
+    )  # no service takes a message without a body
+
+
+def _titled(titles: list[str], more: int) -> str:
+    """One line."""
+    others = len(titles) - 1 + more
+    end = f" (and {others} more)" if others else ""
+    line = " ".join(titles[0].split()) if titles else ""
+    return line[: LONGEST_TITLE - len(end)] + end
+
+
+def _filled(text: str, entry: Entry) -> str:
+    values = {
+        "reason": entry.reason,
+        "message": entry.message,
+        "request": entry.request,
+        "slice": entry.about,
+        "cluster": entry.cluster,
+        "node": entry.node,
+        "time": format_instant(entry.at),
+        "type": entry.type,
+    }
+    return Template(text).safe_substitute(values)

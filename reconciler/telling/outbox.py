@@ -1,0 +1,214 @@
+"""What each route still has to carry: events in, deliveries out. Pure.
+
+The outbox is part of what is committed, so that an event and the deliveries that tell of it are one commit. What holds:
+  * an event goes into the outbox of every route that asks for it and may see it, once; nothing that happened before a
+    route was there does;
+  * of a route's urgent deliveries, and of its others, only the first is ever sent; what may have been sent is never
+    changed again, so that it is sent again under the same id; what waits behind it gathers as one;
+  * a delivery leaves when it has arrived, when its route is gone, when the route may not see it any more, or when it
+    was tried for a day after it was due: that is told once, and with the next message that arrives;
+  * whatever happens, a route's outbox stays small: of more events the oldest are only counted.
+
+Held by tests/reconciler/notifying/test_outbox.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from reconciler.model.events import Event, Told
+from reconciler.model.facts import Wanted
+from reconciler.status.render import event_rows
+from reconciler.status.yaml_rows import without_empty
+from reconciler.telling.quiet_hours import free_from
+from reconciler.telling.routing import Way, Ways, grouped, is_own, names
+from schemas.rules.route_rules import LONGEST_DIGEST
+from schemas.status.outbox import Delivery, Entry, OutboxMetadata, OutboxRecord
+
+Outbox = Mapping[str, OutboxRecord]
+"""By the name of the route."""
+
+GIVEN_UP = timedelta(hours=24)
+"""What could not be sent for so long after it was due is given up: it is no news any more."""
+MOST_NOTICES = 50
+"""Events of one delivery; a message with more is not read. Four deliveries of a route stay well under 1 MB."""
+MOST_OUTBOXES = 1000
+"""Routes with something waiting, which are files of one folder."""
+ID_LENGTH = 20
+"""Hexadecimal digits; no two deliveries of one fleet are taken for one another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What came back from those who carry messages, as far as this process knows."""
+
+    delivered: Collection[str] = frozenset()  # ids
+    failed: Mapping[str, str] = field(default_factory=dict)  # why, by id
+    silent: Mapping[str, str] = field(default_factory=dict)  # why a route carries nothing, by its outbox
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """The outbox that is to be committed, and what to tell of it."""
+
+    outbox: Outbox
+    events: tuple[Event, ...] = ()
+
+
+def posted(outbox: Outbox, events: Iterable[Event], wanted: Wanted, heard: Heard, now: datetime) -> Posted:
+    """The outbox after these events and after what was heard; as it was when there is nothing new."""
+    news = [entry_of(event) for event in events if not is_own(event)]
+    if not news and not outbox:
+        return Posted(outbox)
+    ways = Ways(wanted)
+    found, told = {}, list[Event]()
+    for name, record in outbox.items():
+        if (way := ways.get(name)) is not None:  # a route that people removed carries nothing any more
+            found[name], events_of_it = _looked_through(record, way, ways, heard, now)
+            told += events_of_it
+    left_out = 0
+    for name, (way, entries) in grouped(news, ways).items():
+        if name not in found and len(found) >= MOST_OUTBOXES:
+            left_out += 1
+            continue
+        record = found.get(name) or OutboxRecord(metadata=OutboxMetadata(name=name))
+        found[name] = _with_entries(record, way, entries, now)
+    if left_out:
+        told.append(_too_many(left_out, now))
+    kept = {name: record for name, record in found.items() if not _is_over(record)}
+    return Posted(outbox if kept == outbox else kept, tuple(told))
+
+
+def ready(record: OutboxRecord, way: Way, ways: Ways, now: datetime) -> Iterator[Delivery]:
+    """Of a committed outbox what may be sent now."""
+    for delivery in heads(record):
+        is_seen = all(ways.may_see(way, entry) for entry in delivery.entries)
+        if is_seen and due_at(delivery, way) <= now and free_at(delivery, way, now) <= now:
+            yield delivery
+
+
+def heads(record: OutboxRecord) -> Iterator[Delivery]:
+    """The first of the urgent deliveries, and the first of the others."""
+    for urgent in (True, False):
+        yield from _lane(record, urgent)[:1]
+
+
+def due_at(delivery: Delivery, way: Way) -> datetime:
+    """When it is to be sent, quiet hours over; `way` as it is in force now."""
+    return free_at(delivery, way, delivery.due)
+
+
+def free_at(delivery: Delivery, way: Way, at: datetime) -> datetime:
+    """That instant, or the next one at which this delivery disturbs nobody."""
+    return at if delivery.urgent else free_from(way.route.quiet, at)
+
+
+def counted(count: int, word: str) -> str:
+    """`1 event`, `2 events`."""
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
+def entry_of(event: Event) -> Entry:
+    """An event as it waits; what it says is cut and cleaned as in the files of events."""
+    return Entry.model_validate_json(json.dumps(without_empty(event_rows([event])[0])))
+
+
+def _looked_through(
+    record: OutboxRecord, way: Way, ways: Ways, heard: Heard, now: datetime
+) -> tuple[OutboxRecord, list[Event]]:
+    """One outbox without what is done, given up or none of its route's business, and what that means."""
+    told: list[Event] = []
+    arrived = [d for d in record.deliveries if d.id in heard.delivered]
+    given_up = [d for d in heads(record) if d not in arrived and _is_hopeless(d, way, heard, now)]
+    kept = [d for d in record.deliveries if d not in arrived and d not in given_up]
+    allowed = tuple(d for d in (_seen(d, way, ways) for d in kept) if d.entries)
+    lost = (0 if arrived else record.lost) + sum(len(d.entries) + d.more for d in given_up)
+    silent = record.silent and not arrived
+    why = heard.silent.get(way.key, "")
+    if why and record.deliveries and not silent:
+        told.append(_event(Told.ROUTE_SILENT, way, f"nothing is sent by {way.shown}: {why}", now))
+        silent = True
+    if lost and (arrived or not record.lost):
+        text = f"{counted(lost, 'event')} could not be sent by {way.shown} within a day and will not be"
+        told.append(_event(Told.NOTICES_LOST, way, text, now))
+    update = {"deliveries": allowed, "lost": lost, "silent": silent}
+    changed = {name: value for name, value in update.items() if getattr(record, name) != value}
+    return (record.model_copy(update=changed) if changed else record), told
+
+
+def _is_hopeless(delivery: Delivery, way: Way, heard: Heard, now: datetime) -> bool:
+    """Tried and not arrived, and too old; one that nobody could try, because no controller was there, is tried."""
+    tried = delivery.id in heard.failed or way.key in heard.silent
+    return tried and now - due_at(delivery, way) > GIVEN_UP
+
+
+def _seen(delivery: Delivery, way: Way, ways: Ways) -> Delivery:
+    """What of it the route may see now: somebody may have left the slice in between."""
+    entries = tuple(entry for entry in delivery.entries if ways.may_see(way, entry))
+    if len(entries) == len(delivery.entries):
+        return delivery
+    return _named(way.key, delivery.model_copy(update={"entries": entries}))
+
+
+def _with_entries(record: OutboxRecord, way: Way, entries: Iterable[Entry], now: datetime) -> OutboxRecord:
+    """An outbox with these events, each in the lane that its route wants it in."""
+    lanes: list[Delivery] = []
+    fresh = tuple(entries)
+    for urgent in (True, False):
+        found = [entry for entry in fresh if names(way.route.urgent, entry) is urgent]
+        lane = _lane(record, urgent)
+        lanes += _gathered(lane, _opened(way, urgent, now), found, now) if found else lane
+    return record.model_copy(update={"deliveries": tuple(lanes)})
+
+
+def _gathered(
+    lane: tuple[Delivery, ...], opened: Delivery, entries: Iterable[Entry], now: datetime
+) -> tuple[Delivery, ...]:
+    """A lane with these events in its last delivery, or in `opened` behind one that may have been sent already."""
+    last = lane[-1] if lane else None
+    is_open = last is not None and (len(lane) > 1 or last.due > now)
+    *before, target = lane if is_open else (*lane, opened)
+    return (*before, _named(opened.id, _holding(target, (*target.entries, *entries))))
+
+
+def _opened(way: Way, urgent: bool, now: datetime) -> Delivery:
+    """A delivery without events yet, due when its route wants what begins to gather now."""
+    wait = timedelta() if urgent or way.route.digest is None else min(way.route.digest, LONGEST_DIGEST)
+    # Files hold whole seconds, and it is to be the same before and after it was read back.
+    due = (now + wait).replace(microsecond=0)
+    return Delivery(id=way.key, urgent=urgent, due=due if urgent else free_from(way.route.quiet, due))
+
+
+def _holding(delivery: Delivery, entries: tuple[Entry, ...]) -> Delivery:
+    """A delivery with these events instead of its own; the oldest are counted where they are too many."""
+    kept = entries[-MOST_NOTICES:]
+    more = delivery.more + len(entries) - len(kept)
+    return delivery.model_copy(update={"entries": kept, "more": more})
+
+
+def _named(name: str, delivery: Delivery) -> Delivery:
+    """A delivery with the id that follows from its route and its events."""
+    rows = [name, str(delivery.urgent), *(entry.model_dump_json() for entry in delivery.entries)]
+    digest = hashlib.sha256("\n".join(rows).encode()).hexdigest()
+    return delivery.model_copy(update={"id": digest[:ID_LENGTH]})
+
+
+def _lane(record: OutboxRecord, urgent: bool) -> tuple[Delivery, ...]:
+    return tuple(delivery for delivery in record.deliveries if delivery.urgent is urgent)
+
+
+def _is_over(record: OutboxRecord) -> bool:
+    return not (record.deliveries or record.silent or record.lost)
+
+
+def _event(reason: Told, way: Way, text: str, now: datetime) -> Event:
+    return Event(now, reason, text, slice=way.owner if way.scope == "slice" else "")
+
+
+def _too_many(left_out: int, now: datetime) -> Event:
+    text = f"more than {MOST_OUTBOXES} routes have something waiting; {counted(left_out, 'route')} got nothing of this"
+    return Event(now, Told.NOTICES_LOST, text)

@@ -1,0 +1,53 @@
+"""When a route is left in peace, by the clocks of its people. Pure.
+
+Held by tests/reconciler/notifying/test_quiethours.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, time, timedelta, tzinfo
+from zoneinfo import ZoneInfo
+
+from schemas.documents.notifications import QuietHours
+
+_DAYS = 5
+"""A night, a weekend and the night after it are over by then."""
+
+
+def is_quiet(quiet: QuietHours | None, at: datetime) -> bool:
+    """Whether nothing is to be sent at that instant. Hours that begin when they end are none."""
+    if quiet is None:
+        return False
+    there = at.astimezone(_zone(quiet.time_zone))
+    if quiet.weekends and there.weekday() >= 5:
+        return True
+    now = f"{there:%H:%M}"
+    if quiet.begin <= quiet.end:
+        return quiet.begin <= now < quiet.end
+    return now >= quiet.begin or now < quiet.end
+
+
+def free_from(quiet: QuietHours | None, at: datetime) -> datetime:
+    """That instant, or the end of the quiet hours that it falls into."""
+    if quiet is None or not is_quiet(quiet, at):
+        return at
+    ends = (end for end in sorted(_ends(quiet, at)) if end > at and not is_quiet(quiet, end))
+    return next(ends, at)
+
+
+def _ends(quiet: QuietHours, at: datetime) -> Iterator[datetime]:
+    """Instants at which quiet hours may end: the hour that they name, and midnight after a weekend."""
+    zone = _zone(quiet.time_zone)
+    today = at.astimezone(zone).date()
+    for day in (today + timedelta(days=n) for n in range(_DAYS)):
+        for clock in (time.fromisoformat(quiet.end), time()):
+            yield datetime.combine(day, clock, zone).astimezone(UTC)
+
+
+def _zone(name: str) -> tzinfo:
+    """UTC where nobody knows the name: `egs validate` refuses such a route, and a late message beats none."""
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        return UTC

@@ -1,0 +1,129 @@
+"""Which routes an event goes to. Pure.
+
+The project's routes see every event, a slice's those of its requests and itself, a person's those of the slices that
+the person is a member or an owner of: an admin is told as a person only of slices that list the admin. What is about
+no slice, as a node or the repository, goes to the project's routes alone. Deny by default: a route that no rule here
+lets see an event never gets it.
+
+Held by tests/reconciler/notifying/test_routing.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from reconciler.model.events import Event, Told
+from reconciler.model.facts import Wanted
+from schemas.documents.notifications import Route
+from schemas.status.outbox import Entry
+
+Scope = Literal["project", "slice", "person"]
+
+OWN = frozenset({Told.ROUTE_SILENT, Told.NOTICES_LOST})
+"""Events about messages are sent by no route, so that none ever tells of itself."""
+WARNINGS = "warnings"
+"""Stands for every event that is a warning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One route, and whose it is."""
+
+    scope: Scope
+    owner: str  # the slice or the profile; empty: the project
+    route: Route
+
+    @property
+    def key(self) -> str:
+        """As its outbox is called: `project.<route>`, `slice.<slice>.<route>`, `person.<name>.<route>`."""
+        return ".".join(filter(None, (self.scope, self.owner, self.route.name)))
+
+    @property
+    def shown(self) -> str:
+        """As people read it."""
+        return self.key.replace(".", "/")
+
+    @property
+    def secret(self) -> str:
+        """The operator's file with its addresses: nobody's route can name another's."""
+        return ".".join(filter(None, (self.scope, self.owner, self.route.secret)))
+
+
+@dataclass(slots=True)
+class Ways:
+    """Every route in force. One for each look, because it remembers who is in a slice."""
+
+    wanted: Wanted
+    _by_key: dict[str, Way] = field(default_factory=dict)
+    _of_project: list[Way] = field(default_factory=list)
+    _of_slice: dict[str, list[Way]] = field(default_factory=dict)
+    _of_person: dict[str, list[Way]] = field(default_factory=dict)  # by address
+    _people: dict[str, frozenset[str]] = field(default_factory=dict)  # addresses, by slice
+
+    def __post_init__(self) -> None:
+        """Costs the slices and the profiles; those without routes next to nothing."""
+        self._of_project = self._add("project", "", self.wanted.project.notifications)
+        for name, slice_ in self.wanted.slices.items():
+            self._of_slice[name] = self._add("slice", name, slice_.notifications)
+        for name, profile in self.wanted.profiles.items():
+            if profile.notifications:
+                ways = self._add("person", name, profile.notifications)
+                self._of_person[profile.email] = [*self._of_person.get(profile.email, ()), *ways]
+
+    def get(self, key: str) -> Way | None:
+        """The route of that outbox; None: it is gone."""
+        return self._by_key.get(key)
+
+    def of(self, entry: Entry) -> Iterator[Way]:
+        """The routes that are to carry an event."""
+        about = entry.about
+        found = [*self._of_project, *self._of_slice.get(about, ())]
+        for address in sorted(self._people_of(about) & self._of_person.keys()):
+            found += self._of_person[address]
+        return (way for way in found if _asks_for(way.route, entry))
+
+    def may_see(self, way: Way, entry: Entry) -> bool:
+        """Whether that event is any of its business, whatever it asks for."""
+        if way.scope == "project":
+            return True
+        if way.scope == "slice":
+            return entry.about == way.owner
+        profile = self.wanted.profiles.get(way.owner)
+        return profile is not None and profile.email in self._people_of(entry.about)
+
+    def _add(self, scope: Scope, owner: str, routes: Iterable[Route]) -> list[Way]:
+        ways = [Way(scope, owner, route) for route in routes]
+        return [self._by_key.setdefault(way.key, way) for way in ways if way.key not in self._by_key]
+
+    def _people_of(self, name: str) -> frozenset[str]:
+        if name not in self._people:
+            slice_ = self.wanted.slices.get(name)
+            self._people[name] = frozenset(() if slice_ is None else (p.email for p in slice_.people))
+        return self._people[name]
+
+
+def _asks_for(route: Route, entry: Entry) -> bool:
+    if route.slices and entry.about not in route.slices:
+        return False
+    return not route.events or names(route.events, entry)
+
+
+def names(words: Iterable[str], entry: Entry) -> bool:
+    """Whether a list of reasons, or the word `warnings` in it, names that event."""
+    return any(word == entry.reason or (word == WARNINGS and entry.type == "Warning") for word in words)
+
+
+def grouped(entries: Iterable[Entry], ways: Ways) -> Mapping[str, tuple[Way, list[Entry]]]:
+    """Events by the outbox that they go into, in their order."""
+    found: dict[str, tuple[Way, list[Entry]]] = {}
+    for entry in entries:
+        for way in ways.of(entry):
+            found.setdefault(way.key, (way, []))[1].append(entry)
+    return found
+
+
+def is_own(event: Event) -> bool:
+    """Whether it is about messages."""
+    return event.reason in OWN

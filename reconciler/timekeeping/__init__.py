@@ -1,0 +1,1 @@
+"""Which time it is, and whether our clock can be believed."""

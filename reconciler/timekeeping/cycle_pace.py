@@ -1,0 +1,62 @@
+"""What the length of cycles means for deciding: how far ahead starts are decided, and how long causes may be tried.
+
+Times are those of an injected clock; without one a cycle takes no time, as in a simulation.
+
+Held by tests/reconciler/test_pace.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from reconciler.clock import Clock
+from reconciler.settings import Settings
+from scheduler.causes.causes import always
+
+TRIALS = timedelta(seconds=5)
+"""How long one cycle begins plans that show which change delayed a promise; then the likeliest changes are named."""
+AHEAD = timedelta(minutes=1)
+"""How much sooner starts are decided while a large push is read: the cycle that plans it takes long."""
+MOST_AHEAD = timedelta(minutes=2)
+"""A start that is decided holds its nodes, so that none is decided sooner than this for a long cycle."""
+
+
+class Pace:
+    """One owner. `begin` and `end` frame a cycle."""
+
+    def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
+        self._settings, self._clock = settings, clock
+        self._begun: datetime | None = None
+        self._took = timedelta()
+
+    def read(self, now: datetime) -> datetime:
+        """The present; `now` where there is no clock."""
+        return now if self._clock is None else max(now, self._clock.now())
+
+    def begin(self, now: datetime) -> None:
+        """A cycle begins."""
+        self._begun = now
+
+    def end(self, now: datetime) -> None:
+        """It is over; the next one may take as long."""
+        self._took = self.read(now) - (self._begun or now)
+
+    def trials(self, now: datetime) -> Callable[[], bool]:
+        """Whether there is time for one more plan that shows a cause. Counts from the first question."""
+        until: list[datetime] = []
+
+        def has_time() -> bool:
+            if not until:
+                until.append(self.read(now) + TRIALS)
+            return self.read(now) < until[0]
+
+        return always if self._clock is None else has_time
+
+    def ahead(self, *, has_more: bool) -> Settings:
+        """The settings to decide by: starts that the next cycle could be too late for are decided in this one."""
+        more = min(MOST_AHEAD, self._took * 2 + (AHEAD if has_more else timedelta()))
+        return (
+            replace(self._settings, start_lead=self._settings.start_lead + more) if more else self._settings
+        )

@@ -1,0 +1,18 @@
+"""What another machine's clock says, from the `Date` header that HTTP servers put on every answer (RFC 9110)."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+
+from reconciler.clock import steady_s
+from reconciler.timekeeping.clock_reading import Heard
+
+
+def heard_in(date: str | None) -> Heard | None:
+    """The header of an answer that came just now; None where it says nothing that can be read."""
+    try:
+        said = parsedate_to_datetime(date or "")
+        return Heard(said.replace(tzinfo=said.tzinfo or UTC).astimezone(UTC), steady_s())
+    except (ValueError, TypeError, OverflowError):
+        return None

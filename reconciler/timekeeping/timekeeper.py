@@ -1,0 +1,128 @@
+"""The time by which one process decides: read anew after whatever may have taken long, and weighed against others.
+
+In a simulation there is no clock but the instant that each cycle is given; then only facts count against it.
+
+Held by tests/reconciler/test_clocks.py and test_timekeeping.py.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from reconciler.clock import Timepiece
+from reconciler.model.cluster_port import ClusterView
+from reconciler.model.facts import Facts
+from reconciler.settings import Settings
+from reconciler.timekeeping.clock_doubt import Doubt, Word, doubt, handed_over_words, no_earlier, offsets_s
+from reconciler.timekeeping.clock_reading import Heard
+
+log = logging.getLogger(__name__)
+
+OWN = "the count of seconds of the same machine"
+STEP_COUNTS = timedelta(minutes=10)
+"""A clock that was set, with no other clock to ask, is believed after this: it may have been set right."""
+Others = Callable[[], Mapping[str, Heard]]
+"""Clocks beside those of clusters, by what they are called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The time, and what speaks against it."""
+
+    now: datetime
+    doubt: Doubt | None = None
+    offsets_s: Mapping[str, float] = field(default_factory=dict)
+
+
+class Timekeeper:
+    """One owner."""
+
+    def __init__(self, settings: Settings, clock: Timepiece | None = None, others: Others = dict) -> None:
+        """`clock` None: time stands still in a cycle, and no other clock is asked."""
+        self._settings, self._clock, self._others = settings, clock, others
+        self._base: tuple[datetime, float] | None = None  # when our clock was believed last
+        self._heard: dict[str, Heard] = {}  # of clusters, when they were looked at last
+        self._since: datetime | float | None = None  # of the doubt that stands: seconds, or simulated time
+        self._marked_s = 0.0
+        self.standing: Doubt | None = None
+        """The doubt that stands, as it began."""
+
+    def read(self, now: datetime) -> datetime:
+        """The present; in a simulation `now`."""
+        return now if self._clock is None else self._clock.now()
+
+    def read_on(self, now: datetime) -> datetime:
+        """The present, where `now` was believed: never before that."""
+        return max(now, self.read(now))
+
+    def mark(self) -> None:
+        """What is acted on is known from here on."""
+        self._marked_s = 0.0 if self._clock is None else self._clock.steady_s()
+
+    def has_paused(self) -> bool:
+        """True when so much time has passed since the mark that others may have gone on without us."""
+        if self._clock is None:
+            return False
+        return self._clock.steady_s() - self._marked_s > self._settings.pause.total_seconds()
+
+    def look(self, now: datetime, facts: Iterable[Word], views: Mapping[str, ClusterView]) -> Moment:
+        """The present, weighed against these facts and what clusters said in these views, or the last ones."""
+        now, least = self.read(now), () if self._settings.believe_clock else tuple(facts)
+        self._heard |= {name: view.clock for name, view in views.items() if view.clock is not None}
+        words = (*least, *self._clocks())
+        found = doubt(now, words, self._settings.clock_tolerance)
+        if found is not None and self._is_only_a_step(found, words):
+            found = None
+        offsets = offsets_s(now, words)
+        return Moment(no_earlier(now, least) if found is None else now, found, offsets)
+
+    def note(self, moment: Moment) -> None:
+        """What a whole cycle found: our clock is believed from here on, or the doubt goes on."""
+        if moment.doubt is not None:
+            if self.standing is None:
+                log.warning("clock doubted message=%s", moment.doubt.sentence)
+                self._since, self.standing = self._age(moment.now), moment.doubt
+            return
+        self._since = self.standing = None
+        if self._clock is not None:
+            self._base = (moment.now, self._clock.steady_s())
+
+    def doubted_for(self, now: datetime) -> timedelta:
+        """How long the doubt has stood, by a clock that nobody sets where there is one."""
+        if self._since is None:
+            return timedelta()
+        age = self._age(now)
+        if isinstance(age, datetime):
+            assert isinstance(self._since, datetime)
+            return age - self._since
+        assert isinstance(self._since, float)
+        return timedelta(seconds=age - self._since)
+
+    def _age(self, now: datetime) -> datetime | float:
+        return now if self._clock is None else self._clock.steady_s()
+
+    def _clocks(self) -> Iterator[Word]:
+        if self._clock is None:
+            return
+        steady_s = self._clock.steady_s()
+        if self._base is not None:
+            yield Word(OWN, self._base[0] + timedelta(seconds=steady_s - self._base[1]))
+        for name, heard in self._others().items():
+            yield Word(name, heard.at(steady_s))
+        for name, heard in self._heard.items():
+            yield Word(f"the API server of {name}", heard.at(steady_s))
+
+    def _is_only_a_step(self, found: Doubt, words: Iterable[Word]) -> bool:
+        """Nobody but this machine says otherwise, nobody else can be asked, and people had the time to act."""
+        alone = all(word.who == OWN for word in found.against)
+        asked = any(not word.is_least and word.who != OWN for word in words)
+        return alone and not asked and self.doubted_for(found.ours) >= STEP_COUNTS
+
+
+def words_of(decided: datetime | None, facts: Facts | None, views: Mapping[str, ClusterView]) -> list[Word]:
+    """What the status branch and nodes that were handed over say of the time."""
+    words = [] if decided is None else [Word("the status branch", decided, is_least=True)]
+    return words + ([] if facts is None else list(handed_over_words(facts, views)))

@@ -1,0 +1,104 @@
+"""What comes into force when an operator takes a main that was rewritten, and which holds stay.
+
+A hold is about one content: where the new main has the very content that was held, nobody has looked at it, and it
+stays held. Where main has another content, it is the operator who brings it in, and that is told.
+
+Pure but for the listings of the two trees. Held by tests/trust/test_freezing.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from reconciler.store.store_port import Entry, Store
+from reconciler.trust.policy import is_governed
+from schemas.errors import Fault
+from schemas.rules.problems import quoted
+from schemas.status.judgements import HeldChange
+
+MOST_LISTED = 20
+"""Files that are named one by one."""
+
+Content = tuple[str, int]
+"""Git's id and mode."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """What an operator took; `changes` None: what was in force is not there any more to compare with."""
+
+    main: str
+    instead_of: str
+    changes: tuple[str, ...] | None  # a line for each file that comes into force otherwise than it was
+    held: tuple[HeldChange, ...]  # stay so
+
+    @property
+    def sentence(self) -> str:
+        """For an event."""
+        if self.changes is None:
+            what = "what was in force is not there any more to compare it with"
+        else:
+            what = f"files that come into force by it: {len(self.changes)}"
+        text = f"an operator took main as it is at {self.main[:12]} instead of {self.instead_of[:12]}; {what}"
+        return f"{text}; changes that stay held: {len(self.held)}"
+
+
+def adopted(store: Store, main: str, instead_of: str, held: Collection[HeldChange]) -> Adoption:
+    """What it means to take `main`, where `instead_of` counted except for what is `held`. Costs both listings."""
+    new = _tree(store, main)
+    by_path = sorted(held, key=lambda change: change.path)
+    kept = tuple(c for c in by_path if _oid(new.get(c.path)) == c.found and _is_here(store, c))
+    try:
+        old = _tree(store, instead_of)
+    except Fault:
+        return Adoption(main, instead_of, None, kept)
+    return Adoption(main, instead_of, changes(_counting(old, held), _counting(new, kept)), kept)
+
+
+def changes(before: Mapping[str, Content], after: Mapping[str, Content]) -> tuple[str, ...]:
+    """A line for each file that differs, sorted by path."""
+    paths = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+    return tuple(f"{_what(path, before, after)} {quoted(path)}" for path in paths)
+
+
+def listed(lines: Collection[str]) -> list[str]:
+    """The first of them, and how many more there are."""
+    more = len(lines) - MOST_LISTED
+    return [*list(lines)[:MOST_LISTED], *([f"and {more} more"] if more > 0 else [])]
+
+
+def _what(path: str, before: Mapping[str, Content], after: Mapping[str, Content]) -> str:
+    if path not in before:
+        return "new"
+    return "changed" if path in after else "gone"
+
+
+def _tree(store: Store, commit: str) -> dict[str, Content]:
+    return _contents(store.diff(None, commit))
+
+
+def _contents(entries: Iterable[Entry]) -> dict[str, Content]:
+    return {e.path: (e.oid, e.mode) for e in entries if e.oid is not None and is_governed(e.path)}
+
+
+def _counting(tree: Mapping[str, Content], held: Iterable[HeldChange]) -> dict[str, Content]:
+    counts = dict(tree)
+    for change in held:
+        counts.pop(change.path, None)
+        if change.authorised is not None:
+            counts[change.path] = (change.authorised, change.mode)
+    return counts
+
+
+def _oid(content: Content | None) -> str | None:
+    return None if content is None else content[0]
+
+
+def _is_here(store: Store, change: HeldChange) -> bool:
+    """Whether the content that counts can be read: without it nothing could stand in the place of what is held."""
+    try:
+        store.sizes([] if change.authorised is None else [change.authorised])
+    except Fault:
+        return False
+    return True

@@ -1,0 +1,78 @@
+"""Signatures that people make: with the keys they have, of any kind, in an agent or on a token.
+
+So it is `ssh-keygen` that signs, and asks for a passphrase or a touch as they know it. Processes sign in memory, with
+ed25519: see `reconciler.trust.sshsig`.
+
+Held by tests/trust/test_signing.py.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from reconciler.store.git.git_process import configured
+from reconciler.trust.sshsig import canonical_key, parse
+from schemas.errors import UserError
+
+PersonKey = Path | str
+"""A file, private or the .pub of a key that an agent has; or the public key itself, for agents alone."""
+
+_PATIENCE_S = 120.0  # a passphrase is typed, a token is found and touched
+
+
+def sign_as_person(key: PersonKey, namespace: str, message: bytes) -> str:
+    """The person's signature. Runs in their own environment: agent and terminal are theirs. UserError `NotSigned`."""
+    program = shutil.which("ssh-keygen")
+    if program is None:
+        raise _not_signed("ssh-keygen is not installed; install OpenSSH's client")
+    with tempfile.TemporaryDirectory(prefix="egs-") as folder:
+        file, public = Path(folder) / "message", Path(folder) / "key.pub"
+        file.write_bytes(message)
+        if isinstance(key, str):
+            public.write_text(f"{key}\n", encoding="ascii")
+        by = public if isinstance(key, str) else key.absolute()
+        _run([program, "-Y", "sign", "-n", namespace, "-f", str(by), str(file)], key)
+        signature = file.with_name("message.sig").read_text(encoding="ascii")
+    if parse(signature) is None:
+        raise _not_signed(
+            f"{key} is of a kind that does not count here; use an ed25519 key, and no certificate"
+        )
+    return signature
+
+
+def _run(command: list[str], key: PersonKey) -> None:
+    try:
+        done = subprocess.run(  # noqa: S603 - fixed arguments and an absolute path
+            command,
+            env=os.environ,
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            timeout=_PATIENCE_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise _not_signed(f"{key} did not sign within {_PATIENCE_S:g} s; try again") from error
+    if done.returncode != 0:
+        said = " ".join(done.stderr.decode("utf-8", "replace").split())[-200:]
+        raise _not_signed(
+            f"{key} cannot sign: {said or 'ssh-keygen says nothing'}; check the file and the agent"
+        )
+
+
+def configured_key(folder: Path) -> PersonKey | None:
+    """The SSH key that git is configured to sign with in that folder; None: none, or no SSH key."""
+    if configured("gpg.format", folder) != "ssh":
+        return None
+    named = configured("user.signingkey", folder)
+    public = canonical_key(named.removeprefix("key::"))
+    if public is not None:
+        return public
+    return folder.absolute() / Path(named).expanduser() if named else None
+
+
+def _not_signed(why: str) -> UserError:
+    return UserError(f"nothing was signed: {why}", "NotSigned")

@@ -1,0 +1,210 @@
+"""Options of trust and forge, the same wherever a process has them, and the settings that are made of them.
+
+Held by tests/trust/test_options.py.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal, cast, get_args
+from urllib.parse import urlsplit
+
+import typer
+
+from reconciler.model.evidence import Level
+from reconciler.settings import ForgeAddress, Trust
+from reconciler.store.git.remote_address import is_remote
+from schemas.errors import UserError
+
+log = logging.getLogger(__name__)
+
+ForgeKind = Literal["github", "gitlab", "gitea"]
+
+Verify = Annotated[
+    Level | None,
+    typer.Option(
+        "--verify",
+        envvar="EGS_VERIFY",
+        help="What has to be shown of a change on main before it counts: a signature, the forge's word, or both. "
+        "Default: none for a folder; a remote repository needs an answer.",
+        show_default=False,
+    ),
+]
+Folder = Annotated[
+    Path | None,
+    typer.Option(
+        "--trust",
+        envvar="EGS_TRUST",
+        help="Folder with allowed_signers, revoked_keys and gpg/: keys kept outside of the repository.",
+        show_default=False,
+    ),
+]
+OwnKey = Annotated[
+    Path | None,
+    typer.Option(
+        "--key",
+        envvar="EGS_KEY",
+        help="Private ed25519 key with which this process signs; without it nothing is signed.",
+        show_default=False,
+    ),
+]
+Kind = Annotated[
+    ForgeKind | None,
+    typer.Option(
+        "--forge",
+        envvar="EGS_FORGE",
+        help="Which forge has the repository. Known by itself on github.com and gitlab.com.",
+        show_default=False,
+    ),
+]
+Api = Annotated[
+    str,
+    typer.Option(
+        "--forge-api",
+        envvar="EGS_FORGE_API",
+        help="URL of the forge's API. Default: where that forge has it on the repository's host.",
+        show_default=False,
+    ),
+]
+Repository = Annotated[
+    str,
+    typer.Option(
+        "--forge-repository",
+        envvar="EGS_FORGE_REPOSITORY",
+        help="OWNER/NAME on the forge. Default: the path in the repository's URL.",
+        show_default=False,
+    ),
+]
+Token = Annotated[
+    Path | None,
+    typer.Option(
+        "--forge-token",
+        envvar="EGS_FORGE_TOKEN_FILE",
+        help="File with the token for the forge's API, read anew at every call.",
+        show_default=False,
+    ),
+]
+
+_PUBLIC: Mapping[str, ForgeKind] = {"github.com": "github", "gitlab.com": "gitlab"}
+_API: Mapping[ForgeKind, str] = {"github": "/api/v3", "gitlab": "/api/v4", "gitea": "/api/v1"}
+_SSH_SHORT = re.compile(r"[^/@]+@(?P<host>[^/:]+):(?P<path>.+)")
+_REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)+")
+_HTTP_PORTS = {"https": 443, "http": 80}
+
+
+@dataclass(frozen=True, slots=True)
+class TrustOptions:
+    """What was said about trust."""
+
+    verify: Verify = None
+    trust: Folder = None
+    key: OwnKey = None
+
+    def settings(self, repo: str) -> Trust:
+        """The same with absolute paths. UserError `WrongUse` if `repo` is remote and no level was given."""
+        level = self.verify
+        if level is None and is_remote(repo):
+            raise _wrong(
+                "nothing says whose changes of main count; give --verify signature, forge or both, or --verify none: "
+                "then everyone who can push counts as an admin (docs/trust.md)"
+            )
+        if level == "none" and is_remote(repo):
+            log.warning("main is not verified: everyone who can push counts as an admin; see docs/trust.md")
+        return Trust(level or "none", _absolute(self.trust), _absolute(self.key))
+
+
+@dataclass(frozen=True, slots=True)
+class ForgeOptions:
+    """What was said about the forge; empty or None: nothing."""
+
+    forge: Kind = None
+    forge_api: Api = ""
+    forge_repository: Repository = ""
+    forge_token: Token = None
+
+
+def forge_from_environment(environment: Mapping[str, str]) -> ForgeOptions:
+    """What the variables EGS_FORGE… say. UserError `WrongUse` for a kind that is none."""
+    kind = environment.get("EGS_FORGE") or None
+    if kind is not None and kind not in get_args(ForgeKind):
+        raise _wrong(f"EGS_FORGE is {kind!r}; write {', '.join(get_args(ForgeKind))}")
+    token = environment.get("EGS_FORGE_TOKEN_FILE")
+    return ForgeOptions(
+        cast("ForgeKind | None", kind),
+        environment.get("EGS_FORGE_API", ""),
+        environment.get("EGS_FORGE_REPOSITORY", ""),
+        Path(token).expanduser() if token else None,
+    )
+
+
+def forge_of(given: ForgeOptions, remote: str, level: Level = "none") -> ForgeAddress | None:
+    """Which forge has that remote: as was said, the rest from its address.
+
+    None when nothing was said and the level does not ask for one. UserError `WrongUse` when more has to be said.
+    """
+    if given == ForgeOptions() and level not in ("forge", "both"):
+        return None
+    scheme, host, path = _parts(remote)
+    kind = given.forge or _PUBLIC.get(host.partition(":")[0])
+    if kind is None:
+        raise _wrong("nothing tells which forge has the repository; give --forge github, gitlab or gitea")
+    repository = (given.forge_repository or path).removesuffix(".git").strip("/")
+    if not _REPOSITORY.fullmatch(repository):
+        raise _wrong(
+            "the repository's address does not tell its name on the forge; give --forge-repository OWNER/NAME"
+        )
+    api = given.forge_api.rstrip("/") or _api(kind, scheme, host)
+    if not re.fullmatch(r"https?://[^\s/@?#]+(/[^\s@?#]*)?", api):
+        raise _wrong(
+            "the address does not tell where the forge's API is; give --forge-api https://forge.example.com"
+            f"{_API[kind]}, without a login in it"
+        )
+    return ForgeAddress(kind, api, repository, _absolute(given.forge_token))
+
+
+def known_forge(given: ForgeOptions, remote: str) -> ForgeAddress | None:
+    """Like `forge_of`, for whoever can do without: None also when the address does not tell enough."""
+    _, host, _ = _parts(remote)
+    told = given if given != ForgeOptions() else ForgeOptions(_PUBLIC.get(host.partition(":")[0]))
+    try:
+        return forge_of(told, remote)
+    except UserError:
+        if given != ForgeOptions():
+            raise
+        return None
+
+
+def _api(kind: ForgeKind, scheme: str, host: str) -> str:
+    if kind == "github" and (host == "github.com" or host.endswith(".ghe.com")):
+        return f"https://api.{host}"
+    return f"{scheme}://{host}{_API[kind]}" if host else ""
+
+
+def _parts(remote: str) -> tuple[str, str, str]:
+    """Scheme, host (with its port if that is another one) and path of the forge's web pages; all empty for a folder."""
+    short = _SSH_SHORT.fullmatch(remote)
+    if short is not None and "://" not in remote:
+        return "https", short["host"].lower(), short["path"]
+    if not is_remote(remote):
+        return "", "", ""
+    parts = urlsplit(remote)
+    if parts.scheme not in _HTTP_PORTS:
+        return "https", parts.hostname or "", parts.path.strip("/")
+    try:
+        port = parts.port or _HTTP_PORTS[parts.scheme]
+    except ValueError:
+        return "", "", ""  # the store says what is wrong with the address
+    usual = port == _HTTP_PORTS[parts.scheme]
+    return parts.scheme, f"{parts.hostname}{'' if usual else f':{port}'}", parts.path.strip("/")
+
+
+def _absolute(path: Path | None) -> Path | None:
+    return None if path is None else path.expanduser().absolute()
+
+
+def _wrong(sentence: str) -> UserError:
+    return UserError(sentence, "WrongUse")

@@ -1,0 +1,1 @@
+"""Free time of pools and slices."""

@@ -1,0 +1,195 @@
+"""Why a promise moved later: causes that are shown true by planning again without them.
+
+A change is the cause of a slip when, with that one change undone, the request would start no later than it was
+promised; if no single one is, a smallest set is named. The work is bounded by `budget` plans, and by the time that
+the caller has (`has_time`, asked before each plan); a slip whose cause could not be shown within them says so. Beside
+those plans the cost is linear in changes and slips.
+
+Held by tests/scheduler/test_causes.py: every slip has a cause, and every cause that is called proven is true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, islice
+
+from scheduler.causes.changes import promised, undo
+from scheduler.plan import plan
+from scheduler.snapshot import Change, ChangeKind, Displaced, Plan, Snapshot
+
+BUDGET = 200
+"""Plans made at most for one call. One is enough for each change that alone explains a slip; a plan of 10,000
+promises takes about a second, so a caller that must not wait passes less."""
+HasTime = Callable[[], bool]
+"""Whether one more plan may be made. The caller counts time; nothing here reads a clock."""
+Starts = Callable[[str], int | None]
+"""The start of a request by its key; None: it has none."""
+_TRIED_WHOLE = 2
+"""Changes of which each set is a single one or a pair."""
+_MOST_IN_PAIRS = 12
+"""Pairs are tried among so few changes only; among more, sets are found by leaving out what is not needed."""
+_MOST_IN_ALL = 7
+"""Larger sets are all tried among so few, the smaller first, so that what is named is exactly the smallest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A promise that moved later, or was lost (`now` is None), and the changes that did it.
+
+    `proven` is False when the budget was spent first: then `causes` are the likeliest, not shown to be true.
+    """
+
+    key: str
+    was: int
+    now: int | None
+    causes: tuple[Change, ...]
+    proven: bool = True
+
+
+def always() -> bool:
+    """There is time."""
+    return True
+
+
+def slips(
+    before: Snapshot,
+    after: Snapshot,
+    changes: Sequence[Change],
+    planned: Plan,
+    budget: int = BUDGET,
+    has_time: HasTime = always,
+) -> tuple[Moved, ...]:
+    """Every waiting request that lost time between the promises of `before` and `planned`, in rank order.
+
+    `before` carries the promises as committed, `planned` is the plan of `after`, and `changes` lead from one to
+    the other (see `scheduler.causes.changes.changes_between`).
+    """
+    moved = []
+    for key in planned.order:
+        was = promised(before, after, key)
+        placement = planned.placements.get(key)
+        now = None if placement is None else placement.start
+        if was is not None and (now is None or now > was):
+            moved.append((key, was, now))
+
+    def without(undone: Sequence[Change]) -> Starts:
+        placements = plan(undo(before, after, undone)).placements
+        return lambda key: None if (place := placements.get(key)) is None else place.start
+
+    return explained(moved, changes, planned.displaced, without, budget, has_time)
+
+
+def explained(
+    moved: Iterable[tuple[str, int, int | None]],
+    changes: Sequence[Change],
+    displaced: Iterable[Displaced],
+    without: Callable[[Sequence[Change]], Starts],
+    budget: int = BUDGET,
+    has_time: HasTime = always,
+) -> tuple[Moved, ...]:
+    """The causes of these (key, was, now), out of `changes`; `without` plans with some of them undone."""
+    trial, suspects = _Trial(without, budget, has_time), _Suspects(changes, displaced)
+    found = []
+    for key, was, now in moved:
+        causes, proven = trial.causes(key, was, suspects)
+        found.append(Moved(key, was, now, causes, proven))
+    return tuple(found)
+
+
+class _Suspects:
+    """The changes, the likeliest of a request first. Indexed once: a slip costs what is looked at of them."""
+
+    def __init__(self, changes: Sequence[Change], displaced: Iterable[Displaced]) -> None:
+        self._taken_by = {one.key: one.by for one in displaced}
+        self._rest = sorted(changes, key=lambda change: change.kind is ChangeKind.CLOCK)
+        self._of: dict[str, list[Change]] = {}
+        for change in changes:
+            if change.kind is not ChangeKind.CLOCK:
+                self._of.setdefault(change.key, []).append(change)
+        self.count = len(self._rest)
+
+    def of(self, key: str) -> Iterator[Change]:
+        """Its own, those that took its room one after the other, the first of them first, and the clock last."""
+        chain = {key: None}
+        link = key
+        while (by := self._taken_by.get(link)) and by not in chain:
+            chain[by] = None
+            link = by
+        near = (key, *list(chain)[:0:-1])
+        for link in near:
+            yield from self._of.get(link, ())
+        for change in self._rest:
+            if change.kind is ChangeKind.CLOCK or change.key not in chain:
+                yield change
+
+
+class _Trial:
+    """Plans of the world with some changes undone; each such plan is made once for all slips."""
+
+    def __init__(self, without: Callable[[Sequence[Change]], Starts], budget: int, has_time: HasTime) -> None:
+        self.without, self.left, self.has_time = without, budget, has_time
+        self.plans: dict[frozenset[Change], Starts] = {}
+        self._all: Starts | None = None
+
+    def causes(self, key: str, was: int, suspects: _Suspects) -> tuple[tuple[Change, ...], bool]:
+        """The smallest set found that makes the difference, and whether it is shown to."""
+        if suspects.count == 1:  # with nothing changed every promise holds: there is nothing to try
+            return tuple(suspects.of(key)), True
+        try:
+            for tried in _small_sets(suspects, key):
+                if self._holds_without(tried, key, was):
+                    return tried, True
+            if self._holds_without_any(suspects, key, was):
+                return self._minimised(tuple(suspects.of(key)), key, was), True
+        except _BudgetSpent:
+            pass
+        return tuple(islice(suspects.of(key), 1)), False
+
+    def _minimised(self, suspects: tuple[Change, ...], key: str, was: int) -> tuple[Change, ...]:
+        """All of them, less each that makes no difference: none of those left can be spared."""
+        kept, before = list(suspects), 0
+        while before != len(kept):  # one that was needed may not be, once another is left out
+            before = len(kept)
+            for change in reversed(kept.copy()):
+                without = [other for other in kept if other != change]
+                if without and self._holds_without(tuple(without), key, was):
+                    kept = without
+        return tuple(kept)
+
+    def _holds_without(self, undone: tuple[Change, ...], key: str, was: int) -> bool:
+        chosen = frozenset(undone)
+        if chosen not in self.plans:
+            self.plans[chosen] = self._planned_without(undone)
+        return _holds(self.plans[chosen], key, was)
+
+    def _holds_without_any(self, suspects: _Suspects, key: str, was: int) -> bool:
+        """With all changes undone, whatever their number: one plan for all slips. Of one or two this was tried."""
+        if suspects.count <= _TRIED_WHOLE:
+            return False
+        if self._all is None:
+            self._all = self._planned_without(tuple(suspects.of(key)))
+        return _holds(self._all, key, was)
+
+    def _planned_without(self, undone: tuple[Change, ...]) -> Starts:
+        if self.left <= 0 or not self.has_time():
+            raise _BudgetSpent
+        self.left -= 1
+        return self.without(undone)
+
+
+class _BudgetSpent(Exception):  # noqa: N818 - a signal within this module, not an error
+    pass
+
+
+def _holds(starts: Starts, key: str, was: int) -> bool:
+    start = starts(key)
+    return start is not None and start <= was
+
+
+def _small_sets(suspects: _Suspects, key: str) -> Iterator[tuple[Change, ...]]:
+    yield from ((change,) for change in suspects.of(key))
+    if suspects.count <= _MOST_IN_PAIRS:
+        yield from combinations(suspects.of(key), 2)
+    for size in range(3, suspects.count) if suspects.count <= _MOST_IN_ALL else ():
+        yield from combinations(suspects.of(key), size)

@@ -1,0 +1,95 @@
+"""What a change does to everyone: two worlds planned, and each difference named with its cause."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from scheduler.causes.causes import BUDGET, Moved, slips
+from scheduler.causes.changes import asked, changes_between, promised
+from scheduler.plan import plan
+from scheduler.promises import with_promises
+from scheduler.snapshot import Change, Plan, Request, Snapshot
+from schemas.status.gpr_status import Cause
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What becomes of one request; `was` and `now` are starts, `cause` and `by` belong to later and refused ones."""
+
+    key: str
+    change: Literal["new", "earlier", "later", "gone", "refused"]
+    was: int | None
+    now: int | None
+    cause: Cause | None = None
+    by: str = ""
+    proven: bool = True  # False: the cause is the likeliest, and there was no time to show it
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a change does to everyone, and the plan that is made after it."""
+
+    effects: tuple[Effect, ...]
+    world: Snapshot  # afterwards, with the promises that stood before
+    planned: Plan  # of that world
+
+
+def compare(before: Snapshot, after: Snapshot) -> tuple[Effect, ...]:
+    """What going from `before` to `after` does, in rank order, those that are gone last.
+
+    What `before` plans counts as promised, as it would be when `after` is merged.
+    """
+    return compared(before, after).effects
+
+
+def compared(before: Snapshot, after: Snapshot, budget: int = BUDGET) -> Comparison:
+    """As `compare`, with the plan; at most `budget` more plans are made to show that a cause is true."""
+    committed = with_promises(before, plan(before))
+    merged = carry(committed, after)
+    planned = plan(merged)
+    found = slips(committed, merged, changes_between(committed, merged), planned, budget)
+    moved = {slip.key: slip for slip in found}
+    effects = [_effect(committed, merged, planned, moved.get(key), key) for key in planned.order]
+    gone = [
+        Effect(key, "gone", promised(committed, committed, key), None)
+        for key in sorted(committed.requests)
+        if key not in merged.requests and key not in merged.leases
+    ]
+    return Comparison((*(effect for effect in effects if effect is not None), *gone), merged, planned)
+
+
+def carry(committed: Snapshot, after: Snapshot) -> Snapshot:
+    """`after` with the promises of `committed` for all who ask for the same as they did."""
+    requests = {
+        key: request if key in after.leases else _carried(committed.requests.get(key), request)
+        for key, request in after.requests.items()
+    }
+    return replace(after, requests=requests)
+
+
+def _carried(old: Request | None, request: Request) -> Request:
+    same = old is not None and asked(old) == asked(request)
+    if old is None or not same:
+        return replace(request, promise=None)
+    return replace(request, promise=old.promise, may_displace=old.may_displace)
+
+
+def _effect(
+    committed: Snapshot, merged: Snapshot, planned: Plan, slip: Moved | None, key: str
+) -> Effect | None:
+    was = promised(committed, merged, key)
+    placement = planned.placements.get(key)
+    now = None if placement is None else placement.start
+    first: Change | None = slip.causes[0] if slip is not None and slip.causes else None
+    cause, by = (None, "") if first is None else (first.cause, first.by)
+    proven = slip is None or slip.proven
+    if key not in committed.requests:
+        if key in merged.leases:
+            return None  # it runs, and is told when it makes room
+        return Effect(key, "new" if now is not None else "refused", None, now)
+    if now is None:
+        return None if was is None else Effect(key, "refused", was, None, cause, by, proven)
+    if was is None or now < was:
+        return Effect(key, "earlier", was, now)
+    return Effect(key, "later", was, now, cause, by, proven) if now > was else None

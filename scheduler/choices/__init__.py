@@ -1,0 +1,1 @@
+"""Which pools, which nodes, and who gives way."""

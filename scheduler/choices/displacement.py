@@ -1,0 +1,51 @@
+"""Who has to give way so that a request finds its nodes: the lowest ranks, and as few as needed.
+
+Pure, on a copy of the part of the calendar that matters, so that whoever need not go is never moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from scheduler.calendars.calendar import Ints, Section, Share
+
+
+@dataclass(frozen=True, slots=True)
+class Overlapping:
+    """Reservations, the lowest rank first, with the begins and ends of their holds."""
+
+    numbers: Ints
+    begins: Ints
+    ends: Ints
+
+
+def who_gives_way(
+    section: Section, nodes: int, others: Overlapping, shares: Callable[[int], Sequence[Share]]
+) -> list[int]:
+    """Numbers of those `others` that leave `nodes` free on the whole section; all of them together must.
+
+    Lowest first, those that overlap where nodes are short go until none are. Then the highest returns first,
+    if it is not needed after all.
+    """
+    firsts, lasts = section.place(others.begins), section.place(others.ends)
+    gone, following = list[int](), 0
+    shortages = np.zeros(section.steps + 1, dtype=np.int64)  # of the steps before each
+    while (short := section.short(nodes)).any():
+        short.cumsum(out=shortages[1:])
+        # Those passed over need not be looked at again: where nodes are short only ever becomes less.
+        over = shortages[firsts[following:]] < shortages[lasts[following:]]
+        this = following + int(over.argmax())
+        section.add(shares(int(others.numbers[this])), int(firsts[this]), int(lasts[this]), 1)
+        gone.append(this)
+        following = this + 1
+    needed = []
+    for this in reversed(gone):
+        number, first, last = int(others.numbers[this]), int(firsts[this]), int(lasts[this])
+        section.add(shares(number), first, last, -1)
+        if section.short(nodes).any():
+            section.add(shares(number), first, last, 1)
+            needed.append(number)
+    return needed

@@ -1,0 +1,1 @@
+"""When a waiting request will likely start."""

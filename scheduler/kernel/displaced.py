@@ -1,0 +1,140 @@
+"""Who gives way to a request that needs room, compiled: `scheduler.choices.displacement`, answer for answer.
+
+Of those of lower rank the lowest go, as few as needed: first the lowest that hold nodes where they are short, until
+they are not; then the highest of those return, if they are not needed after all. Where nodes are not all alike no
+instant is short alone: then whoever holds nodes of a group at an instant at which it has too few to be enough alone.
+All others that the plain engine lifts return, for with enough in one group it does not matter who has the rest.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.kernel.compilation import compiled
+from scheduler.kernel.holders import Holders, gather
+from scheduler.kernel.pools import room
+from scheduler.kernel.search import World, hold_begin, move_nodes
+from scheduler.kernel.timeline import NEVER, first_below, last_below, lowest
+
+RETURNED = -1
+
+
+class Scratch(NamedTuple):
+    """Where one look at a stretch of time is noted: who holds nodes there, and who goes."""
+
+    others: NDArray[np.int64]
+    gone: NDArray[np.int64]
+
+
+@compiled
+def hold_of(w: World, other: int) -> tuple[int, int]:
+    """The hold of a reservation."""
+    pool, start = w.spots.pool[other], w.spots.start[other]
+    return hold_begin(w, pool, start), start + w.asked.duration[other] + w.pools.drain[pool]
+
+
+@compiled
+def lift_those_in_the_way(w: World, h: Holders, t: Scratch, i: int, pool: int, start: int) -> int:
+    """Gives back the nodes of those that request `i` needs gone to stand there, and fills `t.gone`; their number."""
+    begin, end = hold_begin(w, pool, start), start + w.asked.duration[i] + w.pools.drain[pool]
+    need, gone, count = w.asked.nodes[i], t.gone, 0
+    enough = _enough_alone(w, pool, need, begin, end)
+    low, high = _short(w, pool, need, begin, end)
+    left = gather(h, pool, low, high, i, t.others) if low < high else 0
+    _heap(t.others, left)
+    while low < high:
+        # Those passed over need not be looked at again: where nodes are short only ever becomes less.
+        last, left = _next(t.others, left), left - 1
+        if _is_to_blame(w, pool, enough, low, high, last):
+            move_nodes(w, 0, last, 1)
+            gone[count] = last
+            count += 1
+            low, high = _short(w, pool, need, low, end)
+    # The last one is needed: without it there were too few.
+    for k in range(count - 2, -1, -1):
+        move_nodes(w, 0, gone[k], -1)
+        low, high = _short(w, pool, need, begin, end)
+        if low < high:
+            move_nodes(w, 0, gone[k], 1)
+        else:
+            gone[k] = RETURNED
+    return _packed(gone, count)
+
+
+@compiled
+def _short(w: World, pool: int, need: int, begin: int, end: int) -> tuple[int, int]:
+    """From the first to the last instant at which fewer are free; nothing: (0, 0)."""
+    if w.pools.groups[pool] > 1:
+        return (begin, end) if room(w.lines, w.pools, 0, pool, begin, end) < need else (0, 0)
+    line = w.pools.base[pool]
+    low = first_below(w.lines, line, need, begin, end)
+    return (0, 0) if low == NEVER else (low, last_below(w.lines, line, need, end))
+
+
+@compiled
+def _enough_alone(w: World, pool: int, need: int, begin: int, end: int) -> int:
+    """So many free nodes of one group are enough, whatever the others have: those that stay may have less than none."""
+    groups = w.pools.groups[pool]
+    if groups == 1:
+        return need
+    return need - min(0, lowest(w.lines, w.pools.base[pool] + groups, begin, end))
+
+
+@compiled
+def _is_to_blame(w: World, pool: int, enough: int, low: int, high: int, other: int) -> bool:
+    """Fewer are free at some instant of its hold within [low, high)."""
+    p, s = w.pools, w.shares
+    begin, end = hold_of(w, other)
+    if begin >= high or end <= low:
+        return False
+    if p.groups[pool] == 1:  # they are at the first and the last instant, which spares most looks
+        return begin <= low or end >= high or lowest(w.lines, p.base[pool], begin, end) < enough
+    for share in range(s.first[other], s.first[other] + s.count[other]):
+        group = s.group[share]
+        if group == p.base[pool] + p.groups[pool] or (p.ends[group] >= high and p.since[group] <= low):
+            if lowest(w.lines, group, max(begin, low), min(end, high)) < enough:
+                return True
+    return False
+
+
+@compiled
+def _packed(gone: NDArray[np.int64], count: int) -> int:
+    """Those that do not return, together at the front; how many they are."""
+    kept = 0
+    for k in range(count):
+        if gone[k] != RETURNED:
+            gone[kept] = gone[k]
+            kept += 1
+    return kept
+
+
+@compiled
+def _heap(numbers: NDArray[np.int64], count: int) -> None:
+    """Orders them so that none is greater than that at half its place: the greatest is the first."""
+    for k in range(count // 2 - 1, -1, -1):
+        _sink(numbers, k, count)
+
+
+@compiled
+def _next(numbers: NDArray[np.int64], count: int) -> int:
+    """Takes the greatest, the lowest rank, off a heap of so many."""
+    greatest = numbers[0]
+    numbers[0] = numbers[count - 1]
+    _sink(numbers, 0, count - 1)
+    return greatest
+
+
+@compiled
+def _sink(numbers: NDArray[np.int64], k: int, count: int) -> None:
+    number = numbers[k]
+    while 2 * k + 1 < count:
+        child = 2 * k + 1
+        if child + 1 < count and numbers[child + 1] > numbers[child]:
+            child += 1
+        if numbers[child] <= number:
+            break
+        numbers[k], k = numbers[child], child
+    numbers[k] = number

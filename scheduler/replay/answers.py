@@ -1,0 +1,39 @@
+"""What became of each request, as CSV. Pure."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from scheduler.replay.record import Record, Run
+from scheduler.snapshot import PoolKey
+
+COLUMNS = ("id", "submit", "first_estimate", "start", "end", "pool", "causes")
+
+
+def requests_csv(run: Run) -> str:
+    """A line for each request in the order of the trace; empty: it never came to that.
+
+    `causes` are the reasons of its slips, each once, in the order in which they came, with `|` between them.
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(_line(record) for record in run.records)
+    return out.getvalue()
+
+
+def _line(record: Record) -> tuple[str | int | None, ...]:
+    return (
+        record.name or record.key,
+        record.submit,
+        record.first_estimate,
+        record.start,
+        record.end,
+        None if record.pool is None else _name(record.pool),
+        "|".join(record.causes),
+    )
+
+
+def _name(pool: PoolKey) -> str:
+    return "/".join(part for part in pool if part)

@@ -1,0 +1,184 @@
+"""Who waits while a trace is replayed, with the promises that stand; plans are made by `scheduler.plan.plan`.
+
+What the controller does with a plan, less the damping: every placement becomes a promise at once, and who got
+none waits for room that nobody was promised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from scheduler.causes.causes import slips
+from scheduler.replay.replay_fleet import Fleet
+from scheduler.snapshot import (
+    FOREVER,
+    Change,
+    Lease,
+    Placement,
+    Plan,
+    Pool,
+    PoolKey,
+    Promise,
+    Refusal,
+    Request,
+    Snapshot,
+)
+
+Engine = Callable[[Snapshot], tuple[Snapshot, Plan]]
+"""Plans a world, and may change who holds nodes in it until when."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What a plan changed, in rank order. `made` gives what was planned, promises as before, and the plan.
+
+    `first`: who has a start and had none, with it. `slipped`: whose start is later than it was promised, or lost;
+    `gave_way`: those of them whose room went to others, in the order in which it did. `settled`: nobody who had a
+    start has another one, so that planning again would change nothing either.
+    """
+
+    first: Sequence[tuple[str, int]]
+    slipped: Sequence[str]
+    gave_way: Sequence[str]
+    settled: bool
+    refusals: Mapping[str, Refusal]
+    made: Callable[[], tuple[Snapshot, Plan]]
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """The causes of some slips, and whether planning again without them showed that they are."""
+
+    keys: Sequence[str]
+    causes: tuple[Change, ...]
+    proven: bool
+
+
+@dataclass(slots=True)
+class Since:
+    """What happened since the last plan that can take room away, and what was there before it did."""
+
+    now: int
+    changes: list[Change] = field(default_factory=list)
+    requests: dict[str, Request] = field(default_factory=dict)
+    leases: dict[str, Lease] = field(default_factory=dict)
+    pools: dict[PoolKey, Pool] = field(default_factory=dict)
+
+    def before(self, after: Snapshot) -> Snapshot:
+        """The world at the last plan as far as undoing a change needs it."""
+        return Snapshot(self.now, {**after.pools, **self.pools}, self.leases, self.requests)
+
+
+class Waiting(Protocol):
+    """Requests that wait, each with its promise."""
+
+    @property
+    def requests(self) -> Mapping[str, Request]:
+        """By key, as they are now."""
+
+    def file(self, request: Request) -> None:
+        """It waits from now on, without a promise."""
+
+    def change(self, request: Request) -> None:
+        """Another rank for one that waits; its promise stands."""
+
+    def leave(self, key: str) -> Request:
+        """It has nodes now."""
+
+    def plan(self, now: int, fleet: Fleet, engine: Engine, roomier: bool) -> Planned:
+        """Plans everybody and keeps the starts as promises; `roomier`: room may have appeared since the last plan."""
+
+    def causes(self, since: Since, planned: Planned, trials: int) -> Sequence[Why]:
+        """Why those that slipped did, shown by planning again without the changes, at most so often."""
+
+    def next_begin(self) -> int:
+        """When somebody's nodes are to be held; `FOREVER`: nobody has a promise."""
+
+    def due(self, now: int) -> Sequence[str]:
+        """Whose nodes are to be held by now, the first promised first. Each is named once between two plans."""
+
+
+class Queue:
+    """Any requests on any pools. Costs of a plan: the planner's, and a look at every start."""
+
+    def __init__(self, pools: Mapping[PoolKey, Pool]) -> None:
+        self.requests: dict[str, Request] = {}
+        self._pools = pools
+        self._named = set[str]()
+
+    def file(self, request: Request) -> None:
+        """As `Waiting`."""
+        self.requests[request.key] = replace(request, promise=None)
+
+    def change(self, request: Request) -> None:
+        """As `Waiting`."""
+        self.requests[request.key] = request
+
+    def leave(self, key: str) -> Request:
+        """As `Waiting`."""
+        return self.requests.pop(key)
+
+    def plan(self, now: int, fleet: Fleet, engine: Engine, roomier: bool) -> Planned:  # noqa: ARG002
+        """As `Waiting`."""
+        world, found = engine(Snapshot(now, fleet.pools, dict(fleet.leases), dict(self.requests)))
+        self._named.clear()
+        moves = tuple(moves_of(world, found))
+        for key, _, place in moves:
+            self.requests[key] = promised(world.requests[key], place)
+        for key in found.refusals:
+            self.requests[key] = replace(self.requests[key], may_displace=False)
+        slipped = [k for k, was, place in moves if was is not None and (place is None or place.start > was)]
+        later = set(slipped)
+        return Planned(
+            [(key, place.start) for key, was, place in moves if was is None and place is not None],
+            slipped,
+            [one.key for one in found.displaced if one.by and one.key in later],
+            all(was is None for _, was, _ in moves),
+            found.refusals,
+            lambda: (world, found),
+        )
+
+    def causes(self, since: Since, planned: Planned, trials: int) -> Sequence[Why]:
+        """As `Waiting`."""
+        return causes_of(since, planned, trials)
+
+    def next_begin(self) -> int:
+        """As `Waiting`."""
+        return min((at for at, _ in self._begins()), default=FOREVER)
+
+    def due(self, now: int) -> Sequence[str]:
+        """As `Waiting`."""
+        found = [key for at, key in sorted(self._begins()) if at <= now]
+        self._named.update(found)
+        return found
+
+    def _begins(self) -> Iterator[tuple[int, str]]:
+        for key, request in self.requests.items():
+            if request.promise is not None and key not in self._named:
+                yield request.promise.start - self._pools[request.promise.pool].prepare, key
+
+
+def promised(request: Request, place: Placement | None) -> Request:
+    """As it waits on once its place is committed."""
+    promise = None if place is None else Promise(place.pool, place.start, place.bound)
+    return replace(request, promise=promise, may_displace=promise is not None)
+
+
+def moves_of(world: Snapshot, found: Plan) -> Iterator[tuple[str, int | None, Placement | None]]:
+    """Every start that is new, elsewhere or at another time, with what it was."""
+    placements = found.placements
+    for key in found.order:
+        promise, place = world.requests[key].promise, placements.get(key)
+        was = None if promise is None else (promise.pool, promise.start, promise.bound)
+        now = None if place is None else (place.pool, place.start, place.bound)
+        if was != now:
+            yield key, None if promise is None else promise.start, place
+
+
+def causes_of(since: Since, planned: Planned, trials: int) -> Sequence[Why]:
+    """By undoing changes of the world that was planned."""
+    world, plan = planned.made()
+    found = slips(since.before(world), world, since.changes, plan, trials)
+    return [Why((slip.key,), slip.causes, slip.proven) for slip in found]

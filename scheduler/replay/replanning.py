@@ -1,0 +1,257 @@
+"""A plan on promises that all stand, compiled: `scheduler.plan`, answer for answer, where most of it is not needed.
+
+A replay plans at every arrival and every end, and from one plan to the next nearly everything stays. Where the nodes
+of each pool are alike, slices bind nobody and every promise still holds, the three steps of `scheduler.plan` shrink:
+step 1 is one look at whether free nodes ever fall below none; in step 2 what higher ranks leave is drawn for the first
+who stands nowhere, and those passed by on the way to the next are added; step 3 (`scheduler.replay.compression`) is
+left out where nobody gave way and nothing came free.
+
+Requests are numbered by rank. Nothing here takes memory: all of it is in the `World`. Held by
+tests/scheduler/test_replanning.py: the same answers as `scheduler.plan.plan`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.kernel.compilation import compiled, entry
+from scheduler.replay.step_functions import NEVER, Steps, add, first_gap, has_room, place_in, step_of
+
+NOWHERE = -1
+
+Ints = NDArray[np.int64]
+
+
+class Asked(NamedTuple):
+    """By rank. `pools` has a row for each request, filled up with -1; `spot` and `start` are where it stands."""
+
+    nodes: Ints
+    duration: Ints
+    wish: Ints
+    displaces: NDArray[np.bool_]
+    pools: Ints
+    spot: Ints
+    start: Ints
+
+
+class Times(NamedTuple):
+    """By pool."""
+
+    prepare: Ints
+    drain: Ints
+
+
+class Shown(NamedTuple):
+    """No hold of at least so many nodes and such a length begins before this: by pool, and mark of each.
+
+    `marks` has a row each for the marks below the requests' nodes and durations and those above; `reach` the longest
+    duration that a mark stands for.
+    """
+
+    begin: Ints
+    marks: Ints
+    reach: Ints
+
+
+class Gone(NamedTuple):
+    """Who gave way to whom, in order; `size` of them."""
+
+    who: Ints
+    whom: Ints
+    size: Ints
+
+
+class Section(NamedTuple):
+    """One stretch of time to try things on: its steps, the end behind them, and what is free in each."""
+
+    at: Ints
+    free: Ints
+
+
+class World(NamedTuple):
+    """All that is looked at and changed.
+
+    `steps` has a row for each pool with everybody on it, and then one for each with leases and higher ranks only: those
+    before `counted`, as it begins.
+    """
+
+    asked: Asked
+    times: Times
+    steps: Steps
+    shown: Shown
+    gone: Gone
+    section: Section
+    counted: int
+    now: int
+
+
+@entry
+def place(w: World) -> None:
+    """Step 2: whoever stands nowhere gets a place, in rank order; lower ranks give way."""
+    a, counted, pools = w.asked, w.counted, w.times.prepare.size
+    for i in range(a.nodes.size):
+        if a.spot[i] != NOWHERE:
+            continue
+        for j in range(counted, i):
+            if a.spot[j] != NOWHERE:
+                begin, end = hold_of(w, j, a.spot[j], a.start[j])
+                add(w.steps, pools + a.spot[j], begin, end, -a.nodes[j])
+        counted = i
+        pool, start = _earliest(w, i)
+        if pool != NOWHERE:
+            if a.displaces[i]:
+                pool = _with_room(w, i, pool, start)
+            a.spot[i], a.start[i] = pool, start
+            begin, end = hold_of(w, i, pool, start)
+            add(w.steps, pool, begin, end, -a.nodes[i])
+
+
+@compiled
+def hold_of(w: World, i: int, pool: int, start: int) -> tuple[int, int]:
+    """Since when and until when the request holds nodes for a start."""
+    begin = max(w.now, start - w.times.prepare[pool])
+    return begin, start + w.asked.duration[i] + w.times.drain[pool]
+
+
+@compiled
+def _earliest(w: World, i: int) -> tuple[int, int]:
+    """What leases and higher ranks leave; all ranks, where the request may not push anybody aside."""
+    a, t, marks = w.asked, w.times, w.shown.marks
+    best, found = NOWHERE, NEVER
+    side = t.prepare.size if a.displaces[i] else 0
+    for k in range(a.pools.shape[1]):
+        pool = a.pools[i, k]
+        if pool == NOWHERE:
+            break
+        prepare = t.prepare[pool]
+        after = max(w.now, a.wish[i] - prepare)
+        length = a.duration[i] + prepare + t.drain[pool]
+        if a.displaces[i]:
+            # Higher ranks only ever take more, so that what one of them looked for in vain stays out of reach.
+            after = max(after, w.shown.begin[pool, marks[0, i], marks[1, i]])
+        begin = first_gap(w.steps, side + pool, a.nodes[i], length, after, NEVER)
+        if a.displaces[i] and a.wish[i] - prepare <= w.now:
+            show(w.shown, pool, i, begin)
+        if begin != NEVER and begin + prepare < found:
+            best, found = pool, begin + prepare
+    return best, found
+
+
+@compiled
+def _undisturbing(w: World, i: int, pool: int, start: int) -> int:
+    """The first other pool that gives the same start without moving anybody."""
+    found = NOWHERE
+    for k in range(w.asked.pools.shape[1]):
+        other = w.asked.pools[i, k]
+        if other == NOWHERE or found != NOWHERE:
+            break
+        floor = max(w.now + w.times.prepare[other], w.asked.wish[i])
+        if other != pool and floor <= start:
+            begin, end = hold_of(w, i, other, start)
+            if has_room(w.steps, other, w.asked.nodes[i], begin, end):
+                found = other
+    return found
+
+
+@compiled
+def _with_room(w: World, i: int, pool: int, start: int) -> int:
+    """The pool in which there is room at `start`: made free, if there is none without."""
+    begin, end = hold_of(w, i, pool, start)
+    if has_room(w.steps, pool, w.asked.nodes[i], begin, end):
+        return pool
+    other = _undisturbing(w, i, pool, start)
+    if other != NOWHERE:
+        return other
+    _make_room(w, i, pool, _cut_out(w, pool, begin, end))
+    return pool
+
+
+@compiled
+def _make_room(w: World, i: int, pool: int, steps: int) -> None:
+    """The lowest ranks that hold nodes where they are short go; the highest of them return if not needed."""
+    a, g, need = w.asked, w.gone, w.asked.nodes[i]
+    first, j = g.size[0], a.nodes.size
+    low, high = _short(w, 0, steps, need)
+    while low < high:
+        j -= 1
+        if a.spot[j] == pool and _is_short(w, low, high, need, j):
+            _change(w, steps, need, j, 1)
+            low, high = _short(w, low, high, need)
+            g.who[g.size[0]] = j
+            g.size[0] += 1
+    last = first
+    for k in range(g.size[0] - 1, first - 1, -1):
+        if _change(w, steps, need, g.who[k], -1):
+            _change(w, steps, need, g.who[k], 1)
+        else:
+            g.who[k] = NOWHERE
+    for k in range(first, g.size[0]):
+        if g.who[k] != NOWHERE:
+            begin, end = hold_of(w, g.who[k], pool, a.start[g.who[k]])
+            add(w.steps, pool, begin, end, a.nodes[g.who[k]])
+            a.spot[g.who[k]] = NOWHERE
+            g.who[last], g.whom[last] = g.who[k], i
+            last += 1
+    for k in range((last - first) // 2):
+        g.who[first + k], g.who[last - 1 - k] = g.who[last - 1 - k], g.who[first + k]
+    g.size[0] = last
+
+
+@compiled
+def _cut_out(w: World, pool: int, begin: int, end: int) -> int:
+    """Fills the section; how many steps it has."""
+    at, free, size = w.steps.at[pool], w.steps.free[pool], w.steps.size[pool]
+    k, steps = step_of(w.steps, pool, begin), 0
+    while k < size and at[k] < end:
+        w.section.at[steps], w.section.free[steps] = max(begin, at[k]), free[k]
+        k, steps = k + 1, steps + 1
+    w.section.at[steps] = end
+    return steps
+
+
+@compiled
+def _short(w: World, low: int, high: int, need: int) -> tuple[int, int]:
+    """Of these steps the first in which nodes are short, and the one behind the last."""
+    while high > low and w.section.free[high - 1] >= need:
+        high -= 1
+    while low < high and w.section.free[low] >= need:
+        low += 1
+    return low, high
+
+
+@compiled
+def _is_short(w: World, low: int, high: int, need: int, j: int) -> bool:
+    """Whether nodes are short somewhere in these steps while `j` holds some."""
+    at, free, found = w.section.at, w.section.free, False
+    since, until = hold_of(w, j, w.asked.spot[j], w.asked.start[j])
+    if since >= at[high] or until <= at[low]:
+        return False
+    for k in range(low, high):
+        if found or at[k] >= until:
+            break
+        found = free[k] < need and at[k + 1] > since
+    return found
+
+
+@compiled
+def _change(w: World, steps: int, need: int, j: int, sign: int) -> bool:
+    """Gives what `j` holds to the section, or takes it; whether nodes are short then while it holds them."""
+    at = w.section.at
+    since, until = hold_of(w, j, w.asked.spot[j], w.asked.start[j])
+    first = max(place_in(at, steps, since + 1) - 1, 0)
+    free, is_short = w.section.free[first : place_in(at, steps, until)], False
+    for k in range(free.size):
+        free[k] += sign * w.asked.nodes[j]
+        is_short |= free[k] < need
+    return is_short
+
+
+@compiled
+def show(b: Shown, pool: int, i: int, begin: int) -> None:
+    """A search for the request found no begin before this one."""
+    for nodes in range(b.marks[2, i], b.begin.shape[1]):
+        for duration in range(b.marks[3, i], b.begin.shape[2]):
+            b.begin[pool, nodes, duration] = max(b.begin[pool, nodes, duration], begin)

@@ -1,0 +1,192 @@
+"""Who comes first while a trace is replayed: what the rank reads beside priority and time of filing."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from scheduler.fairness.rank import room_in_band, service_of
+from scheduler.fairness.usage_share import Asked, Scale, decayed, of_lease, share, used
+from scheduler.fairness.wait_bounds import aged, first_come, latest, protected
+from scheduler.plan import plan
+from scheduler.snapshot import FOREVER, Lease, Pool, PoolKey, Request, Snapshot
+from schemas.documents.scheduling import Fairness, Scheduling
+
+
+class Ordering(Protocol):
+    """Gives requests their place, and is told what happens to them."""
+
+    def filed(self, request: Request, world: Snapshot) -> Request:
+        """As it takes its place among those who wait in `world`."""
+
+    def aged(self, now: int, waiting: Mapping[str, Request]) -> Iterable[Request]:
+        """Those whose place is another one by now."""
+
+    def displaced(self, gave_way: Iterable[str], waiting: Mapping[str, Request]) -> Iterable[Request]:
+        """Those whose place is another one because they had to give way once more, and start later for it."""
+
+    def started(self, request: Request, lease: Lease) -> None:
+        """It waits no more."""
+
+    def ended(self, lease: Lease) -> None:
+        """It has used what the lease says."""
+
+
+class Bare:
+    """Priority, then time of filing, then the order of the file: any two planners agree on it."""
+
+    def filed(self, request: Request, world: Snapshot) -> Request:  # noqa: ARG002 - the port's
+        """As it is."""
+        return request
+
+    def aged(self, now: int, waiting: Mapping[str, Request]) -> Iterable[Request]:  # noqa: ARG002
+        """Nobody."""
+        return ()
+
+    def displaced(
+        self,
+        gave_way: Iterable[str],  # noqa: ARG002
+        waiting: Mapping[str, Request],  # noqa: ARG002
+    ) -> Iterable[Request]:
+        """Nobody."""
+        return ()
+
+    def started(self, request: Request, lease: Lease) -> None:
+        """Counts nothing."""
+
+    def ended(self, lease: Lease) -> None:
+        """Counts nothing."""
+
+
+class ByPolicy:
+    """As a project's `scheduling` says: shares, service, ageing, protection, bounded waits.
+
+    All of it are the controller's own functions (`scheduler.fairness.usage_share`,
+    `scheduler.fairness.wait_bounds`). What changes with time alone is looked at when it changes, not at every plan.
+    """
+
+    def __init__(
+        self, scheduling: Scheduling, pools: Mapping[PoolKey, Pool], weights: Mapping[str, float]
+    ) -> None:
+        self._policy, self._pools = scheduling, pools
+        self._books = None if scheduling.fairness is None else Books(scheduling.fairness, weights)
+        self._changes: list[tuple[int, str]] = []  # when somebody's place changes by itself
+        self._gave_way: dict[str, int] = {}
+        self._protected = set[str]()
+
+    def filed(self, request: Request, world: Snapshot) -> Request:
+        """With its place; what its slice had and was promised by now is not read again."""
+        gpus, found = self._gpus(request.pools, request.nodes), request
+        if self._policy.order == "shortest-service":
+            found = replace(found, service=service_of(gpus, request.duration))
+        if self._books is not None and request.slice:
+            asked = Asked(request.key, request.filed_at, gpus, request.duration)
+            leases = [lease for lease in world.leases.values() if lease.slice == request.slice]
+            held = [(lease, self._gpus((lease.pool,), len(lease.nodes))) for lease in leases]
+            self._books.filed(request.slice, asked, held, world.now)
+        if self._policy.max_wait_multiple is not None:
+            found = replace(found, latest=self._latest(found, world, self._policy.max_wait_multiple))
+        return self._as_of(found, world.now)
+
+    def aged(self, now: int, waiting: Mapping[str, Request]) -> Iterator[Request]:
+        """Whose priority rises by a whole step, or whose share falls by one."""
+        while self._changes and self._changes[0][0] <= now:
+            _, key = heapq.heappop(self._changes)
+            request = waiting.get(key)
+            if request is not None and key not in self._protected:
+                changed = self._as_of(request, now)
+                if changed != request:
+                    yield changed
+
+    def displaced(self, gave_way: Iterable[str], waiting: Mapping[str, Request]) -> Iterator[Request]:
+        """Who gave way so often that nobody of the band shall displace them again."""
+        for key in gave_way:
+            count = self._gave_way[key] = self._gave_way.get(key, 0) + 1
+            if count == self._policy.max_displacements:
+                self._protected.add(key)
+                yield protected(waiting[key])
+
+    def started(self, request: Request, lease: Lease) -> None:
+        """What it was promised becomes what its lease holds."""
+        if self._books is not None and request.slice:
+            self._books.started(lease)
+
+    def ended(self, lease: Lease) -> None:
+        """What it used counts, less and less."""
+        if self._books is not None and lease.slice:
+            self._books.ended(lease, self._gpus((lease.pool,), len(lease.nodes)))
+
+    def _as_of(self, request: Request, now: int) -> Request:
+        """With what waiting makes of its place by now; notes when it is to be looked at again."""
+        waited, ageing, found = now - request.filed_at, self._policy.ageing, request
+        if ageing is not None:
+            since = max(request.filed_at, request.not_before)
+            found = replace(found, boost=aged(request.priority, now - since, ageing))
+            if found.boost < room_in_band(request.priority):
+                every = int(ageing.every.total_seconds())
+                again = since + (max(0, now - since) // every + 1) * every
+                heapq.heappush(self._changes, (again, request.key))
+        if self._books is not None and request.slice:
+            steps, after = self._books.share(request.slice, request.key, waited)
+            found = replace(found, share=steps)
+            if after is not None:
+                heapq.heappush(self._changes, (request.filed_at + after, request.key))
+        return found
+
+    def _gpus(self, pools: Iterable[PoolKey], nodes: int) -> int:
+        return nodes * next((self._pools[key].gpus_per_node for key in pools if key in self._pools), 1)
+
+    def _latest(self, request: Request, world: Snapshot, multiple: float) -> int:
+        among = replace(world, requests={**world.requests, request.key: request})
+        place = plan(first_come(among)).placements.get(request.key)
+        since = max(request.filed_at, request.not_before)
+        return FOREVER if place is None else latest(since, place.start, multiple)
+
+
+class Books:
+    """GPU-hours of each slice: used until now, held, and promised to its requests that wait."""
+
+    def __init__(self, fairness: Fairness, weights: Mapping[str, float]) -> None:
+        self._step, self._half_life = fairness.step, fairness.half_life.total_seconds()
+        self._weights = weights
+        self._used: dict[str, tuple[float, int]] = {}  # GPU-hours, and as of when
+        self._waiting: dict[str, dict[str, float]] = {}  # GPU-hours of each request, by slice
+        self._places: dict[
+            str, tuple[float, float]
+        ] = {}  # used by the slice and asked for before, as it was filed
+
+    def filed(self, slice_: str, asked: Asked, held: Iterable[tuple[Lease, int]], now: int) -> None:
+        """It takes its place behind those of its slice that wait."""
+        used_h = self._used_by(slice_, now)
+        used_h += sum(of_lease(gpus, lease.start, lease.end, now, self._half_life) for lease, gpus in held)
+        waiting = self._waiting.setdefault(slice_, {})
+        self._places[asked.key] = (used_h, sum(waiting.values()))
+        waiting[asked.key] = asked.gpu_hours
+
+    def share(self, slice_: str, key: str, waited_s: int) -> tuple[int, int | None]:
+        """Its share after so much waiting, and after how much it is less; None: never."""
+        scale = Scale(self._weights.get(slice_, 1.0), self._step, self._half_life)
+        place = self._places[key]
+        found = share(*place, waited_s, scale)
+        low, high = waited_s, max(1, waited_s) + 4 * int(self._half_life)
+        if found == 0 or share(*place, high, scale) == found:
+            return found, None if found == 0 else high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if share(*place, middle, scale) == found else (low, middle)
+        return found, high
+
+    def started(self, lease: Lease) -> None:
+        """It is counted by its lease from now on."""
+        self._waiting.get(lease.slice, {}).pop(lease.key, None)
+
+    def ended(self, lease: Lease, gpus: int) -> None:
+        """It is counted by what it used."""
+        hours = used(gpus, lease.start, lease.end, lease.end, self._half_life)
+        self._used[lease.slice] = (self._used_by(lease.slice, lease.end) + hours, lease.end)
+
+    def _used_by(self, slice_: str, now: int) -> float:
+        hours, at = self._used.get(slice_, (0.0, now))
+        return decayed(hours, now - at, self._half_life)

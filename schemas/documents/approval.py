@@ -1,0 +1,95 @@
+"""Approval: an admin's word about one request's exact content, and the text that the admin signs."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from schemas.documents.base import Document, Model
+from schemas.reading.units import Duration, Instant, Name, format_instant
+
+NAMESPACE = "egs-approval"
+"""Of SSH signatures: what was signed for another purpose never counts as an approval."""
+
+
+class ApprovalLimit(Model):
+    """The most that is approved, whatever the request says later."""
+
+    gpus: Annotated[int, Field(ge=1, le=1_000_000, description="GPUs of all its nodes together.")]
+    nodes: Annotated[int, Field(ge=1, le=100_000, description="Nodes.")]
+    extend: Annotated[
+        Duration | None, Field(description="Total grace beyond its duration; of the rule extension.")
+    ] = None
+
+
+class ApprovalSpec(Model):
+    """Binds one decision to one request as it reads now."""
+
+    slice: Annotated[Name, Field(description="Slice of the request.")]
+    gpr: Annotated[Name, Field(description="Name of the request.")]
+    decision: Annotated[Literal["approve", "reject"], Field(description="The admin's word.")]
+    rule: Annotated[
+        Literal["request", "extension"],
+        Field(description="What it lifts: what keeps the request waiting, or the bound of its grace."),
+    ] = "request"
+    spec_digest: Annotated[
+        str,
+        Field(
+            pattern=r"^sha256:[0-9a-f]{64}$",
+            description="Digest of the request as approved; its status shows the current one.",
+        ),
+    ]
+    limit: Annotated[ApprovalLimit | None, Field(description="Needed to approve.")] = None
+    not_after: Annotated[
+        Instant | None,
+        Field(
+            description="The approval counts until then. Absent: no end, and then a signature does not count."
+        ),
+    ] = None
+    reason: Annotated[str, Field(max_length=500, description="Why; shown to the requester.")] = ""
+    signature: Annotated[
+        str | None,
+        Field(max_length=8000, description="SSH signature of the statement, as `egs approve` makes it."),
+    ] = None
+
+
+class Approval(Document):
+    """`approvals/<slice>/<gpr>/<approver>.yaml`."""
+
+    kind: Annotated[Literal["Approval"], Field(description="Kind of document.")] = "Approval"
+    spec: Annotated[ApprovalSpec, Field(description="What is decided about which request.")]
+
+
+def statement(project: str, approval: Approval) -> bytes:
+    """What an admin signs: every field that counts, one a line, in one fixed form.
+
+    No value holds a line end: all come from models that refuse it, but the reason, of which the hash stands here.
+    """
+    spec, limit = approval.spec, approval.spec.limit
+    lines = [
+        "egs-approval v1",
+        f"project {project}",
+        f"path slices/{spec.slice}/gprs/{spec.gpr}.yaml",
+        f"digest {spec.spec_digest}",
+        f"decision {spec.decision}",
+        f"rule {spec.rule}",
+        f"limit {_limit(limit)}",
+        f"not-after {format_instant(spec.not_after) if spec.not_after else '-'}",
+        f"approver {approval.metadata.name}",
+        f"reason sha256:{hashlib.sha256(spec.reason.encode()).hexdigest()}",
+    ]
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def statement_id(project: str, approval: Approval) -> str:
+    """Names one statement, so that one that was used up or withdrawn is known again."""
+    return "sha256:" + hashlib.sha256(statement(project, approval)).hexdigest()
+
+
+def _limit(limit: ApprovalLimit | None) -> str:
+    if limit is None:
+        return "-"
+    extend = "-" if limit.extend is None else f"{int(limit.extend.total_seconds())}s"
+    return f"gpus={limit.gpus} nodes={limit.nodes} extend={extend}"

@@ -1,0 +1,108 @@
+"""What every document has in common: frozen, strict, unknown fields refused, camelCase outside."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from schemas.reading.units import Name
+
+API_VERSION = "egs.dev/v1alpha1"
+
+
+class Model(BaseModel):
+    """Base of all documents and their parts; strict, so that `"2"` or `true` is never a number."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        alias_generator=to_camel,
+        populate_by_name=True,
+        field_title_generator=lambda name, _: to_camel(name),
+    )
+
+
+class Metadata(Model):
+    """A document's name; it equals its file's (or folder's) name."""
+
+    name: Annotated[Name, Field(description="Equals the name of the file, for a slice of its folder.")]
+    labels: Annotated[
+        dict[str, str],
+        Field(
+            max_length=32,
+            description="Free words of your own. Some mean something: `egs.dev/nonce` makes a request's id; "
+            "`egs.dev/origin`, `egs.dev/generation` and `egs.dev/author` name the object of a cluster that a file "
+            "was made from, and who asked for it.",
+        ),
+    ] = Field(default_factory=dict)
+
+
+class Document(Model):
+    """The head that every document carries."""
+
+    api_version: Annotated[
+        Literal["egs.dev/v1alpha1"], Field(description="Version of this document format.")
+    ] = "egs.dev/v1alpha1"
+    # Every kind narrows it; it stands here for its place in the order of fields.
+    kind: Annotated[str, Field(description="Kind of document.")]
+    metadata: Annotated[Metadata, Field(description="Its name, and labels.")]
+
+
+PUBLIC_KEY = (
+    r"^((ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)|sk-ssh-ed25519@openssh\.com|"
+    r"sk-ecdsa-sha2-nistp256@openssh\.com) [A-Za-z0-9+/]{40,4000}={0,2}( [ -~]{0,200})?|gpg:[0-9A-F]{40})$"
+)
+"""A line of `ssh-keygen`'s .pub file, or the fingerprint of an OpenPGP key that the controller's keyring has."""
+
+PublicKey = Annotated[str, Field(pattern=PUBLIC_KEY)]
+
+
+class ForgeAccount(Model):
+    """Somebody's account on the forge. The number is what counts: names can be given up and taken by others."""
+
+    login: Annotated[
+        str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", description="Name of the account.")
+    ]
+    id: Annotated[int, Field(ge=1, le=2**53, description="Its number, as the forge's API tells it.")]
+
+
+Address = Annotated[
+    str,
+    # ASCII: a letter of another alphabet that looks the same would name somebody else than the reviewer reads.
+    Field(pattern=r"^[!-;=?A-~]{1,64}@[!-;=?A-~]{1,189}$", examples=["ada@example.com"]),
+]
+"""By which commits name a person."""
+
+
+class Person(Model):
+    """Someone who may act here."""
+
+    email: Annotated[Address, Field(description="Address by which commits name this person, in ASCII.")]
+    name: Annotated[
+        Name | None,
+        Field(
+            description="Short name used for approval files; absent: the part of the address before the @, "
+            "in lower case, other characters as '-'."
+        ),
+    ] = None
+    forge: Annotated[
+        ForgeAccount | None, Field(description="Account by which pull requests and reviews name this person.")
+    ] = None
+    keys: Annotated[
+        tuple[PublicKey, ...],
+        Field(
+            max_length=20,
+            description="Keys this person signs with: lines of .pub files, or `gpg:` and a fingerprint of 40 digits.",
+        ),
+    ] = ()
+
+    @property
+    def handle(self) -> str:
+        """The name under which this person's approvals are filed."""
+        if self.name is not None:
+            return self.name
+        local = self.email.partition("@")[0].lower()
+        return "".join(c if c.isascii() and c.isalnum() else "-" for c in local).strip("-")[:63]

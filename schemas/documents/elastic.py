@@ -1,0 +1,98 @@
+"""Nodes that are not there all the time: pools that grow and shrink, clusters that are used only when it is full."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from schemas.documents.base import Model
+from schemas.reading.units import Duration, Lasting, LongName
+
+CLUSTER_API = "cluster.x-k8s.io/"
+"""Group of Cluster API, and prefix of its annotations."""
+KARPENTER = "karpenter.sh/"
+"""Group of Karpenter's NodePools."""
+
+
+class ScaleTarget(Model):
+    """The object in the cluster whose `scale` subresource says how many nodes there are to be."""
+
+    api_version: Annotated[
+        str,
+        Field(
+            pattern=r"^[A-Za-z0-9./-]{1,200}$",
+            examples=["cluster.x-k8s.io/v1beta1"],
+            description="Group and version.",
+        ),
+    ]
+    resource: Annotated[
+        str,
+        Field(
+            pattern=r"^[a-z][a-z0-9]{0,62}$",
+            examples=["machinedeployments"],
+            description="Plural, as in its URL.",
+        ),
+    ]
+    namespace: Annotated[LongName | None, Field(description="Absent: it belongs to no namespace.")] = None
+    name: Annotated[LongName, Field(description="Its name.")]
+
+    @property
+    def group(self) -> str:
+        """Its API group; empty: the core's."""
+        return self.api_version.rpartition("/")[0]
+
+    @property
+    def is_cluster_api(self) -> bool:
+        """Whether Cluster API makes the nodes: it is told which go, and takes Machines without a node before others."""
+        return self.api_version.startswith(CLUSTER_API)
+
+    @property
+    def is_karpenter(self) -> bool:
+        """Whether Karpenter makes the nodes: it takes those without pods before others, cordoned or not."""
+        return self.api_version.startswith(KARPENTER)
+
+
+class Elastic(Model):
+    """A pool that grows and shrinks: planning counts on nodes that do not exist yet."""
+
+    min: Annotated[int, Field(ge=0, le=100_000, description="Nodes that stay, whatever happens.")] = 0
+    max: Annotated[int, Field(ge=1, le=100_000, description="Most nodes it can have.")]
+    scale_up: Annotated[
+        Lasting, Field(description="From asking for a node until it is ready to be checked.")
+    ] = timedelta(minutes=10)
+    warm: Annotated[
+        int, Field(ge=0, le=100_000, description="Free nodes kept ready beyond what is planned.")
+    ] = 0
+    let_go: Annotated[Duration, Field(description="A node that nobody needs for this long is let go.")] = (
+        timedelta(minutes=30)
+    )
+    target: Annotated[
+        ScaleTarget | None, Field(description="What is scaled; needed with driver kubernetes.")
+    ] = None
+
+    @model_validator(mode="after")
+    def _has_room(self) -> Self:
+        if self.min > self.max or self.warm > self.max:
+            raise ValueError("min and warm are at most max")
+        return self
+
+
+class Burst(Model):
+    """A cluster that is used only when the wait elsewhere is too long."""
+
+    after: Annotated[
+        Lasting, Field(description="Wait elsewhere, counted from filing, beyond which it is used.")
+    ] = timedelta(hours=4)
+    max_duration: Annotated[
+        Lasting | None, Field(description="Longer requests never use it; absent: all may.")
+    ] = None
+    gpu_hours_per_month: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=10**9,
+            description="GPU-hours of one calendar month (UTC), all slices together; absent: any.",
+        ),
+    ] = None

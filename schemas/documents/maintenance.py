@@ -1,0 +1,33 @@
+"""When nodes are out of planning: once, or again and again."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from schemas.documents.base import Model
+from schemas.reading.units import Instant, Lasting, LongName, Name
+
+
+class Maintenance(Model):
+    """A window in which nodes serve nobody: those of the whole cluster where neither pools nor nodes are named."""
+
+    begin: Annotated[Instant, Field(description="First instant without these nodes.")]
+    end: Annotated[Instant, Field(description="First instant with them again; after `begin`.")]
+    pools: Annotated[tuple[Name, ...], Field(description="Whole pools.")] = ()
+    nodes: Annotated[tuple[LongName, ...], Field(description="Single nodes.")] = ()
+    every: Annotated[
+        Lasting | None, Field(description="It comes again after this long, a day at least; absent: once.")
+    ] = None
+    until: Annotated[Instant | None, Field(description="No window begins from here on; with `every`.")] = None
+    reason: Annotated[str, Field(max_length=200, description="For people.")] = ""
+
+    @model_validator(mode="after")
+    def _comes_again(self) -> Self:
+        if self.until is not None and self.every is None:
+            raise ValueError("until says when a window no longer comes again: name every, or delete until")
+        if self.every is not None and self.every < max(timedelta(days=1), self.end - self.begin):
+            raise ValueError("every is a day at least, and no shorter than the window itself")
+        return self

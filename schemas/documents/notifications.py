@@ -1,0 +1,88 @@
+"""Who is told of events, where and when: routes of the project, of a slice, of a person."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from schemas.documents.base import Address, Document, Model
+from schemas.reading.units import Lasting, Name
+
+
+class QuietHours(Model):
+    """When nothing is sent but what cannot wait; the rest is sent when they are over."""
+
+    begin: Annotated[
+        str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", description="Time of day.", examples=["22:00"])
+    ]
+    end: Annotated[
+        str,
+        Field(
+            pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$",
+            description="Time of day; before `begin`: of the next day.",
+            examples=["07:00"],
+        ),
+    ]
+    time_zone: Annotated[str, Field(max_length=64, description="IANA name.", examples=["Europe/Berlin"])] = (
+        "UTC"
+    )
+    weekends: Annotated[bool, Field(description="Whether all of Saturday and Sunday is quiet too.")] = False
+
+
+class Template(Model):
+    """The words of a message: `$reason`, `$message`, `$request`, `$slice`, `$cluster`, `$node`, `$time`, `$type`."""
+
+    title: Annotated[str, Field(max_length=200, description="First line, or subject.")] = "$reason"
+    body: Annotated[str, Field(max_length=4000, description="For each event.")] = "$message"
+
+
+class Route(Model):
+    """One way to people, and what goes there."""
+
+    name: Annotated[Name, Field(description="Its name; unique where it stands.")]
+    secret: Annotated[
+        Name,
+        Field(
+            description="Names the operator's secret that holds the address: of the project `project.<secret>`, of a "
+            "slice `slice.<slice>.<secret>`, of a person `person.<name>.<secret>`."
+        ),
+    ]
+    events: Annotated[
+        tuple[str, ...],
+        Field(
+            max_length=100,
+            description="Reasons of events (GPRProvisioned, …), or `warnings`; empty: all.",
+        ),
+    ] = ()
+    slices: Annotated[
+        tuple[Name, ...],
+        Field(max_length=100, description="Only events of these slices; empty: all that it may see."),
+    ] = ()
+    digest: Annotated[
+        Lasting | None,
+        Field(description="Gathered for so long and sent as one message; absent: each at once."),
+    ] = None
+    quiet: Annotated[QuietHours | None, Field(description="When it is left in peace.")] = None
+    urgent: Annotated[
+        tuple[str, ...],
+        Field(max_length=100, description="Reasons that neither a digest nor quiet hours hold up."),
+    ] = ()
+    template: Annotated[Template, Field(description="How messages read.")] = Template()
+
+
+Routes = Annotated[tuple[Route, ...], Field(max_length=20, description="Who is told of events, and where.")]
+
+
+class ProfileSpec(Model):
+    """What a person decides for themselves."""
+
+    email: Annotated[Address, Field(description="Whose profile it is.")]
+    notifications: Routes = ()
+
+
+class Profile(Document):
+    """`people/<name>.yaml`: changed by the person themselves; told of the slices that the person works in."""
+
+    kind: Annotated[Literal["Profile"], Field(description="Kind of document.")] = "Profile"
+    spec: Annotated[ProfileSpec, Field(description="Whose it is, and where they are told.")]

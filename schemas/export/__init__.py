@@ -1,0 +1,1 @@
+"""What is generated from the models: JSON Schema and custom resources."""

@@ -1,0 +1,237 @@
+"""The GPR as a custom resource, made from the same models: `python -m schemas.export.crds` writes deploy/crds.
+
+The API server wants a structural schema: no references, no types below `anyOf`, RE2 patterns, no `null`. What a model
+says that has no such form is refused here, when the file is made, and never dropped in silence; the one exception are
+fields of several types, which are passed on as they are for the controller to judge.
+
+Held by tests/schemas/test_crds.py and, on a real API server, tests/clusters/kubernetes/test_crd.py.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from schemas.documents.base import API_VERSION, Model
+from schemas.documents.gpr import GPR
+from schemas.export.generated_files import command, differing, refresh
+from schemas.export.json_schemas import schema_of
+from schemas.reading.units import DURATION_PATTERN, LASTING_PATTERN, NAME_PATTERN, Instant
+from schemas.reading.yaml_text import dump
+from schemas.status.gpr_status import GPRStatus, Phase
+
+Json = dict[str, Any]
+
+FOLDER = Path(__file__).parents[2] / "deploy" / "crds"
+GROUP, _, VERSION = API_VERSION.partition("/")
+PLURAL = "gprs"
+DOOR_PHASES = ("Filed", "Proposed", "Refused")
+"""Phases of an object that no controller has answered yet: on main, on a branch to be merged, or neither."""
+NOT_MIRRORED = frozenset({"acceptedSpec", "boundNodes", "conditions"})
+"""Fields of a status that an object does not repeat, or has in another form."""
+ADMINS_ALONE = frozenset({"move"})
+"""Fields of a request that no object offers: only admins set them, and an object is its slice's own."""
+
+_PARTS = "^([0-9]{1,4}w)?([0-9]{1,5}d)?([0-9]{1,6}h)?([0-9]{1,8}m)?$"
+_RE2: Mapping[str, Json] = {
+    DURATION_PATTERN: {"pattern": _PARTS, "minLength": 2},
+    LASTING_PATTERN: {"pattern": _PARTS, "minLength": 2, "allOf": [{"pattern": "[1-9]"}]},
+}
+"""Patterns that look ahead, said in a way that RE2 can follow."""
+_KEPT = frozenset(
+    {"type", "description", "enum", "minimum", "maximum", "minLength", "maxLength"}
+    | {"minItems", "maxItems", "minProperties", "maxProperties", "required"}
+)
+_DROPPED = frozenset({"title", "default", "examples", "$defs"})
+"""Words for editors; a default would be written into the object, and from there into the file."""
+
+
+class ObjectCondition(Model):
+    """A claim about an object, as `kubectl wait --for=condition=…` reads it."""
+
+    type: Annotated[str, Field(description="Accepted, Provisioned, or a condition of the request.")]
+    status: Annotated[Literal["True", "False"], Field(description="Whether it holds.")]
+    reason: Annotated[str, Field(description="Stable CamelCase word for machines.")] = ""
+    message: Annotated[str, Field(description="What is so, and what to do.")] = ""
+    last_transition_time: Annotated[Instant | None, Field(description="Since when, where it is known.")] = (
+        None
+    )
+
+
+class ObjectStatus(Model):
+    """What an object's status has beside the request's own."""
+
+    observed_generation: Annotated[int, Field(description="The object's generation that this answers.")]
+    request: Annotated[str, Field(description="slice/name of its request.")] = ""
+    filed: Annotated[bool, Field(description="Whether it ever was on the main branch.")] = False
+    author: Annotated[str, Field(description="Who last changed the object.")] = ""
+    author_verified: Annotated[bool, Field(description="Whether admission vouches for the author.")] = False
+    branch: Annotated[str, Field(description="Branch that waits to be merged.")] = ""
+    proposed: Annotated[str, Field(description="Digest of what that branch was given.")] = ""
+    start: Annotated[Instant | None, Field(description="When it began, or else is promised to.")] = None
+    end: Annotated[Instant | None, Field(description="When it ends, or else is promised to.")] = None
+    conditions: Annotated[tuple[ObjectCondition, ...], Field(description="Claims that hold now.")] = ()
+
+
+def gpr_crd() -> Json:
+    """The CustomResourceDefinition of GPRs, apiextensions.k8s.io/v1."""
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{PLURAL}.{GROUP}", "labels": {"app.kubernetes.io/part-of": "egs"}},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {
+                "kind": "GPR",
+                "listKind": "GPRList",
+                "plural": PLURAL,
+                "singular": "gpr",
+                "shortNames": ["gpurequest"],
+                "categories": ["egs"],
+            },
+            "versions": [
+                {
+                    "name": VERSION,
+                    "served": True,
+                    "storage": True,
+                    "subresources": {"status": {}},
+                    "additionalPrinterColumns": [_column(*column) for column in _COLUMNS],
+                    "schema": {"openAPIV3Schema": _object_schema()},
+                }
+            ],
+        },
+    }
+
+
+_COLUMNS = (
+    ("Phase", "string", ".status.phase"),
+    ("Start", "string", ".status.start"),  # a `date` of the future is shown as <invalid>
+    ("End", "string", ".status.end"),
+    ("Nodes", "integer", ".spec.nodes"),
+    ("Shape", "string", ".spec.gpuShape"),
+    ("Age", "date", ".metadata.creationTimestamp"),
+    ("Reason", "string", ".status.reason"),
+)
+
+
+def _column(name: str, type_: str, path: str) -> Json:
+    return {"name": name, "type": type_, "jsonPath": path}
+
+
+def _object_schema() -> Json:
+    whole = schema_of(GPR)
+    spec = structural(whole["properties"]["spec"], whole["$defs"])
+    # The namespace says which slice it is.
+    spec.pop("required")
+    for field in ADMINS_ALONE:
+        del spec["properties"][field]
+    name = {"type": "string", "pattern": NAME_PATTERN, "maxLength": 63}
+    return {
+        "type": "object",
+        "description": "A GPU provision request: so many GPU nodes of a shape, for a strict time.",
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object", "properties": {"name": name}},
+            "spec": spec,
+            "status": _status_schema(),
+        },
+    }
+
+
+def _status_schema() -> Json:
+    own = ObjectStatus.model_json_schema(by_alias=True)
+    request = GPRStatus.model_json_schema(by_alias=True)
+    fields = {k: v for k, v in request["properties"].items() if k not in NOT_MIRRORED}
+    found = structural({"type": "object", "properties": fields}, request["$defs"])
+    found["description"] = "What the controller says of the request; written by the controller alone."
+    found["properties"]["phase"]["enum"] = [*DOOR_PHASES, *map(str, Phase)]
+    found["properties"] |= structural(own, own["$defs"])["properties"]
+    return found
+
+
+def structural(schema: Json, definitions: Mapping[str, Json]) -> Json:
+    """The same schema as Kubernetes takes it; raises ValueError for what has no such form."""
+    if "$ref" in schema:
+        return structural(
+            definitions[schema["$ref"].rpartition("/")[2]] | _without(schema, "$ref"), definitions
+        )
+    if "anyOf" in schema and "properties" not in schema:
+        return _one_of(schema, definitions)
+    found: Json = {}
+    for word, value in schema.items():
+        if word in _KEPT:
+            found[word] = value
+        elif word not in _DROPPED:
+            found |= _word(word, value, definitions)
+    return found
+
+
+def _word(word: str, value: Any, definitions: Mapping[str, Json]) -> Json:
+    match word, value:
+        case "const", _:
+            return {"enum": [value]}
+        case "pattern", _:
+            return _pattern(value)
+        case "items", dict():
+            return {"items": structural(value, definitions)}
+        case "properties", dict():
+            return {"properties": {name: structural(inner, definitions) for name, inner in value.items()}}
+        case "additionalProperties", dict():
+            return {"additionalProperties": structural(value, definitions)}
+        case "additionalProperties", False:
+            return {}  # what is not named is dropped by the API server, and refused by kubectl
+        case "anyOf", list():
+            # Of alternatives beside fields only what they require can be said.
+            return {"anyOf": [{"required": entry["required"]} for entry in value]}
+    raise ValueError(f"Kubernetes has no form for {word}: {value!r}; give it one in schemas/export/crds.py")
+
+
+def _one_of(schema: Json, definitions: Mapping[str, Json]) -> Json:
+    """Alternatives of types: one and `null` is that one; more are left for the controller to judge."""
+    kinds = [entry for entry in schema["anyOf"] if entry.get("type") != "null"]
+    about = _without(schema, "anyOf")
+    if len(kinds) == 1:
+        return structural(kinds[0] | about, definitions)
+    return {"description": about.get("description", ""), "x-kubernetes-preserve-unknown-fields": True}
+
+
+def _pattern(pattern: str) -> Json:
+    if pattern in _RE2:
+        return dict(_RE2[pattern])
+    if "(?" in pattern:
+        raise ValueError(f"RE2 cannot follow {pattern}; give it a form in schemas/export/crds.py")
+    return {"pattern": pattern}
+
+
+def _without(schema: Json, word: str) -> Json:
+    return {key: value for key, value in schema.items() if key != word}
+
+
+def _texts() -> dict[str, str]:
+    return {f"{PLURAL}.{GROUP}.yaml": dump(gpr_crd())}
+
+
+def stale(folder: Path = FOLDER) -> list[str]:
+    """Names of files that differ from what the models give, are missing, or belong to no kind."""
+    return differing(folder, _texts(), ours="*.yaml")
+
+
+def write(folder: Path = FOLDER) -> None:
+    """Make the folder hold exactly the definitions of the models."""
+    refresh(folder, _texts(), ours="*.yaml")
+
+
+def main(arguments: list[str]) -> int:
+    """Exit 0 done or fresh, 1 stale, 2 wrong use."""
+    return command(arguments, "schemas.export.crds", write, stale)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,66 @@
+"""Write the JSON Schema of every kind to schemas/json: `python -m schemas.export.generate`, with --check only compare.
+
+The models are the truth; the files exist for editors (`# yaml-language-server: $schema=…`) and other tools.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from schemas.documents.base import Document
+from schemas.export.generated_files import command, differing, refresh
+from schemas.export.json_schemas import schema_of
+from schemas.reading.reader import PATHS
+from schemas.status.gpr_status import AgentReport, ControllerRecord, GPRRecord, NodeRecord, WorkspaceRecord
+from schemas.status.insights import EndedRecord, Insights
+from schemas.status.inventory import Inventory, PoolNodes, Schedule
+from schemas.status.judgements import SpentRecord, TrustRecord
+from schemas.status.usage import UsageRecord
+
+FOLDER = Path(__file__).parents[1] / "json"
+USER_KINDS: tuple[type[Document], ...] = tuple(rule.model for rule in PATHS)
+MACHINE_KINDS: tuple[type[Document], ...] = (
+    GPRRecord,
+    AgentReport,
+    NodeRecord,
+    Inventory,
+    PoolNodes,
+    Schedule,
+    UsageRecord,
+    Insights,
+    EndedRecord,
+    TrustRecord,
+    SpentRecord,
+    WorkspaceRecord,
+    ControllerRecord,
+)
+
+
+def schema_texts() -> dict[str, str]:
+    """The text of every schema file, by file name."""
+    return {
+        f"{model.__name__.lower()}.schema.json": json.dumps(schema_of(model), indent=2, ensure_ascii=False)
+        + "\n"
+        for model in (*USER_KINDS, *MACHINE_KINDS)
+    }
+
+
+def stale(folder: Path = FOLDER) -> list[str]:
+    """Names of files that differ from what the models give, are missing, or belong to no kind."""
+    return differing(folder, schema_texts(), ours="*.json")
+
+
+def write(folder: Path = FOLDER) -> None:
+    """Make the folder hold exactly the schemas of the models."""
+    refresh(folder, schema_texts(), ours="*.json")
+
+
+def main(arguments: list[str]) -> int:
+    """Exit 0 done or fresh, 1 stale, 2 wrong use."""
+    return command(arguments, "schemas.export.generate", write, stale)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""The rules that documents obey, alone and together."""

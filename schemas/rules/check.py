@@ -1,0 +1,140 @@
+"""Check a whole repository at once, and say what was found in the three ways people and machines read it.
+
+Pure: files come in as bytes, problems go out as values or text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from schemas.reading.collector import collector_paused
+from schemas.reading.reader import read_document, rule_of
+from schemas.reading.strict_yaml import Positions, locate
+from schemas.rules.edits import edit_problems
+from schemas.rules.findings import Finding
+from schemas.rules.offer_rules import expired
+from schemas.rules.problems import Problem
+from schemas.rules.repository import Outcome, Repository
+from schemas.rules.view import gpr_path, key_path
+from schemas.status.gpr_status import HOLDING, Phase
+
+File = tuple[str, int, bytes]
+"""Path, Git mode and content; the mode of a plain file is `reading.REGULAR`."""
+
+Request = tuple[str, str]
+"""Slice and name."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """How many files are documents or should be, and every problem, sorted by file and place."""
+
+    documents: int
+    problems: tuple[Problem, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is an error."""
+        return not any(problem.severity == "error" for problem in self.problems)
+
+
+def check_files(
+    files: Iterable[File],
+    base: Repository | None = None,
+    phases: Mapping[Request, Phase] | None = None,
+    now: datetime | None = None,
+    is_recorded: Callable[[str], bool] = lambda _: False,
+) -> CheckResult:
+    """Every problem of a repository in one run.
+
+    With a `base` (the tree the change is made against) and the requests' phases, also edits that may not be; with
+    `now` also what is over. `is_recorded` tells of a file whether its request was accepted before: see `Repository`.
+    """
+    contents: dict[str, bytes] = {}
+    outcomes: dict[str, Outcome] = {}
+    repository = Repository.empty()
+    repository.is_recorded = is_recorded
+    with collector_paused():
+        for path, mode, data in files:
+            contents[path] = data
+            outcomes[path] = read_document(path, data, mode)
+        older = set() if base is None else base.documents.keys() & outcomes.keys()
+        repository.update({path: outcomes[path] for path in sorted(older)})
+        repository.update({path: outcome for path, outcome in outcomes.items() if path not in older})
+
+    def positions(path: str) -> Positions | None:
+        return locate(contents[path]) if path in repository.documents else None
+
+    found = list(repository.problems(positions))
+    if base is not None:
+        edits = forbidden_edits(base, repository, phases or {})
+        found += [edit.problem(positions(edit.file)) for edit in edits]
+    if now is not None:
+        over = (each for name, key in repository.keys.items() for each in expired(key_path(name), key, now))
+        found += [each.problem(positions(each.file)) for each in over]
+    return CheckResult(sum(rule_of(path) is not None for path in contents), tuple(sorted(found)))
+
+
+def forbidden_edits(
+    base: Repository, head: Repository, phases: Mapping[Request, Phase]
+) -> tuple[Finding, ...]:
+    """Edits of requests that hold nodes. A change of their template or slice is none: they keep their terms."""
+    found: list[Finding] = []
+    for (slice_, name), phase in sorted(phases.items()):
+        file = gpr_path(slice_, name)
+        if phase in HOLDING and file in base.documents and head.absent(file):
+            message = f"{slice_}/{name} is {phase}; deleting its file does not end it"
+            found.append(Finding(file, "HeldFileDeleted", message))
+        if head.gprs.get((slice_, name)) == base.gprs.get((slice_, name)):
+            continue
+        old, new = base.resolved(slice_, name), head.resolved(slice_, name)
+        if old is not None and new is not None:
+            found += edit_problems(file, old, new, phase)
+    return tuple(found)
+
+
+def as_json(result: CheckResult) -> str:
+    """The stable form of `egs validate -o json`."""
+    problems = [problem_json(problem) for problem in result.problems]
+    return json.dumps({"documents": result.documents, "problems": problems}, indent=2, ensure_ascii=False)
+
+
+def problem_json(problem: Problem) -> dict[str, Any]:
+    """One problem as data."""
+    return {
+        "file": problem.file,
+        "line": problem.line,
+        "column": problem.column,
+        "rule": problem.rule,
+        "severity": problem.severity,
+        "message": problem.message,
+        "fix": problem.fix,
+    }
+
+
+def as_annotations(result: CheckResult) -> str:
+    """Commands by which a GitHub workflow puts each problem beside its line; one a line, nothing for none."""
+    return "".join(f"{_annotation(problem)}\n" for problem in result.problems)
+
+
+def _annotation(problem: Problem) -> str:
+    properties = (
+        ("file", problem.file),
+        ("line", str(problem.line)),
+        ("col", str(problem.column)),
+        ("title", problem.rule),
+    )
+    named = ",".join(f"{name}={_property(value)}" for name, value in properties)
+    return f"::{problem.severity} {named}::{_data(f'{problem.message}; {problem.fix}')}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

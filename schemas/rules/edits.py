@@ -1,0 +1,71 @@
+"""What an edit of a request means: whether it asks for more or something else, and whether it is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from schemas.documents.gpr import RequestSpec
+from schemas.rules.findings import Finding
+from schemas.status.gpr_status import HOLDING, Phase
+
+ALWAYS_FREE = (
+    "display_name",
+    "early_release",
+    "extend",
+    "idle_timeout",
+    "model",
+    "requeue_on_failure",
+    "preemptible",
+    "not_before",
+    "start",
+    "move",
+    "stopped",
+    "max_wait",
+)
+"""Fields that may change at any time. Of a provisioned request, notBefore and start then have no effect."""
+
+MORE_IS_MORE = ("nodes", "gpus_per_node", "memory_per_gpu", "duration", "priority")
+"""Fields of which more is asking for more, and less is free while the request waits."""
+
+SOMETHING_ELSE = ("slice", "gpu_shapes", "clusters", "instance_type", "network", "sharing", "prefer")
+"""Fields whose every change asks for something else."""
+
+
+def asks_more_or_other(old: RequestSpec, new: RequestSpec) -> bool:
+    """Whether a waiting request loses its place among equals by this edit: its `filedAt` is set anew."""
+    if any(getattr(new, field) > getattr(old, field) for field in MORE_IS_MORE):
+        return True
+    return any(getattr(new, field) != getattr(old, field) for field in SOMETHING_ELSE)
+
+
+def changed_terms(old: RequestSpec, new: RequestSpec) -> tuple[str, ...]:
+    """The changed fields that are terms of a lease, by their Python names."""
+    terms = (*MORE_IS_MORE, *SOMETHING_ELSE)
+    return tuple(field for field in terms if getattr(old, field) != getattr(new, field))
+
+
+def edit_problems(
+    file: str, old: RequestSpec, new: RequestSpec, phase: Phase, before: RequestSpec | None = None
+) -> Iterator[Finding]:
+    """The edits that may not be: changed terms of a request that holds nodes, none of any other.
+
+    `before` is what the file said until now (None: nothing that one could go by): a term that it has otherwise than it
+    counts is not this edit's. Of a request that shall end nothing else matters.
+    """
+    if phase not in HOLDING or new.early_release:
+        return
+    for field in changed_terms(old, new):
+        if before is not None and getattr(before, field) == getattr(new, field):
+            continue
+        name = FIELD_NAMES.get(field, field)
+        message = f"{name} may not change while the request is {phase}"
+        yield Finding(file, "ForbiddenEdit", message, ("spec", name))
+
+
+FIELD_NAMES = {
+    "gpus_per_node": "gpusPerNode",
+    "memory_per_gpu": "memoryPerGpu",
+    "gpu_shapes": "gpuShape",
+    "instance_type": "instanceType",
+}
+"""Where a user document calls a resolved field otherwise."""

@@ -1,0 +1,241 @@
+"""What quota and limits mean for one request: of itself, and on the nodes of one pool. Pure.
+
+A limit is hard, a quota waits for an admin. Both come from the slice and from the project, for every slice; the
+stricter counts. What is spent in a month only the controller knows: `reconciler.accounts.monthly_limits`.
+
+Held by tests/schemas/test_limits.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol, TypeVar
+
+from schemas.documents.gpr import RequestSpec
+from schemas.documents.project import ProjectSpec
+from schemas.documents.slice import LimitsWhere, Quota, QuotaWhere, SliceLimits, SliceSpec
+from schemas.reading.units import format_duration
+
+NO_SHAPE = ("none",)
+"""Shapes of a slice of whose own list the project allows none: no GPU is called so."""
+
+LONGEST = timedelta(days=365)
+"""The longest duration where neither the slice nor the project says one: more is nearly always a slip of the pen."""
+
+RULES = {
+    "duration": "DurationTooLong",
+    "priority": "PriorityTooHigh",
+    "nodes": "TooManyNodes",
+    "gpuShape": "ShapeNotAllowed",
+    "memoryPerGpu": "TooMuchMemory",
+}
+"""Of `schemas.rules.rule_list`, by the field of a request."""
+
+Bound = TypeVar("Bound", int, timedelta)
+
+
+class Offer(Protocol):
+    """One node of a pool."""
+
+    @property
+    def gpus_per_node(self) -> int: ...
+    @property
+    def gpu_shape(self) -> str: ...
+    @property
+    def memory_per_gpu(self) -> int: ...
+
+
+Offered = tuple[str, Offer]
+"""A cluster, and one node of a pool that it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class LimitViolation:
+    """A hard limit that a request breaks; `field` is the request's, `allowed` what would pass."""
+
+    field: str
+    asked: str
+    allowed: str
+
+    @property
+    def rule(self) -> str:
+        """What breaking it is called."""
+        return RULES[self.field]
+
+    @property
+    def message(self) -> str:
+        """One sentence."""
+        return f"{self.field} is {self.asked} but the slice allows {self.allowed}"
+
+
+@dataclass(frozen=True, slots=True)
+class HourBound:
+    """GPU-hours of one slice in one calendar month, in a cluster or of a shape (None: any)."""
+
+    gpu_hours: int
+    is_hard: bool
+    cluster: str | None = None
+    gpu_shape: str | None = None
+
+    @property
+    def where(self) -> str:
+        """` in east of H100-80GB`, or nothing: the place in which it counts."""
+        return _where(self)
+
+    def covers(self, cluster: str, gpu_shape: str) -> bool:
+        """Whether what runs there counts."""
+        return self.cluster in (None, cluster) and self.gpu_shape in (None, gpu_shape)
+
+
+# -- the slice as the project has it -----------------------------------------------------------------------------------
+
+
+def in_project(slice_: SliceSpec, project: ProjectSpec) -> SliceSpec:
+    """The slice with the project's bounds for every slice among its own: of two the stricter."""
+    limits, quota = project.limits.every_slice, project.quota
+    update: dict[str, object] = {}
+    if limits != SliceLimits():
+        update["limits"] = _stricter(slice_.limits, limits)
+    if quota is not None:
+        update["quota"] = quota if slice_.quota is None else _less(slice_.quota, quota)
+    return slice_.model_copy(update=update) if update else slice_
+
+
+def _stricter(own: SliceLimits, every: SliceLimits) -> SliceLimits:
+    return SliceLimits(
+        max_duration=_least(own.max_duration, every.max_duration),
+        max_priority=min(own.max_priority, every.max_priority),
+        max_nodes=_least(own.max_nodes, every.max_nodes),
+        max_gpus=_least(own.max_gpus, every.max_gpus),
+        max_memory_per_gpu=_least(own.max_memory_per_gpu, every.max_memory_per_gpu),
+        gpu_shapes=_common(own.gpu_shapes, every.gpu_shapes),
+        max_waiting=_least(own.max_waiting, every.max_waiting),
+        gpu_hours_per_month=_least(own.gpu_hours_per_month, every.gpu_hours_per_month),
+        where=own.where + every.where,
+    )
+
+
+def _less(own: Quota, every: Quota) -> Quota:
+    return Quota(
+        gpus=_least(own.gpus, every.gpus),
+        nodes=_least(own.nodes, every.nodes),
+        gpu_hours_per_month=_least(own.gpu_hours_per_month, every.gpu_hours_per_month),
+        where=own.where + every.where,
+    )
+
+
+def _least(one: Bound | None, other: Bound | None) -> Bound | None:
+    found = [bound for bound in (one, other) if bound is not None]
+    return min(found, default=None)
+
+
+def _common(own: tuple[str, ...], every: tuple[str, ...]) -> tuple[str, ...]:
+    if not own or not every:
+        return own or every
+    return tuple(shape for shape in own if shape in every) or NO_SHAPE
+
+
+# -- hard bounds -------------------------------------------------------------------------------------------------------
+
+
+def broken(spec: RequestSpec, limits: SliceLimits) -> tuple[LimitViolation, ...]:
+    """Hard limits that the request breaks wherever it runs."""
+    barred = [shape for shape in spec.gpu_shapes if limits.gpu_shapes and shape not in limits.gpu_shapes]
+    longest = LONGEST if limits.max_duration is None else limits.max_duration
+    return (
+        *_too_long(spec, longest, ""),
+        *_of_request(spec, limits, ""),
+        *_of_gpus(spec, spec.gpus_per_node, limits.max_gpus, ""),
+        *_beyond("memoryPerGpu", spec.memory_per_gpu, limits.max_memory_per_gpu, " GB"),
+        *((LimitViolation("gpuShape", ", ".join(barred), ", ".join(limits.gpu_shapes)),) if barred else ()),
+    )
+
+
+def broken_there(spec: RequestSpec, limits: SliceLimits, offered: Offered) -> tuple[LimitViolation, ...]:
+    """Hard limits that keep a request, which breaks none of its own, from the nodes of that pool."""
+    cluster, node = offered
+    if limits.gpu_shapes and node.gpu_shape not in limits.gpu_shapes:
+        return (LimitViolation("gpuShape", node.gpu_shape, ", ".join(limits.gpu_shapes)),)
+    found = [
+        *_beyond("memoryPerGpu", node.memory_per_gpu, limits.max_memory_per_gpu, " GB"),
+        *_of_gpus(spec, node.gpus_per_node, limits.max_gpus, ""),
+    ]
+    for bound in limits.where:
+        if _is_of(bound, cluster, node.gpu_shape):
+            found += [
+                *_too_long(spec, bound.max_duration, _where(bound)),
+                *_of_request(spec, bound, _where(bound)),
+                *_of_gpus(spec, node.gpus_per_node, bound.max_gpus, _where(bound)),
+            ]
+    return tuple(found)
+
+
+def _too_long(spec: RequestSpec, longest: timedelta | None, where: str) -> Iterator[LimitViolation]:
+    if longest is not None and spec.duration > longest:
+        asked, most = format_duration(spec.duration), format_duration(longest)
+        yield LimitViolation("duration", asked, f"at most {most}{where}")
+
+
+def _of_request(spec: RequestSpec, limits: SliceLimits | LimitsWhere, where: str) -> Iterator[LimitViolation]:
+    yield from _beyond("priority", spec.priority, limits.max_priority, where)
+    yield from _beyond("nodes", spec.nodes, limits.max_nodes, where)
+
+
+def _of_gpus(spec: RequestSpec, per_node: int, most: int | None, where: str) -> Iterator[LimitViolation]:
+    gpus = spec.nodes * per_node
+    if most is not None and gpus > most:
+        yield LimitViolation("nodes", f"{spec.nodes} ({gpus} GPUs)", f"at most {most} GPUs{where}")
+
+
+def _beyond(field: str, asked: int, most: int | None, of: str) -> Iterator[LimitViolation]:
+    if most is not None and asked > most:
+        yield LimitViolation(field, str(asked), f"at most {most}{of}")
+
+
+def _is_of(bound: LimitsWhere | QuotaWhere, cluster: str, gpu_shape: str) -> bool:
+    return bound.cluster in (None, cluster) and bound.gpu_shape in (None, gpu_shape)
+
+
+def _where(bound: LimitsWhere | QuotaWhere | HourBound) -> str:
+    cluster = "" if bound.cluster is None else f" in {bound.cluster}"
+    return f"{cluster}{'' if bound.gpu_shape is None else f' of {bound.gpu_shape}'}"
+
+
+# -- quota -------------------------------------------------------------------------------------------------------------
+
+
+def over_quota(spec: RequestSpec, slice_: SliceSpec, offered: Offered) -> str | None:
+    """What goes on after the request's name, "asks for …", where its quota has less than it would hold there."""
+    cluster, node = offered
+    gpus, quota = spec.nodes * node.gpus_per_node, slice_.quota
+    if quota is None:
+        return None
+    bounds: list[tuple[str, Quota | QuotaWhere]] = [("", quota)]
+    bounds += [(_where(part), part) for part in quota.where if _is_of(part, cluster, node.gpu_shape)]
+    for where, bound in bounds:
+        for asked, most, what in ((gpus, bound.gpus, "GPUs"), (spec.nodes, bound.nodes, "nodes")):
+            if most is not None and asked > most:
+                return f"asks for {asked} {what} but its slice may hold {most}{where} per request without approval"
+    return None
+
+
+# -- hours of a month --------------------------------------------------------------------------------------------------
+
+
+def hour_bounds(slice_: SliceSpec) -> tuple[HourBound, ...]:
+    """Every bound on the GPU-hours that the slice takes in a month, hard ones first."""
+    kinds: list[tuple[bool, SliceLimits | Quota]] = [(True, slice_.limits)]
+    if slice_.quota is not None:
+        kinds.append((False, slice_.quota))
+    return tuple(bound for is_hard, whole in kinds for bound in _hours(whole, is_hard))
+
+
+def _hours(whole: SliceLimits | Quota, is_hard: bool) -> Iterator[HourBound]:
+    if whole.gpu_hours_per_month is not None:
+        yield HourBound(whole.gpu_hours_per_month, is_hard)
+    parts: Iterable[LimitsWhere | QuotaWhere] = whole.where
+    for part in parts:
+        if part.gpu_hours_per_month is not None:
+            yield HourBound(part.gpu_hours_per_month, is_hard, part.cluster, part.gpu_shape)

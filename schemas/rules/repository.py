@@ -1,0 +1,281 @@
+"""The documents of one tree, and what the rules say about them, at a cost that follows what changed.
+
+Whatever a document's rules read of the other documents they read through a `View`, which writes it down; a
+change runs again the rules of the changed documents and of those that had read something that changed, and no
+others. A refused file is known as refused, so that those that refer to it are not blamed for its absence.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
+from types import MappingProxyType
+from typing import Any, Self
+
+from schemas.documents.apikey import ApiKey
+from schemas.documents.approval import Approval
+from schemas.documents.base import Document
+from schemas.documents.binding import GPRTemplateBinding
+from schemas.documents.cluster import Cluster
+from schemas.documents.gpr import GPR, GPRTemplate, RequestSpec, resolve
+from schemas.documents.notifications import Profile
+from schemas.documents.project import Project
+from schemas.documents.slice import Slice
+from schemas.documents.workspace import WorkspaceRequest
+from schemas.reading.reader import Reading
+from schemas.reading.strict_yaml import Positions
+from schemas.rules.findings import Finding
+from schemas.rules.problems import Problem
+from schemas.rules.rules_across import across
+from schemas.rules.rules_inside import inside
+from schemas.rules.view import PROJECT, Key, View, approvals_key, facts_of, keys_of, slice_path
+
+Outcome = Reading | None
+"""What became of one file; None: it is gone."""
+
+
+class Repository:
+    """One tree's documents. Updated in place by its one owner."""
+
+    def __init__(self) -> None:
+        self._documents: dict[str, Document] = {}
+        self._others: dict[
+            str, Document
+        ] = {}  # those that are no requests: few, and all that most looks need
+        self._refused: dict[str, tuple[Problem, ...]] = {}
+        self._named: dict[type[Document], dict[Any, Any]] = {kind: {} for kind in _NAMES}
+        self._parts: defaultdict[Key, set[str]] = defaultdict(set)
+        self._readers: defaultdict[Key, set[str]] = defaultdict(set)
+        self._read: dict[str, set[Key]] = {}
+        self._findings: dict[str, tuple[Finding, ...]] = {}
+        self._arrived: dict[str, int] = {}  # in which update requests' files came
+        self._updates = 0
+        self.is_recorded: Callable[[str], bool] = lambda _: False
+        """Whether the request of that file was accepted before; asked where a slice has too many of them."""
+        self.rules_run = 0
+        """How many documents the rules were run on by the last update."""
+
+    @classmethod
+    def empty(cls) -> Self:
+        """The repository without a file."""
+        return cls()
+
+    @property
+    def documents(self) -> Mapping[str, Document]:
+        """Every document that reads well, by path."""
+        return MappingProxyType(self._documents)
+
+    @property
+    def others(self) -> Mapping[str, Document]:
+        """Every document that reads well and is no request, by path."""
+        return MappingProxyType(self._others)
+
+    @property
+    def refused(self) -> Mapping[str, tuple[Problem, ...]]:
+        """Every file that could not be read as a document, or draws a word for lying there, by path."""
+        return MappingProxyType(self._refused)
+
+    def absent(self, path: str) -> bool:
+        """Whether no file lies there at all, neither a document nor a refused one."""
+        return path not in self._documents and path not in self._refused
+
+    @property
+    def project(self) -> Project | None:
+        """The project, when project.yaml reads well."""
+        found = self._documents.get(PROJECT)
+        return found if isinstance(found, Project) else None
+
+    @property
+    def clusters(self) -> Mapping[str, Cluster]:
+        """By name."""
+        return MappingProxyType(self._named[Cluster])
+
+    @property
+    def slices(self) -> Mapping[str, Slice]:
+        """By name: those of their own files, and those that workspace requests make."""
+        asked = self._named[WorkspaceRequest]
+        if not asked:
+            return MappingProxyType(self._named[Slice])
+        made = {name: request.as_slice() for name, request in asked.items() if self.absent(slice_path(name))}
+        return MappingProxyType(made | self._named[Slice])
+
+    @property
+    def workspaces(self) -> Mapping[str, WorkspaceRequest]:
+        """Requests for slices, by name."""
+        return MappingProxyType(self._named[WorkspaceRequest])
+
+    @property
+    def templates(self) -> Mapping[str, GPRTemplate]:
+        """By name."""
+        return MappingProxyType(self._named[GPRTemplate])
+
+    @property
+    def bindings(self) -> Mapping[str, GPRTemplateBinding]:
+        """By the name of their slice."""
+        return MappingProxyType(self._named[GPRTemplateBinding])
+
+    @property
+    def keys(self) -> Mapping[str, ApiKey]:
+        """Manifests of API keys, by name."""
+        return MappingProxyType(self._named[ApiKey])
+
+    @property
+    def profiles(self) -> Mapping[str, Profile]:
+        """People's own profiles, by name."""
+        return MappingProxyType(self._named[Profile])
+
+    @property
+    def gprs(self) -> Mapping[tuple[str, str], GPR]:
+        """By slice and name."""
+        return MappingProxyType(self._named[GPR])
+
+    def approvals(self, slice_: str, gpr: str) -> tuple[Approval, ...]:
+        """Every approval filed for a request, whoever filed it, in the order of their names."""
+        paths = sorted(self._parts.get(approvals_key(slice_, gpr), ()))
+        return tuple(found for path in paths if isinstance(found := self._documents[path], Approval))
+
+    def resolved(self, slice_: str, name: str) -> RequestSpec | None:
+        """A request with its template expanded; None when either is missing or too little is said."""
+        gpr = self.gprs.get((slice_, name))
+        if gpr is None:
+            return None
+        template = self.templates.get(gpr.spec.template or "")
+        if gpr.spec.template and template is None:
+            return None
+        found = resolve(gpr.spec, template.spec if template else None)
+        return found if isinstance(found, RequestSpec) else None
+
+    def copy(self) -> Repository:
+        """Another repository with the same documents; updates of one do not show in the other. O(documents)."""
+        other = copy(self)
+        for name, value in vars(self).items():
+            setattr(other, name, _own(value))
+        return other
+
+    def update(self, changes: Mapping[str, Outcome]) -> None:
+        """Put, replace and remove files, then run the rules that this touches."""
+        changed: set[Key] = set()
+        self._updates += 1
+        for path, outcome in changes.items():
+            changed |= self._put(path, outcome)
+        touched = {path for path in changed if isinstance(path, str)}
+        for key in changed:
+            touched |= self._readers.get(key, set())
+        self.rules_run = 0
+        for path in touched:
+            self._run(path)
+
+    def leave_unread(self, paths: Iterable[str]) -> None:
+        """Documents whose content nobody needs: they lie there and count in their folder, and no rule runs on them.
+
+        To be said before anything else; a later `update` of such a path puts what it holds in its place.
+        """
+        for path in paths:
+            self._refused[path] = ()
+            for key in keys_of(path):
+                self._parts[key].add(path)
+                self._arrived.setdefault(path, self._updates)
+
+    def _put(self, path: str, outcome: Outcome) -> set[Key]:
+        """Store one outcome; the keys whose readers have to look again."""
+        old = self._documents.pop(path, None)
+        refused = self._refused.pop(path, None)
+        was_refused, was_unread = refused is not None, refused == ()
+        new = outcome if isinstance(outcome, Document) else None
+        self._others.pop(path, None)
+        if new is not None:
+            self._documents[path] = new
+            if not isinstance(new, GPR):
+                self._others[path] = new
+        elif isinstance(outcome, tuple) and outcome:
+            self._refused[path] = outcome
+        if old == new and was_refused == (path in self._refused):
+            return set()
+        before = keys_of(path) if was_unread else facts_of(old)
+        after = facts_of(new)
+        for key in before - after:
+            self._parts[key].discard(path)
+        for key in after - before:
+            self._parts[key].add(path)
+        if isinstance(new, GPR):
+            self._arrived.setdefault(path, self._updates)
+        else:
+            self._arrived.pop(path, None)
+        self._name(old, new)
+        return {path} | (before ^ after)
+
+    def _name(self, old: Document | None, new: Document | None) -> None:
+        if old is not None and type(old) in _NAMES:
+            del self._named[type(old)][_NAMES[type(old)](old)]
+        if new is not None and type(new) in _NAMES:
+            self._named[type(new)][_NAMES[type(new)](new)] = new
+
+    def _run(self, path: str) -> None:
+        for key in self._read.pop(path, ()):
+            self._readers[key].discard(path)
+        self._findings.pop(path, None)
+        document = self._documents.get(path)
+        if document is None:
+            return
+        self.rules_run += 1
+        view = View(self._documents, self._refused, self._parts, self._age)
+        found = (*inside(path, document), *across(path, document, view))
+        if found:
+            self._findings[path] = found
+        self._read[path] = view.read
+        for key in view.read:
+            self._readers[key].add(path)
+
+    def _age(self, path: str) -> tuple[bool, int]:
+        return not self.is_recorded(path), self._arrived.get(path, 0)
+
+    def is_clean(self, path: str) -> bool:
+        """Whether the rules found nothing in the document there."""
+        return path not in self._findings
+
+    def reads(self, path: str) -> frozenset[Key]:
+        """Which others the rules of the document there looked for."""
+        return frozenset(self._read.get(path, ()))
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What the rules found in the documents that read well, in a stable order."""
+        found = [finding for findings in self._findings.values() for finding in findings]
+        if self.absent(PROJECT):
+            found.append(Finding(PROJECT, "ProjectMissing", "there is no project.yaml"))
+        return tuple(sorted(found, key=lambda finding: (finding.file, finding.rule, finding.message)))
+
+    def problems(self, positions: Callable[[str], Positions | None] = lambda _: None) -> tuple[Problem, ...]:
+        """Everything wrong or worth a word, sorted by file and place; `positions` gives those of one file."""
+        by_file: dict[str, Positions | None] = {}
+        found = [problem for problems in self._refused.values() for problem in problems]
+        for finding in self.findings():
+            if finding.file not in by_file:
+                by_file[finding.file] = positions(finding.file)
+            found.append(finding.problem(by_file[finding.file]))
+        return tuple(sorted(found))
+
+
+_NAMES: dict[type[Document], Callable[[Any], str | tuple[str, str]]] = {
+    Cluster: lambda document: document.metadata.name,
+    Slice: lambda document: document.metadata.name,
+    WorkspaceRequest: lambda document: document.metadata.name,
+    GPRTemplate: lambda document: document.metadata.name,
+    GPRTemplateBinding: lambda document: document.metadata.name,
+    ApiKey: lambda document: document.metadata.name,
+    Profile: lambda document: document.metadata.name,
+    GPR: lambda document: (document.spec.slice, document.metadata.name),
+}
+"""By what each kind is looked up."""
+
+
+def _own(value: Any) -> Any:
+    """A copy of one table of a repository; documents and findings are shared, they never change."""
+    if isinstance(value, set):
+        return set(value)
+    if isinstance(value, dict):
+        own = copy(value)
+        for key, inner in value.items():
+            own[key] = _own(inner)
+        return own
+    return value

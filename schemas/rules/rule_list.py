@@ -1,0 +1,317 @@
+"""Every rule a document can break: the one list that code, tests and docs/rules.md share.
+
+`severity` is the rule's alone, never a case's: an error refuses the document (or, for a rule across files,
+the change), a warning and a notice refuse nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from schemas.rules.problems import Severity
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule: its stable id, what breaking it means, and what to do about it in general."""
+
+    id: str
+    severity: Severity
+    meaning: str
+    fix: str
+
+
+_YAML = (
+    Rule("TooLarge", "error", "A file may have at most 64 KiB.", "make the file smaller"),
+    Rule("NotUtf8", "error", "A file is UTF-8 text.", "save the file as UTF-8"),
+    Rule(
+        "ForbiddenCharacter",
+        "error",
+        "Control characters, and characters that a reviewer cannot see or that reorder what is seen, are refused.",
+        "delete the character, or type it again",
+    ),
+    Rule("BadYaml", "error", "The file is not YAML.", "mend the syntax at this place"),
+    Rule("EmptyDocument", "error", "The file holds no document.", "write a document, or delete the file"),
+    Rule("SeveralDocuments", "error", "A file holds one document.", "give every document a file of its own"),
+    Rule("DirectiveUsed", "error", "%YAML and %TAG lines are refused.", "delete the line"),
+    Rule("AnchorUsed", "error", "Anchors (&name) are refused.", "write the value itself, or quote the text"),
+    Rule("AliasUsed", "error", "Aliases (*name) are refused.", "write the value itself, or quote the text"),
+    Rule("TagUsed", "error", "Tags (!name) are refused.", "delete the tag, or quote the text"),
+    Rule("DuplicateKey", "error", "A key may be given once.", "keep one of the two"),
+    Rule("KeyNotString", "error", "Keys are text.", "quote it"),
+    Rule("AmbiguousScalar", "error", "YAML readers disagree about this unquoted text.", "quote it"),
+    Rule("NumberTooLarge", "error", "A number has at most 2^53.", "use a smaller number, or quote it"),
+    Rule("TooDeep", "error", "Values nest at most 32 deep.", "nest less"),
+    Rule("TooManyValues", "error", "A file holds at most 20,000 values.", "make the file smaller"),
+)
+
+_DOCUMENT = (
+    Rule(
+        "NotAFile",
+        "error",
+        "Documents are regular files, not links, programs or modules.",
+        "commit a plain file (mode 100644)",
+    ),
+    Rule(
+        "NotAMapping",
+        "error",
+        "A document is a mapping of fields.",
+        "begin with apiVersion, kind, metadata, spec",
+    ),
+    Rule("UnknownField", "error", "The kind has no such field.", "correct the name, or delete the field"),
+    Rule("MissingField", "error", "A required field is absent.", "add the field"),
+    Rule("WrongType", "error", "The value is of another type.", "write a value of the type named"),
+    Rule("BadValue", "error", "The value is outside what the field allows.", "write an allowed value"),
+    Rule(
+        "WrongKind", "error", "The folder holds another kind of document.", "correct kind, or move the file"
+    ),
+    Rule("WrongVersion", "error", "apiVersion names the format.", "write apiVersion: egs.dev/v1alpha1"),
+    Rule(
+        "NameMismatch",
+        "error",
+        "metadata.name equals the name of the file or folder.",
+        "rename one of the two",
+    ),
+    Rule(
+        "FolderMismatch",
+        "error",
+        "spec.slice and spec.gpr equal the folders that hold the file.",
+        "correct the field, or move the file",
+    ),
+    Rule(
+        "StrayFile",
+        "warning",
+        "A file here that is no document counts for nothing.",
+        "move or rename it, or delete it",
+    ),
+    Rule("MemoryInMiB", "warning", "memoryPerGpu above 4096 is taken as MiB.", "write GB"),
+)
+
+_ACROSS = (
+    Rule(
+        "ProjectMissing",
+        "error",
+        "A repository has a project.yaml.",
+        "add project.yaml with at least one admin",
+    ),
+    Rule(
+        "UnknownSlice",
+        "error",
+        "The slice has no slice.yaml.",
+        "add slices/<slice>/slice.yaml, or correct the name",
+    ),
+    Rule(
+        "UnknownCluster",
+        "error",
+        "No file in clusters/ has this name.",
+        "correct the name, or add the cluster",
+    ),
+    Rule(
+        "UnknownTemplate",
+        "error",
+        "No file in templates/ has this name.",
+        "correct the name, or add the template",
+    ),
+    Rule(
+        "UnknownRequest",
+        "error",
+        "The approval names a GPR that does not exist.",
+        "correct the folder, or delete the approval",
+    ),
+    Rule("UnknownShape", "error", "No allowed cluster has such GPUs.", "ask for a shape that exists"),
+    Rule(
+        "ClusterNotAllowed",
+        "error",
+        "The slice does not span this cluster.",
+        "name clusters of the slice, or add it there",
+    ),
+    Rule(
+        "NothingToAskFor",
+        "error",
+        "Neither the request nor its template says how much.",
+        "give nodes and duration",
+    ),
+    Rule("FitsNowhere", "error", "No pool could ever hold the request.", "ask for what a pool has"),
+    Rule("DurationTooLong", "error", "The slice's hard limit on duration.", "ask for less time"),
+    Rule("PriorityTooHigh", "error", "The slice's hard limit on priority.", "lower spec.priority"),
+    Rule(
+        "TooManyNodes", "error", "The slice's hard limit on nodes, or on their GPUs.", "ask for fewer nodes"
+    ),
+    Rule("TooMuchMemory", "error", "The slice's hard limit on memory of a GPU.", "ask for less memory"),
+    Rule(
+        "TooManyGpuHours",
+        "error",
+        "The slice's hard limit on GPU-hours of a month is less than this one request takes.",
+        "ask for fewer nodes or less time",
+    ),
+    Rule(
+        "ShapeNotAllowed", "error", "The slice's hard limit on shapes.", "ask for a shape the slice may use"
+    ),
+    Rule(
+        "NeedsApproval",
+        "notice",
+        "More than quota, limits and the approval policy let pass: an admin must approve.",
+        "have an admin approve it, or ask for less",
+    ),
+    Rule(
+        "DuplicateAdmin",
+        "error",
+        "Approvals are filed under an admin's short name, so admins have different ones.",
+        "give one of the two another name",
+    ),
+    Rule("DuplicatePool", "error", "Pools of a cluster have different names.", "rename one of the two"),
+    Rule("DuplicateNode", "error", "Nodes of a cluster have different names.", "rename one of the two"),
+    Rule(
+        "UnknownPool",
+        "error",
+        "A maintenance or a reserve names a pool the cluster does not have.",
+        "correct the name",
+    ),
+    Rule("UnknownNode", "error", "A maintenance names a node the cluster does not have.", "correct the name"),
+    Rule(
+        "NodesOrSelector",
+        "error",
+        "A pool has its nodes by number or name, or by a selector.",
+        "give nodes or selector, one of the two",
+    ),
+    Rule(
+        "ElasticPool",
+        "error",
+        "An elastic pool has the nodes that are there: a real cluster finds them by a selector and scales a target, a "
+        "simulated one makes them.",
+        "delete nodes; give selector and elastic.target with driver kubernetes, neither without",
+    ),
+    Rule("BadLabel", "error", "A selector's keys are Kubernetes label keys.", "correct the key"),
+    Rule(
+        "OneAccess",
+        "error",
+        "A cluster is reached in exactly one way.",
+        "keep one of inCluster, kubeconfig, secret and pull; context goes with kubeconfig",
+    ),
+    Rule(
+        "OnlyKubernetes",
+        "error",
+        "A simulated cluster cannot be reached, and finds no nodes.",
+        "delete the field, or set driver: kubernetes",
+    ),
+    Rule("DuplicateProduct", "error", "A device's product is one shape.", "keep one of the two"),
+    Rule("EndBeforeBegin", "error", "A window ends after it begins.", "correct begin or end"),
+    Rule("BadThresholds", "error", "clearTemperature is at most maxTemperature.", "lower clearTemperature"),
+    Rule(
+        "NamespaceTaken", "error", "A namespace of a cluster belongs to one slice.", "use another namespace"
+    ),
+    Rule(
+        "WorkspaceMade",
+        "notice",
+        "A request for a slice that has a file of its own does nothing.",
+        "delete the request",
+    ),
+    Rule(
+        "TooManyRequests",
+        "error",
+        "A slice's folder holds too many GPR files: the newest are refused, each by itself.",
+        "delete finished requests (egs prune) and file it again, or ask an admin for more (limits.requestsPerSlice)",
+    ),
+    Rule(
+        "NotAnAdmin",
+        "error",
+        "An approval is filed under the name of an admin of the project.",
+        "file it as <admin's handle>.yaml",
+    ),
+    Rule(
+        "LimitMissing",
+        "error",
+        "An approval says how much it approves.",
+        "add spec.limit with gpus and nodes",
+    ),
+    Rule(
+        "UnsignedApproval",
+        "notice",
+        "An approval without a signature or an end counts only where nothing is verified.",
+        "sign it: egs approve",
+    ),
+    Rule(
+        "DuplicateSecret",
+        "error",
+        "A key's secret is of one key: of several with one digest none opens anything.",
+        "delete all but one; where it was copied from another's, `egs key create` makes a new one",
+    ),
+    Rule(
+        "KeyExpired",
+        "notice",
+        "A key opens nothing any more from its notAfter on.",
+        "delete its file when nobody looks for it any more; `egs key create` makes another",
+    ),
+    Rule(
+        "DuplicateProfile",
+        "error",
+        "A person has one profile: of several none counts.",
+        "put the routes into one file, and delete the other",
+    ),
+    Rule("DuplicateRoute", "error", "Routes of a document have different names.", "rename one of the two"),
+    Rule("UnknownEvent", "error", "A route names a reason that no event has.", "correct the name"),
+    Rule("UnknownTimeZone", "error", "Quiet hours are of a known time zone.", "write an IANA name, or UTC"),
+    Rule(
+        "QuietWithoutLength",
+        "error",
+        "Quiet hours begin and end at different times.",
+        "correct begin or end; without quiet nothing is held up",
+    ),
+    Rule("DigestTooLong", "error", "A digest gathers for 7 days at most.", "write at most 7d"),
+    Rule("UnknownWord", "error", "A template has words of events behind its $.", "correct the word"),
+    Rule("DuplicateCluster", "error", "A binding has each cluster once.", "put the two entries together"),
+    Rule(
+        "DefaultNotBound",
+        "error",
+        "The default of a cluster is one of the templates bound there.",
+        "add it to templates, or choose another",
+    ),
+    Rule(
+        "TemplateElsewhere",
+        "error",
+        "A template that names clusters is bound in those alone.",
+        "bind it in a cluster that it names, or add the cluster to it",
+    ),
+    Rule(
+        "TemplateNotBound",
+        "error",
+        "Requests of a slice that has a binding name bound templates, or none.",
+        "name a bound template, or none",
+    ),
+    Rule(
+        "StaleApproval",
+        "warning",
+        "The request has changed since it was approved.",
+        "approve it again as it reads now",
+    ),
+)
+
+_EDITS = (
+    Rule(
+        "ForbiddenEdit",
+        "error",
+        "A request that holds nodes keeps its terms.",
+        "undo the edit, or release the request and file another",
+    ),
+    Rule(
+        "HeldFileDeleted",
+        "warning",
+        "Deleting its file does not end a request that holds nodes.",
+        "keep the file and set earlyRelease: true",
+    ),
+)
+
+RULES: tuple[Rule, ...] = _YAML + _DOCUMENT + _ACROSS + _EDITS
+"""In the order in which a document meets them."""
+
+BY_ID = {rule.id: rule for rule in RULES}
+
+
+def fix_of(rule: str) -> str:
+    """The general advice of a rule, for a finding that knows no better."""
+    return BY_ID[rule].fix
+
+
+def severity_of(rule: str) -> Severity:
+    """The severity of a rule."""
+    return BY_ID[rule].severity

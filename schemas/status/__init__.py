@@ -1,0 +1,1 @@
+"""The kinds that machines write back."""
