@@ -288,6 +288,7 @@ def told(campaign: Campaign) -> str:
     lines += [
         f"commits seen on egs/status: {auditor.commits}; processes that ended by themselves: {dict(ended) or 'none'}"
     ]
+    lines.append(f"filed anew, as whoever put the branch back did not know them: {auditor.filed_anew}")
     if late:
         middle, worst = late[len(late) // 2], late[-1]
         lines.append(

@@ -52,6 +52,7 @@ class Auditor:
         default_factory=list
     )  # of ends, less the time in which no controller could act
     commits: int = 0
+    filed_anew: int = 0  # requests without nodes that got a new id after the branch was lost
     requests: dict[str, dict[str, Any]] = field(default_factory=dict)  # as committed last, by slice/name
     _tip: str | None = None
     _term: tuple[int, int] = (0, 0)
@@ -84,8 +85,18 @@ class Auditor:
 
     def adopted(self) -> None:
         """An operator adopted a repository whose status no controller knew: what waited is filed anew."""
+        self._forget_ids()
+
+    def _forget_ids(self) -> None:
+        """docs/operations.md: what the one that puts the branch back did not know is filed anew; leases keep their id."""
         held = {key for key, status in self.requests.items() if status.get("assignment")}
-        self._uids = {key: uid for key, uid in self._uids.items() if key in held}
+        kept = {key: uid for key, uid in self._uids.items() if key in held}
+        self.filed_anew += sum(
+            1
+            for key, uid in self._uids.items()
+            if key not in kept and key in self.requests and self.requests[key]["uid"] != uid
+        )
+        self._uids = kept
 
     def _say(self, law: str, sentence: str, now: datetime) -> None:
         if sentence not in self._told:
@@ -103,7 +114,9 @@ class Auditor:
         before, self.requests = self.requests, dict(self._statuses(tip))
         self._tip, self.commits = tip, self.commits + 1
         term = self._stamp(tip)
-        if not was_reset:
+        if was_reset:
+            self._forget_ids()
+        else:
             if term <= self._term:
                 self._say("one writer", f"the branch went from {self._term} to {term}", now)
             self._judge_commit(before, now)

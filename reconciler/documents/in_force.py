@@ -114,7 +114,7 @@ class Desired:
         return other
 
     def leave_unread(self, notes: Mapping[str, str]) -> None:
-        """What an earlier process kept of files, by path; see `reconciler.documents.unread_files`. Before the first `update`."""
+        """What an earlier process kept of files, by path; set before the first `update`."""
         self._notes = notes if self._at is None else {}
 
     def note_of(self, key: str) -> str | None:

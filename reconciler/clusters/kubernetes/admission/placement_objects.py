@@ -174,7 +174,8 @@ class Placement:
             return wanted, Refused(
                 "AdmissionMissing",
                 f"no webhook ever ran here (there is no Secret {self._site.namespace}/"
-                f"{webhook_certificates.SECRET}), and this API server needs one; start egs-reconciler admission in this cluster, as the chart does",
+                f"{webhook_certificates.SECRET}), and this API server needs one; "
+                "start egs-reconciler admission in this cluster, as the chart does",
             )
         return wanted, None
 
