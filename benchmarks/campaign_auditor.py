@@ -88,7 +88,7 @@ class Auditor:
         self._forget_ids()
 
     def _forget_ids(self) -> None:
-        """docs/operations.md: what the one that puts the branch back did not know is filed anew; leases keep their id."""
+        """docs/operations.md: what a put-back did not know is filed anew; leases keep their ids."""
         held = {key for key, status in self.requests.items() if status.get("assignment")}
         kept = {key: uid for key, uid in self._uids.items() if key in held}
         self.filed_anew += sum(
