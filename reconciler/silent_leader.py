@@ -6,7 +6,7 @@ main that was answered last, and a node whose agent says otherwise than its reco
 nothing while it led is not owed, and whoever took the branch in vain waits twice as long the next time: two that live
 never take it from each other for long.
 
-Held by tests/reconciler/test_unanswered.py.
+Held by tests/reconciler/test_silent_leader.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The application: every path of the API, the errors they answer with, and what stands around them.
 
-Held by tests/portal/test_app.py and, for the whole of it, the schemathesis test.
+Held by tests/portal/http/test_app.py and, for the whole of it, the schemathesis test.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 More threads would not help: they take the interpreter from each other, and from those who answer.
 
-Held by tests/portal/test_costly.py.
+Held by tests/portal/http/test_costly_questions.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Durations as the API takes them: as files have them, and as answers give them back (`1h0m0s`). Pure.
 
-Held by tests/portal/test_templates.py.
+Held by tests/portal/vendor/test_template_models.py.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Answers to GET say which commits they were made of (`EGS-Commit`, `EGS-Status-Co
 remote answered (`Age`); whoever has the same already (`If-None-Match`) gets 304 and no body. A fault of ours is told
 in the log, and to the caller as 500 with nothing but the request id.
 
-Held by tests/portal/test_app.py and tests/portal/test_headers.py.
+Held by tests/portal/http/test_app.py and tests/portal/http/test_headers.py.
 """
 
 from __future__ import annotations

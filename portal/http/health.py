@@ -3,7 +3,7 @@
 Alive: it answers. Ready: the repository was read to the end, and the remote answered within the last three polls; a
 replica that is not ready gives old answers, so it is asked nothing until it is.
 
-Held by tests/portal/test_app.py.
+Held by tests/portal/http/test_app.py.
 """
 
 from __future__ import annotations

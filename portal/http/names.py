@@ -1,7 +1,7 @@
 """What may be a name here, and what to say of one that may not. Pure.
 
 The vendor's names go further: dots, upper case, up to 253 characters. Here a name is a folder, a file and a label of
-Kubernetes at once. Held by tests/portal/test_naming.py.
+Kubernetes at once. Held by tests/portal/http/test_names.py.
 """
 
 from __future__ import annotations

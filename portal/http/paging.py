@@ -3,7 +3,7 @@
 A cursor names the last item that was given out and where it stood: what came in before it meanwhile does not make an
 item come twice or be missed, and where that item is gone the list goes on at its place.
 
-Held by tests/portal/test_paging.py.
+Held by tests/portal/http/test_paging.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 A bucket holds at most `burst` and fills by `per_s`; each request takes one, or several where it costs more.
 Every replica counts for itself.
 
-Held by tests/portal/test_limits.py: in any span of t seconds nobody is let through more than burst + per_s * t times.
+Held by tests/portal/http/test_rate_limits.py: in any span of t seconds nobody is let through more than burst + per_s
+* t times.
 """
 
 from __future__ import annotations

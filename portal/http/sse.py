@@ -7,7 +7,7 @@ with every view: a key that was revoked, or a member who is none any more, hears
 What there is to say is worked out in threads of their own, so that nobody else waits for it. One key or person has a
 few streams, and whoever does not read what they are sent loses theirs.
 
-Held by tests/portal/test_reading.py and tests/portal/test_streams.py.
+Held by tests/portal/views/test_reader.py and tests/portal/test_streams.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What is wrong with a request's fields, in sentences that say what would do. Pure.
 
-Never what was sent: it may be a secret. Held by tests/portal/test_mistakes.py.
+Never what was sent: it may be a secret. Held by tests/portal/http/test_validation_errors.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`POST /hooks/push`: the forge tells that something was pushed, and the repository is asked at once.
 
 Hooks are believed by their signature alone (`reconciler.processes.webhooks`) and only wake; what they say counts for
-nothing. Held by tests/portal/test_app.py.
+nothing. Held by tests/portal/http/test_app.py.
 """
 
 from __future__ import annotations

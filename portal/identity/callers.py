@@ -4,7 +4,7 @@ A key carries a role and a scope; its caller has what they let through of the ri
 never more: whoever steals a Viewer's key reads, and a robot that is no member files nothing. Who logs in through the
 identity provider has all that the manifests give them, and beside it what `groups` of project.yaml gives their groups.
 
-Held by tests/portal/test_callers.py and tests/portal/test_matrix.py:
+Held by tests/portal/identity/test_callers.py and tests/portal/test_matrix.py:
   * by a key nobody may more than the person, nor more than the key's role and scope;
   * a group never makes an admin, and never more than its role in its slices.
 """

@@ -4,7 +4,7 @@ The protocol is authlib's and joserfc's; what they are given is checked here: th
 a token is signed by one of its published keys with an asymmetric algorithm, is for this client, belongs to the login
 that this browser began, is not over, and names an address that the provider has verified.
 
-Held by tests/portal/test_oidc.py, with a real provider and with what it would never send.
+Held by tests/portal/identity/test_oidc.py, with a real provider and with what it would never send.
 """
 
 from __future__ import annotations

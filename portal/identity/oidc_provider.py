@@ -4,7 +4,7 @@ Its keys are read again when a token names one that is not known, but at most on
 process ask the provider as often as they like. Of those who need the same one asks, and the others wait for its answer.
 After a failure nobody asks for half a minute. The only door to it; every call has a deadline.
 
-Held by tests/portal/test_oidc.py and tests/portal/test_provider.py.
+Held by tests/portal/identity/test_oidc.py and tests/portal/identity/test_oidc_provider.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Rows of others are never given out at all; this is for words in which others are named, such as why a start moved.
 What stands behind the name of such a slice is taken for a request, whether there is one now or was one once.
 
-Held by tests/portal/test_hiding.py: also that it takes no longer than the sentence is long.
+Held by tests/portal/identity/test_redaction.py: also that it takes no longer than the sentence is long.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a caller may do with slices and what belongs to all of them, as refusals with a way on. Pure.
 
 What a caller may not see answers 404, as if it were not there; what they see and may not change 403.
-Held by tests/portal/test_allowing.py and tests/portal/test_matrix.py.
+Held by tests/portal/identity/test_rights.py and tests/portal/test_matrix.py.
 """
 
 from __future__ import annotations

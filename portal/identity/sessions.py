@@ -4,7 +4,7 @@ A token says who somebody is and by which key or login; what they may is looked 
 that is revoked or gone takes its sessions with it. Everything signed here names its purpose: no session is taken
 for a login under way, and none of either for something else that the same secret signs.
 
-Held by tests/portal/test_sessions.py.
+Held by tests/portal/identity/test_sessions.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The OpenAPI document: FastAPI's own, with how callers show who they are, the headers of answers, and examples.
 
-Held by tests/portal/test_documented.py and tests/portal/test_app.py.
+Held by tests/portal/test_documented.py and tests/portal/http/test_app.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which templates a workspace is offered in which cluster, as the API has it. Pure.
 
-A binding is named after its workspace. Held by tests/portal/test_templates.py.
+A binding is named after its workspace. Held by tests/portal/vendor/test_template_models.py.
 """
 
 from __future__ import annotations

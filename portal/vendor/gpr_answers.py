@@ -1,6 +1,6 @@
 """How a request stands, in the vendor's words, from its status and the clock. Pure.
 
-Held by tests/portal/test_gprs.py.
+Held by tests/portal/vendor/test_gpr_answers.py.
 """
 
 from __future__ import annotations

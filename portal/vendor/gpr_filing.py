@@ -1,7 +1,7 @@
 """From what is asked for in the vendor's words to the fields of a GPR's file. Pure.
 
-Held by tests/portal/test_filing.py: every field of a request comes back as it was sent; what contradicts itself is
-refused and never guessed; an edit touches the fields that it names and no other.
+Held by tests/portal/vendor/test_gpr_filing.py: every field of a request comes back as it was sent; what contradicts
+itself is refused and never guessed; an edit touches the fields that it names and no other.
 """
 
 from __future__ import annotations

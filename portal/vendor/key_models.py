@@ -4,7 +4,7 @@ A key is never deleted but revoked: whoever still uses it is told so, its name i
 changed line says who ended it and when. No key is made by one that does not carry all of its person within the scope
 (role Owner), nor with more than that one carries, nor to outlive it: whoever steals a key cannot keep what it opens.
 
-Held by tests/portal/test_apikeys.py.
+Held by tests/portal/vendor/test_key_models.py.
 """
 
 from __future__ import annotations

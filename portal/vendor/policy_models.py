@@ -2,7 +2,7 @@
 
 A range of priorities is a ceiling, `maxGPRs` are requests in the queue, "1W" is a week and "2M" are two months of 30
 days. What is read is in force, the project's bounds included; what is written is the slice's own file.
-Held by tests/portal/test_policies.py: there and back is the same.
+Held by tests/portal/vendor/test_policy_models.py: there and back is the same.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Templates as the API has them and as files have them, both ways. Pure.
 
 The vendor's `enableEviction` is our `preemptible`; an idle timeout that is not enforced is none; a shape may be a
-list in order of preference. Held by tests/portal/test_templates.py: there and back is the same.
+list in order of preference. Held by tests/portal/vendor/test_template_models.py: there and back is the same.
 """
 
 from __future__ import annotations

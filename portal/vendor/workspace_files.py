@@ -1,7 +1,7 @@
 """The files of workspaces as they are to be: made, changed and taken away. Pure.
 
 An admin's workspace is a slice's own file; anybody else's is a request for one, which waits for an admin.
-Held by tests/portal/test_workspaces.py.
+Held by tests/portal/vendor/test_workspace_models.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Workspaces over the wire: what is asked for, what is changed, and how each slice stands (A5, C9). Models and rows.
 
 Reading costs the slices that the caller sees and the requests that are not over. Held by
-tests/portal/test_workspaces.py.
+tests/portal/vendor/test_workspace_models.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A stream begins at most an hour back and remembers how far it has looked; of a newer view it looks at what is newer.
 
-Held by tests/portal/test_eventstream.py.
+Held by tests/portal/views/test_event_stream.py.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ While the remote does not answer the last view stays, and grows older: `ready` s
 afterwards `view` refuses it, so that a key that is revoked meanwhile does not open doors for ever. How old it is
 counts by a clock that nobody sets and nothing speeds up.
 
-Held by tests/portal/test_reading.py.
+Held by tests/portal/views/test_reader.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The sentences follow from the plan that the view has. Each alternative costs a plan of its own, so they are tried as
 long as the bound allows; the answer says how many were not.
 
-Held by tests/portal/test_whys.py.
+Held by tests/portal/views/test_why.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Where main is verified, of a file whose change is held that content counts which was authorised last: a change is made
 of it, never of what somebody slipped in (`reconciler.changes.reinstate` does the same for people).
 
-Held by tests/portal/test_verified.py and tests/portal/test_writer.py.
+Held by tests/portal/test_verified.py and tests/portal/writes/test_writer.py.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ a write that another one made a moment ago. Only the last `REMEMBERED` commits a
 Anybody who writes commits writes trailers, so those alone are believed that the service committed and, where it signs,
 signed; and each speaks for its author alone. Who pushes to a main that nobody verifies can pretend to be both.
 
-Held by tests/portal/test_idempotency.py.
+Held by tests/portal/writes/test_idempotency.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Documents are read once, then kept up at the cost of what changed; a change is tried in memory and taken back, so that
 one that is wrong fails alone and costs no commit.
 
-Held by tests/portal/test_standing.py.
+Held by tests/portal/writes/test_main_tree.py.
 """
 
 from __future__ import annotations

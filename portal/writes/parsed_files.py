@@ -1,6 +1,6 @@
 """Contents of files as documents, each read once: on its way to main the same text is looked at several times.
 
-Held by tests/portal/test_standing.py.
+Held by tests/portal/writes/test_main_tree.py.
 """
 
 from __future__ import annotations

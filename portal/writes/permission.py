@@ -2,7 +2,7 @@
 
 `reconciler.trust.policy` decides, the same that judges commits of people: the API lets nobody do more.
 
-Held by tests/portal/test_permitting.py.
+Held by tests/portal/writes/test_permission.py.
 """
 
 from __future__ import annotations

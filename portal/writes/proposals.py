@@ -4,7 +4,7 @@ The branch's name ends in the caller's idempotency key (or the request's id), so
 What an open branch proposes is not proposed a second time: the same caller gets that branch, others are told which it
 is. A branch is open for a path that nobody changed on main since it was made.
 
-Held by tests/portal/test_proposals.py and tests/portal/test_budget.py.
+Held by tests/portal/writes/test_proposals.py and tests/portal/test_budget.py.
 """
 
 from __future__ import annotations

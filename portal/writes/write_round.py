@@ -3,7 +3,7 @@
 A wish is judged alone. Whatever looks wrong while others of the round stand before it, and are not pushed yet, is put
 off: it is looked at again when they have landed, so that nobody is refused because of a change that never came to be.
 
-Held by tests/portal/test_writer.py and tests/portal/test_writer_laws.py.
+Held by tests/portal/writes/test_writer.py and tests/portal/test_writer_laws.py.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ What always holds:
     a second time;
   * what waits for somebody to merge it waits for main, too: it is pushed after what goes there, within the same budget.
 
-Held by tests/portal/test_writer.py, test_writer_laws.py, test_crash.py and test_budget.py.
+Held by tests/portal/writes/test_writer.py, test_writer_laws.py, test_crash.py and test_budget.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """New documents, and edits of people's own: what differs is changed, every other byte stays. Pure.
 
-Held by tests/portal/test_documents.py.
+Held by tests/portal/writes/test_yaml_files.py.
 """
 
 from __future__ import annotations

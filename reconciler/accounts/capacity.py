@@ -3,7 +3,8 @@
 Replays go through the real planner in simulated time (`scheduler.replay`); the number is found by doubling and
 then halving, for a wait is shorter with more nodes but for the odd request that is unlucky.
 
-Held by tests/reconciler/test_capacity.py: with the nodes that are named the target is met, with one fewer it is not.
+Held by tests/reconciler/accounts/test_capacity.py: with the nodes that are named the target is met, with one fewer
+it is not.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A month has the leases that begin in it. What is counted is what was asked for: 
 leaves over is given back by itself, because the ledger gets what was used. The rest of a lease that was cut short for
 somebody else, or lost its nodes, is no new one: it stays in the month of its start, and nobody else gets its hours.
 
-Held by tests/reconciler/test_charging.py and tests/cases/reconciler/limits.yaml.
+Held by tests/reconciler/accounts/test_monthly_limits.py and tests/cases/reconciler/limits.yaml.
 """
 
 from __future__ import annotations

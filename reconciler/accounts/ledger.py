@@ -1,6 +1,6 @@
 """What slices used and what it cost, counted once, when a lease is left. Pure.
 
-Held by tests/reconciler/test_ledger.py.
+Held by tests/reconciler/accounts/test_ledger.py.
 """
 
 from __future__ import annotations

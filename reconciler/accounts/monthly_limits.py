@@ -5,7 +5,7 @@ let in, and its charge goes with it until it has nodes. Who was let in stays so:
 policy that changed can take the place away again, and then from the newest. Who does not fit waits outside, with no
 start, until there is room. Whoever was sent away comes back to the place and to the hours that it had.
 
-Held by tests/reconciler/test_charging.py and tests/cases/reconciler/limits.yaml:
+Held by tests/reconciler/accounts/test_monthly_limits.py and tests/cases/reconciler/limits.yaml:
   * what is charged and used of a month is never beyond a limit that was in force all along;
   * who was let in stays in while the policy stays.
 """

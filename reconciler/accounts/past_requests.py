@@ -4,7 +4,7 @@ What counts is what the status has: requests whose files were removed are gone f
 never waited for nodes (rejected, still waiting for approval, cancelled before they started, fitting nowhere). Which
 pools serve a request, and which only when the wait is long, is chosen as the controller does.
 
-Held by tests/reconciler/test_history.py.
+Held by tests/reconciler/accounts/test_past_requests.py.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ thread calls `round` in that time. The reasons why this is safe:
 * A round does what has an instant: it begins the checks before a start, hands nodes over, gives notice and takes nodes
   back. All else waits for the loop.
 
-Held by tests/reconciler/test_hands.py.
+Held by tests/reconciler/acting/test_due_actions.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Its commit bears the time of the last decision, or what has come by every clock: a wrong time never becomes a fact.
 
-Held by tests/reconciler/test_clocks.py.
+Held by tests/reconciler/timekeeping/test_clock_doubt.py.
 """
 
 from __future__ import annotations

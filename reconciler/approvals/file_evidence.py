@@ -1,6 +1,6 @@
 """What a request's status says of who stands behind its file, and of a change of it that does not count. Pure.
 
-Held by tests/reconciler/test_evidence.py.
+Held by tests/reconciler/approvals/test_file_evidence.py.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Each question is asked once a minute at most, and ever more seldom the longer it
 all are asked again. Approvals that could not be renewed for five minutes count no more: when the forge cannot be asked,
 nothing is approved.
 
-Held by tests/reconciler/test_reviews.py.
+Held by tests/reconciler/approvals/test_forge_reviews.py.
 """
 
 from __future__ import annotations

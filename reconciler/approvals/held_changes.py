@@ -1,6 +1,6 @@
 """What is said of changes on main that do not count: events when a hold begins or ends, and a line among the problems.
 
-Pure. Held by tests/trust/test_holding.py.
+Pure. Held by tests/reconciler/trust/test_holding.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A word is for one request in one life. Whoever files the request again, or brings a withdrawn approval back from the
 history, finds it here. The request that used a word keeps it when it is queued again for no fault of its own.
 
-Held by tests/reconciler/test_spending.py.
+Held by tests/reconciler/approvals/test_used_approvals.py.
 """
 
 from __future__ import annotations

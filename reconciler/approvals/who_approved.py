@@ -5,7 +5,8 @@ Here it is decided who speaks, by evidence; whether the words cover the request 
 revoked, and whether the word is over, used up or taken back is asked in every cycle. What cannot be shown now does
 not count now.
 
-Held by tests/trust/test_approval_corpus.py: of all its forgeries none counts, of all its genuine words each does.
+Held by tests/reconciler/trust/test_approval_corpus.py: of all its forgeries none counts, of all its genuine words
+each does.
 """
 
 from __future__ import annotations

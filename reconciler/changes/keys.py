@@ -1,7 +1,7 @@
 """`egs key create|list|revoke`: keys of the HTTP API, as manifests below keys/.
 
 A key's text leaves this process once, on stdout, after the change was made; the repository gets its SHA-256 alone.
-Held by tests/commands/test_keys.py.
+Held by tests/reconciler/cli/test_keys.py.
 """
 
 from __future__ import annotations

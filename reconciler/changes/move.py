@@ -1,7 +1,7 @@
 """`egs gpr move`: an admin's word on a place among requests of one priority, and whom that moves.
 
 The place is a number in the file (`move`, higher first), so that it survives whatever else happens; as few files as
-possible get another one. Held by tests/commands/test_moving.py.
+possible get another one. Held by tests/reconciler/cli/test_moving.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A command reads the status, then main; the controller may commit a hand-over of nodes in between. What ends a request
 is right all the same; of an edit it is looked at again whether it counts, and the answer says so.
 
-Held by tests/commands/test_endings.py.
+Held by tests/reconciler/cli/test_endings.py.
 """
 
 from __future__ import annotations

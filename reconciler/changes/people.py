@@ -1,6 +1,6 @@
 """Entries of people in slices and requests for slices: an address, and what shows that somebody is the person.
 
-Held by tests/commands/test_slices.py.
+Held by tests/reconciler/cli/test_slices.py.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A hold is about one content: nobody with a right to it stands behind it, and wha
 So a change is made of what counts, never of what somebody else slipped in; and because Git knows no change of a file
 that stays as it is, a comment at the end makes the content another one, behind which its author stands.
 
-Held by tests/commands/test_resubmitting.py.
+Held by tests/reconciler/cli/test_resubmitting.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`egs resubmit`: somebody with the right to a held file stands behind it as it reads.
 
-Held by tests/commands/test_resubmitting.py.
+Held by tests/reconciler/cli/test_resubmitting.py.
 """
 
 from __future__ import annotations

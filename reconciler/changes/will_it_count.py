@@ -3,7 +3,7 @@
 Where main is verified the controller goes by signatures and by the forge, never by addresses: a doubt is a warning.
 Where it is not, nothing behind the command asks who changed what: a doubt is the command's refusal.
 
-Held by tests/commands/test_resubmitting.py and tests/commands/test_rights.py.
+Held by tests/reconciler/cli/test_resubmitting.py and tests/reconciler/cli/test_rights.py.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ answer stands; after `LOOK_AGAIN_S` everything is tried once more, for time alon
 
 A plan that leaves everybody where they were promised to be is kept as long (`scheduler.standing`).
 
-Held by tests/reconciler/test_undecided.py: a quiet cycle makes no plan, or one; whatever changes is tried at once.
+Held by tests/reconciler/deciding/test_failed_attempts.py: a quiet cycle makes no plan, or one; whatever changes is
+tried at once.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A favour lasts; trouble of the moment does not. A cluster that does not answer, or a node that is silent, takes promises
 out of the plan for a few minutes. So a favour is judged twice: in the world as it is, and in the same world with every
 cluster answering and every node in service. There a request counts with the start that it was promised before the
-trouble. Held by tests/cases/reconciler/grace.yaml and tests/reconciler/test_favours.py.
+trouble. Held by tests/cases/reconciler/grace.yaml and tests/reconciler/deciding/test_favour_delays.py.
 """
 
 from __future__ import annotations

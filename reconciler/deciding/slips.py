@@ -1,6 +1,6 @@
 """Whether anybody can start later than committed: only then is it worth knowing what the world was before. Pure.
 
-Held by tests/reconciler/test_lateness.py: whoever moved later is noticed.
+Held by tests/reconciler/deciding/test_slips.py: whoever moved later is noticed.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ used, what is on record of the slice's other requests, and the month. Those who 
 differs, those who are over when their file or record does; whoever holds nodes, whose word may end, or whose last turn
 changed something has one each time.
 
-Held by tests/reconciler/test_settling.py: with this memory and without it a fold gives the same.
+Held by tests/reconciler/deciding/test_unchanged_requests.py: with this memory and without it a fold gives the same.
 """
 
 from __future__ import annotations

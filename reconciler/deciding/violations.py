@@ -3,7 +3,7 @@
 A policy that changed re-judges whoever waits: they are not planned until they ask for less or the policy gives way.
 Who holds nodes keeps the terms they were given; it is shown, and ends by itself.
 
-Held by tests/reconciler/test_violations.py.
+Held by tests/reconciler/deciding/test_violations.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What one state of the documents does to everyone, beside another: for `egs plan --against` and the check. Pure.
 
-Held by tests/commands/test_plan.py and tests/pulls/test_check.py.
+Held by tests/reconciler/cli/test_plan.py and tests/reconciler/pulls/test_check.py.
 """
 
 from __future__ import annotations

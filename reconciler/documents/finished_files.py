@@ -3,7 +3,7 @@
 Limits are tightened, admins go, clusters are taken away. The files of requests that are over stay as they are until
 somebody prunes them, and with them the approvals that were given. Pure.
 
-Held by tests/reconciler/test_finished.py.
+Held by tests/reconciler/documents/test_finished_files.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A hold is about one content. Where a path has another content than the one that was held, this commit was not judged
 (a reader may be ahead of the controller), and the path is shown as it is.
 
-Held by tests/reconciler/test_overlay.py.
+Held by tests/reconciler/documents/test_held_edits.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 What is read goes into the cache of documents; the update that follows finds it there and costs no more than its rules.
 
-Held by tests/reconciler/test_ahead.py.
+Held by tests/reconciler/documents/test_read_ahead.py.
 """
 
 from __future__ import annotations

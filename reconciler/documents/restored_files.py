@@ -4,7 +4,7 @@ A request lives on what was accepted of its file. When the file is gone or broke
 main had it last where it says just what counts, with its comments, else the accepted spec with the labels it had.
 A place that an admin gave it (`move`) is left out: a member may not write it, and a lease has no place in the queue.
 
-Held by tests/reconciler/test_restoring.py.
+Held by tests/reconciler/documents/test_restored_files.py.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ rules of requests read (its surroundings: the project, clusters, templates and t
 found of these contents holds for the same contents again, so it is kept beside the record's blob; where any of them is
 another, or an approval of the request lies there, the file is read.
 
-Held by tests/reconciler/test_quiet.py: with what was kept and without it the same is in force, wrong and decided.
+Held by tests/reconciler/documents/test_unread_files.py: with what was kept and without it the same is in force,
+wrong and decided.
 """
 
 from __future__ import annotations

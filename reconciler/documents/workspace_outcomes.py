@@ -1,7 +1,7 @@
 """What became of every request for a slice, and what its person does next. Pure.
 
 A request that counts is a slice (docs/decisions/011); nothing is made here. Held by
-tests/reconciler/test_workspaces.py.
+tests/reconciler/documents/test_workspace_outcomes.py.
 """
 
 from __future__ import annotations

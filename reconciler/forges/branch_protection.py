@@ -1,6 +1,6 @@
 """What of the protection that docs/security.md asks for a forge does not have in force for a branch. Pure.
 
-Held by tests/forges/test_protecting.py.
+Held by tests/reconciler/forges/test_branch_protection.py.
 """
 
 from __future__ import annotations

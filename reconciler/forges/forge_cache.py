@@ -4,7 +4,7 @@ Approvals, open pull requests and everything that was not there are asked anew e
 what came to a branch: a commit of which one knows nothing is a fault at first, and belongs to nobody only when that
 stays so.
 
-Held by tests/forges/test_remembering.py.
+Held by tests/reconciler/forges/test_forge_cache.py.
 """
 
 from __future__ import annotations

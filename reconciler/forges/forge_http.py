@@ -3,7 +3,7 @@
 The token is read from its file for each call, sent to the one host that the address names, and is in no text. Answers
 are bounded in size and time; redirects are followed within that host only. `http://` is for loopback alone.
 
-Held by tests/forges/test_http.py.
+Held by tests/reconciler/forges/test_forge_http.py.
 """
 
 from __future__ import annotations

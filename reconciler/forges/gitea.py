@@ -3,7 +3,7 @@
 Who pushed what comes from a pull request's timeline, and from the repository's activity for what was pushed before it
 was opened or without one.
 
-Held by tests/forges/test_recorded.py and tests/contract/test_forge_contract.py.
+Held by tests/reconciler/forges/test_recorded.py and tests/contract/test_forge_contract.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Who pushed what comes from the repository's activity. A pull request whose author is not who pushed its head last, or
 that somebody told to merge itself before others pushed, shows less than it seems to: see `_merged_by`.
 
-Held by tests/forges/test_recorded.py and tests/contract/test_forge_contract.py.
+Held by tests/reconciler/forges/test_recorded.py and tests/contract/test_forge_contract.py.
 """
 
 from __future__ import annotations

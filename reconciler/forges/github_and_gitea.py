@@ -1,6 +1,6 @@
 """What GitHub and Gitea have alike: addresses, comments, and what they tell of commits, files and contents.
 
-Held by tests/forges/test_recorded.py and tests/contract/test_forge_contract.py.
+Held by tests/reconciler/forges/test_recorded.py and tests/contract/test_forge_contract.py.
 """
 
 from __future__ import annotations

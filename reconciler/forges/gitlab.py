@@ -4,7 +4,7 @@ An approval has no commit id in GitLab. It counts for the head only when it is y
 diff, or, where its time is not told, when the project takes approvals back at each push. Who pushed what comes from
 the project's events.
 
-Held by tests/forges/test_recorded.py and tests/contract/test_forge_contract.py.
+Held by tests/reconciler/forges/test_recorded.py and tests/contract/test_forge_contract.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Read a forge's JSON: every field has the type that is asked for, or the answer is refused as a whole. Pure.
 
-Held by tests/forges/test_reading.py.
+Held by tests/reconciler/forges/test_json_fields.py.
 """
 
 from __future__ import annotations

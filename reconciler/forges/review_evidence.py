@@ -4,7 +4,7 @@ Pure but for the questions to the forge. The forge's faults go through: then not
 Everything is bound to content: a pull request vouches only for the files that it changes, and only for what they
 hold at its head, however it was merged. Only persons vouch and approve, never applications.
 
-Held by tests/forges/test_evidence.py.
+Held by tests/reconciler/forges/test_review_evidence.py.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ doors of one cluster do no harm: every push is a compare-and-swap.
 With a key it signs what it commits, as a service: its word is whom the trailer `On-Behalf-Of` names, which it writes
 for nobody but those whom admission vouches for. Whether such a person may do that is for whoever judges main.
 
-Held by tests/clusters/kubernetes/test_door.py.
+Held by tests/reconciler/clusters/kubernetes/test_door.py.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ Whoever spoke last counts: an object's newer generation replaces the file, and a
 until the object changes again. So does the deletion of a file under a lease: the object's next change, its release or
 a new object of that name bring the file back.
 
-Held by tests/clusters/kubernetes/test_requests.py.
+Held by tests/reconciler/gpr_objects/test_object_changes.py.
 """
 
 from __future__ import annotations

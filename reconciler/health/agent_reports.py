@@ -3,7 +3,7 @@
 Where agents sign, a report counts that the branch's own agent signed, about its own node, and that is not older than
 the last one that counted; whatever else lies on the branch, or nothing, leaves that one in force, as long as its key
 counts. A report dated in the future is as if it were not there until its time has come: it hides neither what was
-before it nor what comes after. Held by tests/reconciler/test_reports.py.
+before it nor what comes after. Held by tests/reconciler/health/test_agent_reports.py.
 """
 
 from __future__ import annotations

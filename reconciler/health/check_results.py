@@ -3,7 +3,7 @@
 The last run of each stage on each node. Bounded, so that a thousand nodes stay a file that is read back: logs are cut,
 and once the rows are many a node that passed has one row. What looks like a secret is never kept.
 
-Held by tests/reconciler/test_checklists.py.
+Held by tests/reconciler/health/test_check_results.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Only the instants at which faults began are kept, for a month, so that the history costs a line per node that failed. A
 fault is a node that its agent reported bad, that failed a check, or that fell silent; a cordon is none.
 
-Held by tests/reconciler/test_faults.py: one outage counts once, however long it lasts and whatever it turns into.
+Held by tests/reconciler/health/test_node_faults.py: one outage counts once, however long it lasts and whatever it
+turns into.
 """
 
 from __future__ import annotations

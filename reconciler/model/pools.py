@@ -1,6 +1,6 @@
 """Pools as planning sees them: what the manifests say, which nodes are there, when each serves nobody. Pure.
 
-Held by tests/reconciler/test_pools.py and tests/cases/reconciler/maintenance.yaml:
+Held by tests/reconciler/model/test_pools.py and tests/cases/reconciler/maintenance.yaml:
   * a node in a window serves nobody, whichever of the cluster, its pool and itself the window names;
   * as time passes nothing in a calendar moves: what comes into sight was closed before.
 """

@@ -1,6 +1,6 @@
 """What main says of every request; the files of requests that are over may be left unread until somebody asks.
 
-Held by tests/reconciler/test_records.py: to whoever asks, this is a dictionary like any other.
+Held by tests/reconciler/model/test_statuses.py: to whoever asks, this is a dictionary like any other.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A decision walks the requests that wait or hold nodes (`live`) and those that be
 (`changed`), so that a cycle costs what is under way and not what ever was. The record of a request that is over may
 be left unread until somebody asks for it.
 
-Held by tests/reconciler/test_records.py: to whoever asks, this is a dictionary like any other.
+Held by tests/reconciler/model/test_statuses.py: to whoever asks, this is a dictionary like any other.
 """
 
 from __future__ import annotations

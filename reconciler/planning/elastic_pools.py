@@ -3,7 +3,7 @@
 Sizes are facts: they are committed before a cluster is told, and a cluster that was told otherwise is told again. What
 the plan needs when is `scheduler.calendars.elastic`'s to say.
 
-Held by tests/reconciler/test_scaling.py and tests/cases/reconciler/model/pools.yaml:
+Held by tests/reconciler/planning/test_elastic_pools.py and tests/cases/reconciler/model/pools.yaml:
   * a node that serves a request, or that a promise is bound to, is never let go;
   * nodes that nobody here asked for are kept until they are let go like any other: no size says otherwise;
   * a pool stays between its least and its most nodes;

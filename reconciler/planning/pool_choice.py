@@ -3,8 +3,9 @@
 Beside what fits and what is allowed: bounds per month that bar pools, what a request prefers, and clusters marked
 burst with their own GPU-hours of a month, for all slices together.
 
-Held by tests/reconciler/test_offering.py and tests/cases/reconciler/burst.yaml: what is used of a burst cluster, and
-promised there, is never beyond its hours of a month; nobody keeps hours there who would not be served there.
+Held by tests/reconciler/planning/test_pool_choice.py and tests/cases/reconciler/burst.yaml: what is used of a burst
+cluster, and promised there, is never beyond its hours of a month; nobody keeps hours there who would not be served
+there.
 """
 
 from __future__ import annotations

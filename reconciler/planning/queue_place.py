@@ -3,7 +3,7 @@
 What its slice used and asked for is read when a request is filed or asks for more or something else, and kept from
 then on: by approvals, moves, requeues. What follows from it and from waiting is worked out and never written.
 
-Held by tests/reconciler/test_placing.py and tests/cases/reconciler/fairness.yaml.
+Held by tests/reconciler/planning/test_queue_place.py and tests/cases/reconciler/fairness.yaml.
 """
 
 from __future__ import annotations

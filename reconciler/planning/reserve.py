@@ -3,7 +3,7 @@
 Extensions and replacements are served from the reserve. What a lease holds beyond the time it was planned with, and
 each node that is out of service or in maintenance, makes it smaller for as long as that is so, and nobody else notices;
 what is left of it stays free. All of it follows from committed facts, and the passing of time alone changes nothing.
-Held by tests/reconciler/test_reserving.py and tests/cases/reconciler/reserve.yaml.
+Held by tests/reconciler/planning/test_reserve.py and tests/cases/reconciler/reserve.yaml.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 It decides nothing. Actions follow from the status branch as it was fetched last and from the clock, by the same code
 as in the loop, and bear the stamp of that commit: never of an older one than it acted on before, and an older one of
 another process is refused by the cluster itself. So committed starts and strict ends happen on the second, also while
-the repository is away. Held by tests/reconciler/test_pull.py.
+the repository is away. Held by tests/reconciler/clusters/test_pulled_world.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """An applier that begins before its cluster's document is merged: it says so once, and looks at each poll.
 
 What a person has to merge comes at any time. A pause that grows, as after other troubles, would let a cluster that was
-just merged wait for minutes. Held by tests/reconciler/test_awaiting.py.
+just merged wait for minutes. Held by tests/reconciler/processes/test_awaited_cluster.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 No label ever holds a request's name: labels come from manifests' clusters, pools and slices and from closed lists.
 
-Held by tests/reconciler/test_gauges.py.
+Held by tests/reconciler/processes/test_gauges.py.
 """
 
 from __future__ import annotations

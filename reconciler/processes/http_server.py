@@ -3,7 +3,7 @@
 It decides nothing and holds nothing up: requests are bounded in size, time and number, and a hook only says that it is
 worth looking now. Meant for a network of one's own or behind a proxy with TLS; nothing that it shows is secret.
 
-Held by tests/reconciler/test_serving.py.
+Held by tests/reconciler/processes/test_http_server.py.
 """
 
 from __future__ import annotations

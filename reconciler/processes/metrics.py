@@ -4,7 +4,7 @@ What counts up is noted as cycles end; what stands is worked out from the last c
 a loop that hangs shows its overdue ends all the same. A controller that follows shows no gauges of the fleet: the one
 that leads does. Names end in their unit; every name is listed in docs/operations.md.
 
-Held by tests/reconciler/test_metrics.py.
+Held by tests/reconciler/processes/test_metrics.py.
 """
 
 from __future__ import annotations

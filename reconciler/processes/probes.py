@@ -4,7 +4,7 @@ Alive: every loop turns, that is, begins when it is due and comes to an end. A r
 reason to start a process anew, a loop that hangs is. Ready: a repository was read to the end, whether the process
 leads there or follows; those in trouble hold up no other.
 
-Held by tests/reconciler/test_probes.py.
+Held by tests/reconciler/processes/test_probes.py.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ Decides for each ref of a push, by the objects that lie in quarantine; all of a 
 
 All other branches are people's own.
 
-Imports no planner: a hook has to be there at once. Held by tests/reconciler/test_receiving.py and
+Imports no planner: a hook has to be there at once. Held by tests/reconciler/processes/test_push_hook.py and
 tests/e2e/test_receive.py.
 """
 

@@ -1,6 +1,6 @@
 """Tend one repository or several in one process: each has its own loop, state and thread, and troubles of its own.
 
-Held by tests/reconciler/test_tending.py.
+Held by tests/reconciler/processes/test_repositories.py.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ and as often as they like.
 APScheduler sleeps by the machine's clock. Where that was set back meanwhile the loop is woken by a clock that nobody
 sets: an hour back must not be an hour's sleep.
 
-Held by tests/reconciler/test_waking.py.
+Held by tests/reconciler/processes/test_wake.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 GitHub and Gitea sign the body (HMAC-SHA256), GitLab sends the secret itself. A hook only wakes the loop, which then
 looks for itself: what the body says counts for nothing, and a hook that is played again does no harm.
 
-Held by tests/reconciler/test_hooks.py.
+Held by tests/reconciler/processes/test_webhooks.py.
 """
 
 from __future__ import annotations

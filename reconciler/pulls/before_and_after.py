@@ -1,6 +1,7 @@
 """Main and the pull request on top of it, each as the controller would see it: documents in force, queue, world.
 
-Requests that nothing touches are taken from the status as they are. Held by tests/pulls/test_looking.py.
+Requests that nothing touches are taken from the status as they are. Held by
+tests/reconciler/pulls/test_before_and_after.py.
 """
 
 from __future__ import annotations

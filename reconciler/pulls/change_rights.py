@@ -2,7 +2,7 @@
 
 Authority is of main as it is. When nobody is known the answer is whose change each would be.
 
-Held by tests/pulls/test_judging.py.
+Held by tests/reconciler/pulls/test_change_rights.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Pure: both sides come in as seen at one instant, the answer is a value; `reconciler.pulls.check_comment` says it in
 words.
 
-Held by tests/pulls/test_check.py.
+Held by tests/reconciler/pulls/test_check.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a check was computed against, so that anybody can tell whether it still says the truth. Pure.
 
-Held by tests/pulls/test_stamps.py.
+Held by tests/reconciler/pulls/test_check_basis.py.
 """
 
 from __future__ import annotations

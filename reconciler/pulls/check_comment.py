@@ -2,7 +2,7 @@
 
 Pure. The comment is short: what matters stands in its first line, and long lists are cut with their number told.
 
-Held by tests/pulls/test_report.py.
+Held by tests/reconciler/pulls/test_check_comment.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A check as plain text, for a terminal and for a job's log. Pure. Held by tests/pulls/test_report.py."""
+"""A check as plain text, for a terminal and a job's log. Pure. Held by tests/reconciler/pulls/test_check_comment.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Which pull request a CI job is about, and who opened it, as the forge tells the job. Nothing of it is asked again.
 
 GitHub, Gitea and Forgejo write the event to a file; GitLab sets variables. The account's number counts, its name is
-only shown. Held by tests/pulls/test_event.py.
+only shown. Held by tests/reconciler/pulls/test_ci_event.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Text of strangers inside of Markdown: it says what it says, and formats, links, mentions and embeds nothing. Pure.
 
 Whoever opens a pull request chooses names of files, values and titles, and forges render them with the rights of
-whoever reads. Held by tests/pulls/test_markdown.py.
+whoever reads. Held by tests/reconciler/pulls/test_markdown.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 One commit status on the merge commit and the one comment on its pull request say it; both change only when what they
 say changes, and nothing is said any more once every request has started or will not.
 
-Held by tests/pulls/test_following.py.
+Held by tests/reconciler/pulls/test_merged_requests.py.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A branch that is behind would otherwise seem to undo what others merged meanwhil
 left main; a path that both sides changed, and not to the same content, is a conflict, and main's side is looked at.
 Where it left main is told by ancestry alone, as git tells it: whoever makes a commit chooses its dates.
 
-Held by tests/pulls/test_merging.py.
+Held by tests/reconciler/pulls/test_merged_tree.py.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Costs what the pull request changes, not what the repository holds: requests tha
 A change of what rules of many requests read (the project, a cluster, a template) reads all of them that are not over,
 one of a slice those of the slice: what the file of a request breaks that never runs again is nobody's trouble.
 
-Held by tests/pulls/test_looking.py: what is said is what reading everything says.
+Held by tests/reconciler/pulls/test_before_and_after.py: what is said is what reading everything says.
 """
 
 from __future__ import annotations

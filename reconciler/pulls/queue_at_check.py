@@ -1,7 +1,8 @@
 """The queue as the status branch has it, for somebody who looks once: only what still matters is read as a document.
 
 Most requests of a repository are over, and their records play no part in a plan. A record is passed over only when
-its own text says so beyond doubt; whatever looks otherwise is read. Held by tests/pulls/test_standing.py.
+its own text says so beyond doubt; whatever looks otherwise is read. Held by
+tests/reconciler/pulls/test_queue_at_check.py.
 """
 
 from __future__ import annotations

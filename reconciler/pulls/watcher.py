@@ -5,7 +5,7 @@ made again. Everything is bounded: a budget of writes a minute, conditional read
 after the other. Trouble of the forge or of one pull request is told in the log and tried again; it never reaches the
 loop, which has its own thread and its own mirror.
 
-Held by tests/pulls/test_watching.py.
+Held by tests/reconciler/pulls/test_watcher.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Whatever breaks here costs pull requests their comments for a while, and nobody their GPUs: trouble is told in the log
 and tried again, ever more seldom.
 
-Held by tests/pulls/test_attending.py.
+Held by tests/reconciler/pulls/test_watcher_thread.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Each alternative is tried as an edit of the request's file, by the functions that the controller uses: approvals,
 limits, the place in the queue and the promises of others are what they would be after the merge.
 
-Held by tests/commands/test_alternatives.py: what is offered is what `egs plan` shows once it is done.
+Held by tests/reconciler/cli/test_alternatives.py: what is offered is what `egs plan` shows once it is done.
 """
 
 from __future__ import annotations

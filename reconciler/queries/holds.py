@@ -1,6 +1,6 @@
 """What the status branch says of changes of main that do not count, and of a main that is not followed, for readers.
 
-Held by tests/commands/test_holds.py.
+Held by tests/reconciler/cli/test_holds.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Requests that break a policy as it is now, as rows of `egs get problems`.
 
-Held by tests/commands/test_policies.py.
+Held by tests/reconciler/cli/test_policies.py.
 """
 
 from __future__ import annotations

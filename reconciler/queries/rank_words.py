@@ -1,6 +1,6 @@
 """Why a waiting request stands where it does: what its rank reads, in the order in which it counts, in plain words.
 
-Held by tests/commands/test_ranking.py.
+Held by tests/reconciler/cli/test_ranking.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Files of events: an hour has as many as its events need, and none is larger than what is read back. Pure.
 
 An hour has a last file. What does not fit there is counted, and the count is the file's last event: nothing is left out
-in silence. Held by tests/reconciler/test_eventfiles.py.
+in silence. Held by tests/reconciler/status/test_event_files.py.
 """
 
 from __future__ import annotations

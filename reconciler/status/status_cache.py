@@ -4,7 +4,7 @@ Of a request that lives the whole record is kept, in a form that is read faster 
 that it is, and what is known of its file (see `reconciler.documents.unread_files`): nobody looks at it again.
 Nothing depends on it.
 
-Held by tests/reconciler/test_quiet.py.
+Held by tests/reconciler/documents/test_unread_files.py.
 """
 
 from __future__ import annotations

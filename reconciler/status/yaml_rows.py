@@ -1,6 +1,6 @@
 """Documents of our own as bytes. A long list is written row by row, and a row that is as before is not made anew.
 
-Held by tests/reconciler/test_writing.py: with the memory and without it the bytes are the same.
+Held by tests/reconciler/status/test_yaml_rows.py: with the memory and without it the bytes are the same.
 """
 
 from __future__ import annotations

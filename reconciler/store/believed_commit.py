@@ -7,7 +7,7 @@ nobody signs. A commit whose key was revoked since counts no more. Where nobody 
 name is still never older than what was known: set back or removed, it says what it said. What cannot be seen is a
 branch that was set back before a process without a memory first looks; a mirror that outlives the process remembers.
 
-Held by tests/store/test_believing.py.
+Held by tests/reconciler/store/test_believed_commit.py.
 """
 
 from __future__ import annotations

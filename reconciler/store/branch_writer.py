@@ -7,7 +7,8 @@ push of whoever had the branch before fails from then on. What always holds:
   * where commits are signed, only what is believed counts: terms, contents, and whose branch it is;
   * a push whose outcome is unknown is settled by reading the branch, however late it lands.
 
-Held by tests/store/test_writer.py and, with signatures, tests/store/test_believing.py.
+Held by tests/reconciler/store/test_branch_writer.py and, with signatures,
+tests/reconciler/store/test_believed_commit.py.
 """
 
 from __future__ import annotations

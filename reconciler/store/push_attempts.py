@@ -1,6 +1,6 @@
 """What a writer of a branch is about to push, and what it says when somebody is in its way. Pure.
 
-Held by tests/store/test_writer.py.
+Held by tests/reconciler/store/test_branch_writer.py.
 """
 
 from __future__ import annotations

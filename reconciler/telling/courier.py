@@ -4,7 +4,7 @@ A service that hangs holds up nobody: it is waited for a while, counts as failed
 thread has ended. What came back is one word of ours; what a service or apprise says may hold an address and is told
 nowhere.
 
-Held by tests/reconciler/notifying/test_courier.py.
+Held by tests/reconciler/telling/test_courier.py.
 """
 
 from __future__ import annotations

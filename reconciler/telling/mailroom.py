@@ -4,7 +4,7 @@ One owner, who calls `post` while deciding and `hand_over` when the commit has l
 under way, what arrived, when to try again) is lost with the process: then what was committed is sent again, under its
 old id. Without a folder of secrets nothing is posted, sent or given up.
 
-Held by tests/reconciler/notifying/test_mailroom.py, test_loop.py and test_crash.py.
+Held by tests/reconciler/telling/test_mailroom.py, test_loop.py and test_crash.py.
 """
 
 from __future__ import annotations

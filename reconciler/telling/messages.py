@@ -3,7 +3,7 @@
 A template can say no more than its words: `$reason` and the others stand for texts of the event, an unknown word stays
 as it is written, and what an event says is never read as a template.
 
-Held by tests/reconciler/notifying/test_messages.py.
+Held by tests/reconciler/telling/test_messages.py.
 """
 
 from __future__ import annotations

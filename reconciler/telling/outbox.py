@@ -9,7 +9,7 @@ The outbox is part of what is committed, so that an event and the deliveries tha
     was tried for a day after it was due: that is told once, and with the next message that arrives;
   * whatever happens, a route's outbox stays small: of more events the oldest are only counted.
 
-Held by tests/reconciler/notifying/test_outbox.py.
+Held by tests/reconciler/telling/test_outbox.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """When a route is left in peace, by the clocks of its people. Pure.
 
-Held by tests/reconciler/notifying/test_quiethours.py.
+Held by tests/reconciler/telling/test_quiet_hours.py.
 """
 
 from __future__ import annotations

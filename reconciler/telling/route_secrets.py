@@ -3,7 +3,7 @@
 No manifest names an address. It names a secret, and the folder has it under a name that begins with whose route it is,
 so that nobody's route can use another's. Nothing of an address is in any text, log or repr.
 
-Held by tests/reconciler/notifying/test_secrets.py.
+Held by tests/reconciler/telling/test_route_secrets.py.
 """
 
 from __future__ import annotations

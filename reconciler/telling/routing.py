@@ -5,7 +5,7 @@ the person is a member or an owner of: an admin is told as a person only of slic
 no slice, as a node or the repository, goes to the project's routes alone. Deny by default: a route that no rule here
 lets see an event never gets it.
 
-Held by tests/reconciler/notifying/test_routing.py.
+Held by tests/reconciler/telling/test_routing.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`egs-reconciler notify`: a test message to the addresses of one secret, and what came back.
 
-Held by tests/reconciler/notifying/test_trying.py.
+Held by tests/reconciler/telling/test_trial.py.
 """
 
 from __future__ import annotations

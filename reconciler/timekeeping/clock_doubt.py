@@ -6,7 +6,7 @@ handed over, says that it is at least so late. Our clock is in doubt
   * when it is no nearer than that to at least as many clocks as agree with it, our own among these.
 While it is in doubt nothing is given or taken; an end that has passed by every clock is carried out.
 
-Held by tests/reconciler/test_clocks.py.
+Held by tests/reconciler/timekeeping/test_clock_doubt.py.
 """
 
 from __future__ import annotations

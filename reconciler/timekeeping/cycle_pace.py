@@ -2,7 +2,7 @@
 
 Times are those of an injected clock; without one a cycle takes no time, as in a simulation.
 
-Held by tests/reconciler/test_pace.py.
+Held by tests/reconciler/timekeeping/test_cycle_pace.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 In a simulation there is no clock but the instant that each cycle is given; then only facts count against it.
 
-Held by tests/reconciler/test_clocks.py and test_timekeeping.py.
+Held by tests/reconciler/timekeeping/test_clock_doubt.py and test_timekeeping.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A hold is about one content: where the new main has the very content that was held, nobody has looked at it, and it
 stays held. Where main has another content, it is the operator who brings it in, and that is told.
 
-Pure but for the listings of the two trees. Held by tests/trust/test_freezing.py.
+Pure but for the listings of the two trees. Held by tests/reconciler/trust/test_freezing.py.
 """
 
 from __future__ import annotations

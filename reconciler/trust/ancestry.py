@@ -3,7 +3,7 @@
 What is on a side is told by ancestry, never by dates. Git is asked in the middle of what is not known yet, so that a
 thousand commits in a row cost twenty questions; every read is counted, and beyond its bounds a side is not looked at.
 
-Held by tests/trust/test_ancestry.py.
+Held by tests/reconciler/trust/test_ancestry.py.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ to another only where the operator's own file (`allowed_signers`) or a service t
 matters of a slice nobody is called as another slice's people call them. Where
 there is such a file, a signature is an admin's only by a key that it names for the admin's address.
 
-Held by tests/trust/test_authority.py.
+Held by tests/reconciler/trust/test_authority.py.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ it was. A main that does not descend from what was judged counts for nothing, at
 What cannot be judged now (a forge that does not answer) leaves main where it was judged last, with an alarm; it is
 tried again at the next call.
 
-Held by tests/trust/test_gate.py, test_policy_matrix.py and test_attack.py.
+Held by tests/reconciler/trust/test_gate.py, test_policy_matrix.py and test_attack.py.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A folder as a ConfigMap or Secret is mounted: `allowed_signers` in OpenSSH's for
 a line, `gpg/` with exported OpenPGP keys (read by `reconciler.trust.signature_check`). Reading is strict: a line
 that cannot be read might be the one that takes somebody's rights away, so nothing counts until it is mended.
 
-Held by tests/trust/test_keyring.py.
+Held by tests/reconciler/trust/test_keyring.py.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ folder gives it. The instant counts that the signed thing states: what may be in
 
 Nothing is asked of machines that nobody gave a key to, at level none.
 
-Held by tests/trust/test_machines.py.
+Held by tests/reconciler/trust/test_machines.py.
 """
 
 from __future__ import annotations

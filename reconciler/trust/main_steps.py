@@ -3,7 +3,7 @@
 Where main before is not on that line (a pull that merged main into somebody's work and was pushed as main), nobody can
 tell who merged what: then all of it is one step.
 
-Held by tests/trust/test_gate.py.
+Held by tests/reconciler/trust/test_gate.py.
 """
 
 from __future__ import annotations

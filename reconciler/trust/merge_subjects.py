@@ -2,7 +2,7 @@
 
 Whoever signed the merge wrote its subject, or let git write it: it tells what they looked at.
 
-Held by tests/trust/test_subjects.py.
+Held by tests/reconciler/trust/test_merge_subjects.py.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 kind, and nothing else is handed on. The keys live in a home of their own that is thrown away: no keyring of the
 machine, no agent, no network.
 
-Held by tests/trust/test_openpgp.py, against the real `gpg`.
+Held by tests/reconciler/trust/test_openpgp.py, against the real `gpg`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 So it is `ssh-keygen` that signs, and asks for a passphrase or a touch as they know it. Processes sign in memory, with
 ed25519: see `reconciler.trust.sshsig`.
 
-Held by tests/trust/test_signing.py.
+Held by tests/reconciler/trust/test_personal_signatures.py.
 """
 
 from __future__ import annotations

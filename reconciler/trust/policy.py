@@ -4,7 +4,8 @@ A right is an actor's by the tree *before* the change (`reconciler.trust.authori
 signature or by the forge. A file that does not read is judged by its path alone: it counts for nothing, so all that
 can be done with it is what deleting may do. Files that are no documents are anybody's: they do nothing.
 
-Held by tests/trust/test_judging.py and tests/trust/test_policy_matrix.py; docs/security.md has the table.
+Held by tests/reconciler/trust/test_verdict.py and tests/reconciler/trust/test_policy_matrix.py; docs/security.md has
+the table.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Whose key it is, and whether it counts, is for others to say. Nothing here raises on hostile input; a machine in trouble
 is a Fault, so that a good signature is never taken for a bad one.
 
-Held by tests/trust/test_verifying.py, against the real programs.
+Held by tests/reconciler/trust/test_signature_check.py, against the real programs.
 """
 
 from __future__ import annotations

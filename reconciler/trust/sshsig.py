@@ -4,7 +4,7 @@ What is read here was made by strangers: sizes are bounded, every length is chec
 nothing here raises on hostile text. Other kinds of keys are read and written here, and checked by `ssh-keygen`; see
 `reconciler.trust.signature_check`.
 
-Held by tests/trust/test_sshsig.py, against the real `ssh-keygen`.
+Held by tests/reconciler/trust/test_sshsig.py, against the real `ssh-keygen`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Evidence is gathered here and judged in `reconciler.trust.verdict`. All changes of a step are judged by the people
 before it; only then does the tree move on.
 
-Held by tests/trust/test_policy_matrix.py.
+Held by tests/reconciler/trust/test_policy_matrix.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Options of trust and forge, the same wherever a process has them, and the settings that are made of them.
 
-Held by tests/trust/test_options.py.
+Held by tests/reconciler/trust/test_trust_options.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The controller asks it of main, the hook of a Git server before a push; the check of a pull request, which may know
 nobody, asks the policy beneath it. Evidence is an argument: what each can know differs, what it means does not.
 
-Held by tests/trust/test_judging.py.
+Held by tests/reconciler/trust/test_verdict.py.
 """
 
 from __future__ import annotations

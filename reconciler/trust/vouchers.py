@@ -9,7 +9,8 @@ that speaks for nothing but what it makes up.
 
 No date that a commit states is believed, and what is on a side is told by ancestry, never by the order of dates.
 
-Held by tests/trust/test_vouching.py, tests/trust/test_gate.py and tests/trust/test_policy_matrix.py.
+Held by tests/reconciler/trust/test_vouchers.py, tests/reconciler/trust/test_gate.py and
+tests/reconciler/trust/test_policy_matrix.py.
 """
 
 from __future__ import annotations

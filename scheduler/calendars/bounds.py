@@ -4,7 +4,7 @@ A request that is at least as large, at least as long and not wanted earlier tha
 other could. So each search leaves a bound for all that are like it or more, and the next one begins there. Room
 that is taken keeps bounds true; room that is given back lowers them where it could be used.
 
-Held by tests/scheduler/test_bounds.py: with bounds and without, plans are the same.
+Held by tests/scheduler/calendars/test_bounds.py: with bounds and without, plans are the same.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Stretches of free time are counted in groups by the instant at which they end (s
 Within a group counts are exact: holds whose number never passes the group's can be given concrete nodes in
 order of their begin, for a node that has come free stays free until the group's end. A request may mix groups.
 
-Held by tests/scheduler/test_calendar.py and test_brute_force.py:
+Held by tests/scheduler/calendars/test_calendar.py and test_brute_force.py:
   * `earliest` is the first instant at which, over all mixes of groups, enough nodes are free for a whole hold;
   * what is taken can be given concrete nodes.
 """

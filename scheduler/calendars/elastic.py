@@ -4,7 +4,7 @@ Nodes that a pool could have and has not stand in it as placeholders, alike with
 instant at which they can be there: from now if nobody asked for them, from the asking if somebody did. So planning
 needs to know nothing of them: whoever is worth waiting for a new node is planned on one.
 
-Held by tests/scheduler/test_elastic.py:
+Held by tests/scheduler/calendars/test_elastic.py:
   * following `sizes` as time passes, whoever is planned on nodes that do not exist finds them there;
   * no node is let go that the plan needs before another could be there.
 """

@@ -5,7 +5,7 @@ promised; if no single one is, a smallest set is named. The work is bounded by `
 the caller has (`has_time`, asked before each plan); a slip whose cause could not be shown within them says so. Beside
 those plans the cost is linear in changes and slips.
 
-Held by tests/scheduler/test_causes.py: every slip has a cause, and every cause that is called proven is true.
+Held by tests/scheduler/causes/test_causes.py: every slip has a cause, and every cause that is called proven is true.
 """
 
 from __future__ import annotations

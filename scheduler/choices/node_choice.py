@@ -1,7 +1,7 @@
 """Which nodes a request gets, when its start is decided. Until then only their number is promised.
 
-Held by tests/scheduler/test_concrete.py: as long as starts are decided in order of their holds' begins and with
-the names that the plan has bound, there are always enough nodes for everything the plan says.
+Held by tests/scheduler/choices/test_node_choice.py: as long as starts are decided in order of their holds' begins
+and with the names that the plan has bound, there are always enough nodes for everything the plan says.
 """
 
 from __future__ import annotations

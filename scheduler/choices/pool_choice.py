@@ -4,7 +4,7 @@ A request may prefer the lowest price or the least memory that is enough; cluste
 where all others give no start in time. What a request is promised stays open to it, so that a choice that changes
 moves nobody later.
 
-Held by tests/scheduler/test_choosing.py.
+Held by tests/scheduler/choices/test_pool_choice.py.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from now, in the room of running leases of strictly lower bands: of the fewest, 
 fewest GPU-hours since they began, which is the most that can be lost with them. Whoever has not run long enough, or is
 about to end, stays. Nobody who waits starts later because of it: what is given to the one was held by those who go.
 
-Pure. Held by tests/scheduler/test_preempting.py:
+Pure. Held by tests/scheduler/choices/test_preemption.py:
   * who goes is of a strictly lower band, so that nobody can send away whoever sent him away;
   * no promise moves later, and the one for whom room is made gains what the terms ask for at least;
   * no other choice of leases in that pool makes the room with fewer of them, or at less cost.

@@ -3,7 +3,7 @@
 A domain is where nodes stand together: a block, a rack in it, an island of NVLink or InfiniBand. `Traits.domains`
 names a node's domains, the largest first; a node of which nothing is known stands alone.
 
-Held by tests/scheduler/test_topology.py:
+Held by tests/scheduler/choices/test_topology.py:
   * as many nodes as asked for, whatever their domains;
   * no choice has fewer domains of the largest kind, and where one of these is enough, none fewer of the next;
   * of choices with equally few domains, none has fewer faults where one domain of each kind is enough.

@@ -2,7 +2,7 @@
 
 The fewest go; of equally few those with whom the least is lost, then those that began last. The choice is exact as
 long as looking at all that could be better takes no more than `MOST_VISITS` steps, and at worst what taking the largest
-first gives. Held by tests/scheduler/test_preempting.py.
+first gives. Held by tests/scheduler/choices/test_preemption.py.
 """
 
 from __future__ import annotations

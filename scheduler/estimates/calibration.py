@@ -12,7 +12,7 @@ seen when p90 passes, every other one when it comes. So all that was told is tol
 
 Until there is anything to learn from, plan and futures are believed, and the interval made a quarter wider.
 
-Held by tests/scheduler/test_calibrating.py:
+Held by tests/scheduler/estimates/test_calibration.py:
   * whatever starts do, the told interval covers four in five of many;
   * p10 is never after p50 nor p50 after p90, and nothing is told before now.
 """

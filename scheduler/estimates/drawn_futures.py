@@ -10,7 +10,7 @@ Lifka, JSSPP 1995). On a trace, with true ends and arrivals, it comes within min
 Left out, because what is learnt from earlier starts corrects for it: which node has which calendar, and who displaces
 whom. Pure.
 
-Held by tests/scheduler/test_dispatching.py:
+Held by tests/scheduler/estimates/test_drawn_futures.py:
   * nobody starts before they may, and a pool never serves more than its nodes, nor a slice two at once;
   * where everybody takes one node of one pool for all of their time, starts are those of the plan.
 """

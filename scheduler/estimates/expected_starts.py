@@ -13,7 +13,7 @@ told so.
 
 Pure, and the same for the same world: chance is seeded by the instant and the number of the future.
 
-Held by tests/scheduler/test_expecting.py:
+Held by tests/scheduler/estimates/test_expected_starts.py:
   * where everybody uses all of their time and nobody arrives, nobody is expected after the plan;
   * nobody is expected before now, before they may start, nor p10 after p50 after p90.
 """

@@ -9,7 +9,7 @@ In one future a kind is described by a stretch of its members that were filed on
 what runs alike, and that a whole burst ends sooner than others did is what makes starts hard to foretell (a block
 bootstrap: Künsch, Annals of Statistics 1989).
 
-Held by tests/scheduler/test_habits.py:
+Held by tests/scheduler/estimates/test_habits.py:
   * a share that is drawn is never below what was used by now, nor above all of the time;
   * of those who still run, nobody is expected to have ended.
 """

@@ -4,7 +4,7 @@ Effective priority first (what the request names, and what ageing adds within it
 then the share its slice had used when it took its place, then the order among equals (shorter service, where the
 project wants it), then who filed first. The key breaks ties: the order is total.
 
-Held by tests/scheduler/test_rank.py.
+Held by tests/scheduler/fairness/test_rank.py.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A share is a whole number of steps, so that slices about as well served are equa
 decides. What it is made of is read once, when a request takes its place in the queue; as everything that was used, it
 decays from then on, so that requests filed at different times compare as they stand now.
 
-Held by tests/scheduler/test_fairness.py: what is used counts half after a half-life, however it is cut into
+Held by tests/scheduler/fairness/test_usage_share.py: what is used counts half after a half-life, however it is cut into
 pieces; on a saturated fleet slices get what their weights say.
 """
 

@@ -3,7 +3,7 @@
 Nothing here moves a promise by itself: ageing and protection say who gives way when somebody needs room, and a bound
 keeps requests of one band that were filed later from pushing one too far.
 
-Held by tests/scheduler/test_waits.py:
+Held by tests/scheduler/fairness/test_wait_bounds.py:
   * time alone, whatever it adds to a priority, makes nobody later;
   * a protected promise gives way to nobody of its band, but for an admin's move; where its slice may ask for less than
     the last priority of the band, it stands no higher than that by protection alone, and equal bands still displace it;

@@ -1,6 +1,6 @@
 """Step 3 of a plan on promises that all stand, compiled: see `scheduler.replay.replanning`.
 
-Held by tests/scheduler/test_replanning.py: the same answers as `scheduler.plan.plan`.
+Held by tests/scheduler/replay/test_replanning.py: the same answers as `scheduler.plan.plan`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A queue as a table by rank, and its plan as another table: drawn as arrays, planned by compiled code. Imports numba.
 
-Held by tests/scheduler/test_replanning.py: the same answers as `scheduler.plan.plan`.
+Held by tests/scheduler/replay/test_replanning.py: the same answers as `scheduler.plan.plan`.
 """
 
 from __future__ import annotations

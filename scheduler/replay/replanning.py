@@ -7,7 +7,7 @@ who stands nowhere, and those passed by on the way to the next are added; step 3
 left out where nobody gave way and nothing came free.
 
 Requests are numbered by rank. Nothing here takes memory: all of it is in the `World`. Held by
-tests/scheduler/test_replanning.py: the same answers as `scheduler.plan.plan`.
+tests/scheduler/replay/test_replanning.py: the same answers as `scheduler.plan.plan`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Promises that have come due become leases, and leases end when their requests give them back, at their strict end
 at the latest. In between nothing happens, so that a year costs what happens in it.
 
-Held by tests/scheduler/test_simulating.py:
+Held by tests/scheduler/replay/test_simulation.py:
   * a node serves at most one request at any instant, and so does a slice;
   * with strict durations and nobody of higher rank later, every start is the first estimate;
   * planning also at instants at which nothing happened changes nothing.

@@ -3,7 +3,7 @@
 A row is searched by halving and changed by moving what follows; up to some thousands of steps that costs less than the
 blocks of `scheduler.kernel.timeline`, which are for a hundred thousand. Steps are never forgotten.
 
-Held by tests/scheduler/test_replanning.py.
+Held by tests/scheduler/replay/test_replanning.py.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The API server wants a structural schema: no references, no types below `anyOf`,
 says that has no such form is refused here, when the file is made, and never dropped in silence; the one exception are
 fields of several types, which are passed on as they are for the controller to judge.
 
-Held by tests/schemas/test_crds.py and, on a real API server, tests/clusters/kubernetes/test_crd.py.
+Held by tests/schemas/export/test_crds.py and, on a real API server, tests/reconciler/clusters/kubernetes/test_crd.py.
 """
 
 from __future__ import annotations

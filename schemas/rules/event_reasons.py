@@ -1,7 +1,7 @@
 """What routes may name: the reasons of events, and the words of a message's template.
 
 The reasons are those of `reconciler.model.events.Told`, which this package does not import;
-tests/schemas/test_routes.py holds the two together.
+tests/schemas/rules/test_route_rules.py holds the two together.
 """
 
 from __future__ import annotations

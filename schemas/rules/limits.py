@@ -3,7 +3,7 @@
 A limit is hard, a quota waits for an admin. Both come from the slice and from the project, for every slice; the
 stricter counts. What is spent in a month only the controller knows: `reconciler.accounts.monthly_limits`.
 
-Held by tests/schemas/test_limits.py.
+Held by tests/schemas/rules/test_limits.py.
 """
 
 from __future__ import annotations

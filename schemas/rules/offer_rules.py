@@ -1,6 +1,6 @@
 """Rules of keys and of bindings: what is handed to somebody exists, and is theirs alone.
 
-Held by tests/schemas/test_offers.py.
+Held by tests/schemas/rules/test_offer_rules.py.
 """
 
 from __future__ import annotations

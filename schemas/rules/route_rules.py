@@ -1,6 +1,6 @@
 """Rules of routes: who is told of which events, when, and in which words.
 
-Held by tests/schemas/test_routes.py.
+Held by tests/schemas/rules/test_route_rules.py.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from reconciler.model.cluster_port import Done, SliceTerms
 from reconciler.store.git.git_store import GitStore
 from reconciler.store.memory_store import MemoryRemote, MemoryStore
 from reconciler.store.store_port import Sign, Store
-from tests.clusters.rig import FIRST, NOW, RIGS, Rig, open_rig
+from tests.reconciler.clusters.rig import FIRST, NOW, RIGS, Rig, open_rig
 from tests.support import repos, servers
 
 

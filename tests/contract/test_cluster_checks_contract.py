@@ -1,4 +1,4 @@
-"""What every cluster driver must do when nodes are checked; a driver joins in `tests.clusters.rig`."""
+"""What every cluster driver must do when nodes are checked; a driver joins in `tests.reconciler.clusters.rig`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from reconciler.model.cluster_port import Busy
-from tests.clusters.rig import FIRST, NOW
 from tests.contract.test_cluster_contract import MINUTE, SPEECH, VISION, A, check
+from tests.reconciler.clusters.rig import FIRST, NOW
 
 
 @pytest.mark.parametrize(

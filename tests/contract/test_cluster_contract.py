@@ -1,4 +1,4 @@
-"""What every cluster driver must do, whatever is behind it; a driver joins in `tests.clusters.rig`."""
+"""What every cluster driver must do, whatever is behind it; a driver joins in `tests.reconciler.clusters.rig`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reconciler.model.cluster_port import (
     WorkloadView,
 )
 from schemas.errors import Fault
-from tests.clusters.rig import FIRST, NOW, Rig
+from tests.reconciler.clusters.rig import FIRST, NOW, Rig
 
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
 SECOND_TERM = Stamp(2, 1)

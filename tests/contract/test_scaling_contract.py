@@ -13,7 +13,7 @@ from reconciler.clusters.kubernetes.driver import KubernetesCluster
 from reconciler.clusters.simulated.embedded import EmbeddedCluster
 from reconciler.model.cluster_port import ClusterDriver, Done, LeaseRef, Refused, SliceTerms, Stamp
 from schemas.documents.cluster import Admission, ClusterSpec
-from tests.clusters.rig import FIRST, NOW
+from tests.reconciler.clusters.rig import FIRST, NOW
 from tests.support.kube import Plane
 
 POOL: dict[str, Any] = {"name": "h100", "gpuShape": "H100-80GB", "gpusPerNode": 8, "memoryPerGpu": 80}

@@ -24,7 +24,7 @@ from reconciler.store.git.git_store import GitStore
 from schemas.documents.cluster import ClusterSpec
 from schemas.reading.reader import READER_VERSION
 from schemas.status.gpr_status import GPRStatus
-from tests.clusters.rig import caught_up, placed, stateful
+from tests.reconciler.clusters.rig import caught_up, placed, stateful
 from tests.support import repos
 from tests.support.kube import Plane, cpu_node, eventually, gpu_node
 from tests.support.kubelet import Kubelets

@@ -18,8 +18,8 @@ from reconciler.compose import controller
 from reconciler.model.events import Told
 from reconciler.settings import Settings
 from schemas.status.gpr_status import Phase
-from tests.commands.rig import egs
 from tests.e2e.hostile import ATTACKS, LINK, MODULE, Attack, gpr
+from tests.reconciler.cli.rig import egs
 from tests.support import repos
 from tests.support.world import START, cluster, project, slice_
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from schemas.reading.yaml_text import dump
 from tests.schemas.build import APPROVAL, SPECS, document, kind_of, name_of
-from tests.schemas.test_offers import BOUND
-from tests.schemas.test_offers import SPEC as KEY
-from tests.schemas.test_routes import ROUTE
-from tests.schemas.test_rules import WORD
+from tests.schemas.rules.test_offer_rules import BOUND
+from tests.schemas.rules.test_offer_rules import SPEC as KEY
+from tests.schemas.rules.test_route_rules import ROUTE
+from tests.schemas.rules.test_rule_list import WORD
 
 MORE: dict[str, tuple[str, dict[str, Any]]] = {
     APPROVAL: ("Approval", WORD),

@@ -14,8 +14,8 @@ from portal.views.event_log import EventReader
 from portal.views.event_search import search_of
 from reconciler.queries.event_search import Filter, Spot, walk
 from schemas.reading.units import parse_instant
-from tests.commands.rig import egs
 from tests.egs.remote import Shell
+from tests.reconciler.cli.rig import egs
 from tests.support.portal import KEYS, Site
 from tests.support.sdk import FACES
 from tests.support.world import gpr_path

@@ -17,7 +17,7 @@ from reconciler.clusters.kubernetes.tenancy import member_tokens
 from reconciler.clusters.kubernetes.tenancy.member_tokens import Whose
 from reconciler.clusters.kubernetes.tenancy.slice_objects import secret_name
 from schemas.reading.units import parse_instant
-from tests.clusters.kubernetes.tenants import BO, CY, ensured, opened, refused, terms
+from tests.reconciler.clusters.kubernetes.tenants import BO, CY, ensured, opened, refused, terms
 from tests.support.kube import eventually
 from tests.support.portal import Site
 from tests.support.world import cluster, slice_

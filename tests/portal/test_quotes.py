@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from schemas.reading.units import format_instant
-from tests.commands.rig import egs
+from tests.reconciler.cli.rig import egs
 from tests.support.portal import Site
 from tests.support.world import cluster
 

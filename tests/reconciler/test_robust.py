@@ -27,7 +27,7 @@ from schemas.errors import Fault, UserError
 from schemas.reading.reader import READER_VERSION
 from schemas.rules.problems import Problem
 from schemas.status.gpr_status import Phase
-from tests.reconciler.test_health import NOW, report, seen, spec
+from tests.reconciler.health.test_node_health import NOW, report, seen, spec
 from tests.support.world import World, approval, at, cluster, gpr, gpr_path, parsed
 
 STATUS = "egs/status"

@@ -1,7 +1,7 @@
 """A whole controller with every kind of secret: none of them gets into Git, a log, a comment or a page.
 
-What single parts do with theirs is told in tests/store/test_credentials.py,
-tests/forges/test_http.py and tests/trust/test_sshsig.py.
+What single parts do with theirs is told in tests/reconciler/store/test_credentials.py,
+tests/reconciler/forges/test_forge_http.py and tests/reconciler/trust/test_sshsig.py.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from schemas.reading.reader import read_document
 from schemas.reading.yaml_text import dump
 from schemas.rules.rule_list import BY_ID, RULES
 from tests.schemas.build import APPROVAL, GONE, SLICE, TRAIN, check, document, file_of, repository
-from tests.schemas.test_rules import WORD
+from tests.schemas.rules.test_rule_list import WORD
 
 
 def test_an_approval_of_exactly_this_content_silences_the_notice() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from schemas.reading.strict_yaml import locate
 from tests.schemas.build import APPROVAL, GONE, SLICE, TRAIN, check, files
-from tests.schemas.test_rules import WORD
+from tests.schemas.rules.test_rule_list import WORD
 
 GRACE = {"gpus": 64, "nodes": 8, "extend": "3h"}
 CASES = [

@@ -8,7 +8,7 @@ import pytest
 
 from schemas.reading.strict_yaml import locate
 from tests.schemas.build import EAST, POOL, TRAIN, check, files
-from tests.schemas.test_rules import WINDOW, pools
+from tests.schemas.rules.test_rule_list import WINDOW, pools
 
 UNCOUNTED = {field: value for field, value in POOL.items() if field != "nodes"}
 

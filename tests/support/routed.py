@@ -12,7 +12,7 @@ from reconciler.telling.outbox import Outbox
 from scheduler.snapshot import Plan, Snapshot
 from schemas.documents.base import Person
 from schemas.documents.notifications import ProfileSpec, QuietHours, Route
-from tests.reconciler.test_diff import wanted
+from tests.reconciler.acting.test_actions import wanted
 from tests.support.world import at
 
 NIGHT = QuietHours(begin="10:00", end="11:00", time_zone="UTC")

@@ -1,6 +1,6 @@
 """`egs pr status`: open pull requests, each checked now: what it would do, who has to approve, who did, what is stale.
 
-On plain Git the branches below requests/ stand for them. Held by tests/commands/test_pullstatus.py.
+On plain Git the branches below requests/ stand for them. Held by tests/reconciler/cli/test_pullstatus.py.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 It puts parts together and decides little: what a node's marks mean is in `marks`, what belongs to a slice in
 `tenancy`, how pods leave in `departures`, what is checked in `checks`, how pods find their nodes in `policies`.
 
-Held by tests/contract/test_cluster_contract.py on a real API server, and tests/clusters/kubernetes for what is
-Kubernetes' own.
+Held by tests/contract/test_cluster_contract.py on a real API server, and tests/reconciler/clusters/kubernetes for
+what is Kubernetes' own.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ through in order. Its state is one file, so it survives a restart and may be sha
 wrong is scripted as data (`reconciler.clusters.simulated.scripted_faults`). It never looks at `spec.mode`: who may
 touch a cluster is the reconciler's case.
 
-Held by tests/contract/test_cluster_contract.py, and tests/clusters for what is the simulation's own.
+Held by tests/contract/test_cluster_contract.py, and tests/reconciler/clusters for what is the simulation's own.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Never a work tree. A fetch asks for all branches in one go; only when that fails
 and the branches brought one by one, so that one bad branch stays where it was and the others arrive. What
 happened is always told by reading tips, never by the text of an error.
 
-Held by tests/contract/test_store_contract.py (on file and http) and tests/store/test_git_security.py.
+Held by tests/contract/test_store_contract.py (on file and http) and tests/reconciler/store/test_git_security.py.
 """
 
 from __future__ import annotations

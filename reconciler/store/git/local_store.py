@@ -3,7 +3,7 @@
 Nothing is fetched and nothing is written. In a receive hook the objects of a push that is not accepted yet lie in
 quarantine: `quarantine` takes the variables that lead there out of the hook's environment, and no other.
 
-Held by tests/store/test_local.py.
+Held by tests/reconciler/store/git/test_local_store.py.
 """
 
 from __future__ import annotations

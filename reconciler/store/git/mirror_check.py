@@ -3,7 +3,7 @@
 Only what a fresh mirror would not have counts: nothing here is about what a remote has or says. Costs one read of the
 mirror's files and one walk over its objects; it is asked when something failed.
 
-Held by tests/store/test_mending.py.
+Held by tests/reconciler/store/git/test_mirror_repair.py.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Whatever fails for the mirror's own sake is tried once more: after what a call t
 after a mirror that is damaged was made anew. It is looked at once in so many fetches, and made anew less and less often
 where that does not last: a disk that loses what it was given must not have the repository downloaded all day.
 
-Held by tests/store/test_mending.py.
+Held by tests/reconciler/store/git/test_mirror_repair.py.
 """
 
 from __future__ import annotations

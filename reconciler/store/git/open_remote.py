@@ -8,7 +8,7 @@ what is in it is never kept:
 * a key is read by ssh itself, in a closed world: no agent, no configuration, no other key, no question to anybody,
   and no server whose key is not in `known_hosts`.
 
-Held by tests/store/test_credentials.py against real servers.
+Held by tests/reconciler/store/test_credentials.py against real servers.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Git's own `diff-tree` and `ls-tree` follow every path there is, and a few kiloby
 than any memory holds, by naming one folder ten times over, ten deep. This walk reads every folder once a level, passes
 over what both sides have alike, and stops at a bound.
 
-Held by tests/store/test_walking.py, beside git's own answer.
+Held by tests/reconciler/store/git/test_tree_walk.py, beside git's own answer.
 """
 
 from __future__ import annotations

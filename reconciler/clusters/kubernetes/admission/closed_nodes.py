@@ -6,8 +6,8 @@ nodes: so a monitor that tolerates everything goes on wherever it has something 
 namespaces that the cluster's document admits are let in as they are, and so are a kubelet's own.
 
 As in `review` every rule stands here in Python, for our webhook, and beside it in CEL, for the API server's policies.
-Held by tests/clusters/kubernetes/test_closing.py, which asks both about the same pods. Neither ever stops a pod when
-it cannot be asked: the cluster's own pods matter more than one GPU.
+Held by tests/reconciler/clusters/kubernetes/admission/test_closed_nodes.py, which asks both about the same pods.
+Neither ever stops a pod when it cannot be asked: the cluster's own pods matter more than one GPU.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ objects (MutatingAdmissionPolicy, GA from 1.36) one does it, elsewhere a webhook
 
 The annotation is believed only of objects younger than the policy or webhook that guards it (`guarded_since`).
 
-Held by tests/clusters/kubernetes/test_authors.py.
+Held by tests/reconciler/clusters/kubernetes/admission/test_object_authors.py.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ Pure. A pod that asks for GPUs is given its slice's nodes: a node selector and a
 never changed, and never gets onto managed GPU nodes, whose taint it does not tolerate. Ways around that are refused.
 
 Every rule stands here once, in Python for our webhook and beside it in CEL for the API server's own policies
-(`policies` makes them). Held by tests/clusters/kubernetes/test_review.py, which asks both about the same pods.
+(`policies` makes them). Held by tests/reconciler/clusters/kubernetes/admission/test_pod_review.py, which asks both
+about the same pods.
 
 When a pod is changed, only what is new about it is judged: pods that were there before their namespace became a
 slice's must still be able to end.

@@ -5,7 +5,7 @@ no container of it is left. What is there after that is deleted without grace. I
 so the instant is written on the node first, and the node is not free before `exit.settle` has passed since. A pod that
 others took out of the API while it ran counts likewise.
 
-Held by tests/clusters/kubernetes/test_departures.py.
+Held by tests/reconciler/clusters/kubernetes/nodes/test_departures.py.
 """
 
 from __future__ import annotations

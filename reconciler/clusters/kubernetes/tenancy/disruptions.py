@@ -6,7 +6,8 @@ disruptions, as it is made (the policy of a living Job cannot change); and a GPU
 What people wrote themselves about failures of pods stays.
 
 Both stand in Python for our webhook and beside it in CEL for policies (`policies` makes them). Held by
-tests/clusters/kubernetes/test_disruptions.py, which asks both, and an API server, about the same objects.
+tests/reconciler/clusters/kubernetes/tenancy/test_disruptions.py, which asks both, and an API server, about the same
+objects.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ that names another member's ServiceAccount it would get that account's token, wh
 namespaces every Secret whose name begins so is refused unless it is Opaque, without data, and names no account.
 
 The rule stands in Python for our webhook and beside it in CEL for policies (`policies` makes them). Held by
-tests/clusters/kubernetes/test_keys.py, which asks both, and an API server, about the same Secrets.
+tests/reconciler/clusters/kubernetes/tenancy/test_token_secrets.py, which asks both, and an API server, about the
+same Secrets.
 """
 
 from __future__ import annotations
