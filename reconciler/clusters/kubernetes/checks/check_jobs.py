@@ -245,11 +245,14 @@ def read_check_pod(item: Json) -> PodState | None:
 
 def _trouble(status: Json, states: list[Json]) -> str:
     """The most telling thing that the pod's status has to say."""
-    unplaced = [
-        c for c in status.get("conditions") or () if c["type"] == "PodScheduled" and c["status"] == "False"
-    ]
     waiting = [s["waiting"] for s in states if s.get("waiting")]
     ended = [s["terminated"] for s in states if s.get("terminated")]
+    # A container that ended was placed, whatever a condition of before still says.
+    unplaced = [
+        c
+        for c in status.get("conditions") or ()
+        if not ended and c["type"] == "PodScheduled" and c["status"] == "False"
+    ]
     for found in (*waiting, *unplaced, *([status] if status.get("reason") else [])):
         return ": ".join(filter(None, (found.get("reason"), found.get("message"))))
     for found in ended:
