@@ -29,6 +29,7 @@ from typing import Any
 
 from benchmarks.repositories import ENVIRONMENT, data, git
 from reconciler import loop
+from reconciler.committer import Committer
 from reconciler.compose import controller
 from reconciler.documents.in_force import Desired
 from reconciler.loop import Reconciler
@@ -252,11 +253,11 @@ def watched() -> Clock:
     clock = Clock()
     for owner, name, phase in (
         (Reconciler, "_fetch", "fetch"),
-        (Reconciler, "_read_desired", "read"),
+        (Reconciler, "_documents", "read"),
         (Reconciler, "_observe", "observe"),
         (loop, "fold", "fold"),
         (loop, "decide", "decide"),
-        (Reconciler, "_files", "render"),
+        (Committer, "_files", "render"),
         (Desired, "accepted_files", "render"),
         (StatusBranch, "write", "commit"),
         (Reconciler, "_carry_out", "act"),

@@ -27,7 +27,8 @@ from benchmarks.repositories import data, git
 from reconciler.clock import SystemClock, monotonic_s
 from reconciler.clusters.simulated.embedded import EmbeddedCluster
 from reconciler.compose import controller
-from reconciler.loop import Cycle, Reconciler
+from reconciler.cycle import Cycle
+from reconciler.loop import Reconciler
 from reconciler.model.cluster_port import Answer, Stamp
 from reconciler.planning.compiled_engine import make_ready
 from reconciler.processes.wake import Waking

@@ -21,7 +21,7 @@ from demo.api import Served, served
 from demo.story import start_jobs
 from demo.system import System
 from reconciler.clock import Clock, ScaledClock, SystemClock
-from reconciler.loop import Cycle
+from reconciler.cycle import Cycle
 from reconciler.model.events import Event
 from reconciler.model.facts import Facts
 from reconciler.processes.wake import Waking

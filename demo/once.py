@@ -14,7 +14,8 @@ from rich.table import Table
 from demo.audit import Audit
 from demo.story import STORY, Step
 from demo.system import System
-from reconciler.loop import Cycle, Reconciler
+from reconciler.cycle import Cycle
+from reconciler.loop import Reconciler
 from reconciler.model.cluster_port import Answer, ClusterDriver, LeaseRef, Stamp
 from reconciler.model.events import Told
 from reconciler.settings import Settings

@@ -17,8 +17,9 @@ from agent.report import Identity, Reporter
 from agent.simulated import SimulatedReader
 from agent.watch import Manifest, Watch
 from reconciler.clusters.simulated.embedded import EmbeddedCluster
-from reconciler.loop import Drivers, Reconciler
+from reconciler.loop import Reconciler
 from reconciler.model.cluster_port import ClusterDriver
+from reconciler.ports import Drivers, Ports
 from reconciler.settings import Settings
 from reconciler.status.event_files import age
 from reconciler.status.parse import events_from, request_status
@@ -123,7 +124,7 @@ class System:
         self._stores.append(store)
         cache = DocumentCache(self.root / "documents.sqlite", READER_VERSION)
         opened, writer = drivers or self.drivers, f"demo-{self._lives}"
-        return Reconciler(store, cache, opened, self.settings, writer, adopt=True)
+        return Reconciler(Ports(store, cache, opened), self.settings, writer, adopt=True)
 
     def drivers(self, specs: Mapping[str, ClusterSpec]) -> Mapping[str, ClusterDriver]:
         """The simulated clusters of the manifests."""

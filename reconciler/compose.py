@@ -18,6 +18,7 @@ from reconciler.clusters.pulled_cluster import PullCluster, ReportBranches
 from reconciler.forges.forge_port import Forge
 from reconciler.loop import Reconciler
 from reconciler.model.cluster_port import ClusterDriver
+from reconciler.ports import Ports
 from reconciler.pulls.watcher import Watcher
 from reconciler.settings import Settings
 from reconciler.status.status_cache import RECORDS_VERSION
@@ -122,21 +123,23 @@ def controller(
     clocks: dict[str, Heard] = {}
     hear = partial(clocks.__setitem__, "the forge")
     return Reconciler(
-        store,
-        cache,
-        clusters,
+        Ports(
+            store,
+            cache,
+            clusters,
+            may_lead=may_lead,
+            settled=reports.settled,
+            machines=machines,
+            sources=sources_of(settings, _forge(settings, IN_LOOP, hear)),
+            wording=wording_of(settings, store, _reviews(settings, wake, hooked, hear)),
+            records=records,
+            mailroom=None if settings.routes is None else Mailroom(Secrets(settings.routes), Courier()),
+            clock=clock,
+            clocks=lambda: dict(clocks),
+        ),
         settings,
         writer,
         adopt=adopt,
-        may_lead=may_lead,
-        settled=reports.settled,
-        machines=machines,
-        sources=sources_of(settings, _forge(settings, IN_LOOP, hear)),
-        wording=wording_of(settings, store, _reviews(settings, wake, hooked, hear)),
-        records=records,
-        mailroom=None if settings.routes is None else Mailroom(Secrets(settings.routes), Courier()),
-        clock=clock,
-        clocks=lambda: dict(clocks),
     )
 
 

@@ -18,7 +18,8 @@ from reconciler.clock import Clock, SystemClock
 from reconciler.clusters.kubernetes.names import SYSTEM_NAMESPACE
 from reconciler.compose import controller
 from reconciler.credentials import from_environment
-from reconciler.loop import Cycle, Reconciler
+from reconciler.cycle import Cycle
+from reconciler.loop import Reconciler
 from reconciler.model.facts import Facts
 from reconciler.processes.applier_process import Inside, Where
 from reconciler.processes.cluster_processes import app as residents

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Thread
 
-from reconciler.loop import Cycle
+from reconciler.cycle import Cycle
 from reconciler.model.statuses import live
 from scheduler import kernel
 from scheduler.kernel import cache

@@ -20,10 +20,10 @@ from reconciler.acting.due_actions import Hands
 from reconciler.clock import Timepiece
 from reconciler.clusters.applier_report import RefusalKey, Report, digest_of
 from reconciler.clusters.pulled_cluster import branch_of
+from reconciler.cycle import RETRY, Cycle
 from reconciler.documents.slice_terms import assigned, terms_in
 from reconciler.follower import Committed, Decided
 from reconciler.lifecycle.provisioning import handed_over
-from reconciler.loop import RETRY, Cycle
 from reconciler.model.cluster_port import Busy, CheckResult, ClusterDriver, ClusterView, Difference
 from reconciler.model.facts import Facts, LeaseKey, Outcomes, Seen, Wanted
 from reconciler.model.selected_nodes import found_in, with_found

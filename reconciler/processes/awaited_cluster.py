@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from datetime import datetime, timedelta
 
-from reconciler.loop import Cycle
+from reconciler.cycle import Cycle
 from reconciler.processes.wake import Cycling
 from schemas.errors import UserError
 

@@ -19,7 +19,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from reconciler.clock import Clock
-from reconciler.loop import Cycle
+from reconciler.cycle import Cycle
 from reconciler.model.events import Told
 from reconciler.model.facts import Facts, Wanted
 from reconciler.processes import gauges

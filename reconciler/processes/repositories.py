@@ -15,7 +15,8 @@ from threading import Event
 from reconciler.clock import Timepiece, monotonic_s
 from reconciler.compose import controller, watcher
 from reconciler.credentials import Credentials
-from reconciler.loop import Cycle, Reconciler
+from reconciler.cycle import Cycle
+from reconciler.loop import Reconciler
 from reconciler.processes.metrics import Metrics
 from reconciler.processes.probes import Health, alive, ready
 from reconciler.processes.wake import FATAL, PATIENCE_S, Waking

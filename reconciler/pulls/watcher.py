@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
+from reconciler.cycle import Cycle
 from reconciler.forges.forge_port import CommitState, Forge, Pull
-from reconciler.loop import Cycle
 from reconciler.model.evidence import Voucher
 from reconciler.model.facts import Facts
 from reconciler.pulls import check_comment, check_sentences

@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 from threading import Event, Thread
 
 from reconciler.clock import Clock
+from reconciler.cycle import Cycle
 from reconciler.forges.forge_port import RateLimited
-from reconciler.loop import Cycle
 from reconciler.pulls.watcher import Watcher
 from schemas.errors import EgsError
 

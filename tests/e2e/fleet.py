@@ -17,6 +17,7 @@ from reconciler.loop import Reconciler
 from reconciler.model.cluster_port import ClusterDriver
 from reconciler.model.events import Event
 from reconciler.model.facts import Facts
+from reconciler.ports import Ports
 from reconciler.settings import Settings
 from reconciler.status.branch import StatusBranch
 from reconciler.store.document_cache import DocumentCache
@@ -106,7 +107,10 @@ class Fleet:
 
         store = GitStore(str(self.repo), state / "mirror.git")
         return Reconciler(
-            store, DocumentCache(None, READER_VERSION), drivers, settings, state.name, adopt=self._count == 1
+            Ports(store, DocumentCache(None, READER_VERSION), drivers),
+            settings,
+            state.name,
+            adopt=self._count == 1,
         )
 
     def file(self, key: str, **spec: object) -> None:

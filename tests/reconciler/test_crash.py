@@ -136,12 +136,12 @@ class ActsFirst(Reconciler):
         return wanted, self.seen
 
     def _commit(
-        self, decision: Decision, wanted: Wanted, events: tuple[Event, ...], *, reachable: bool
+        self, decision: Decision, wanted: Wanted, events: tuple[Event, ...], reachable: bool
     ) -> datetime | None:
-        now = decision.facts.at
+        now, fleet = decision.facts.at, self._memory.fleet
         todo = actions(wanted, decision.facts, self.seen, now, MINUTE)
-        apply(todo, self._drivers(wanted.clusters), self._troubles, self._branch.stamp, now)
-        return super()._commit(decision, wanted, events, reachable=reachable)
+        apply(todo, fleet.drivers(wanted.clusters), fleet.troubles, self._branch.stamp, now)
+        return super()._commit(decision, wanted, events, reachable)
 
 
 def test_planted_acting_before_the_commit_is_noticed(tmp_path: Path):

@@ -204,9 +204,9 @@ def test_one_that_stands_by_puts_it_back_where_the_leader_is_dead(loss):
 
 def restarted(world: World) -> Reconciler:
     """The next process with the same mirror."""
-    before = world.controller._store
+    before = world.controller._ports.store
     world.controller = world.start()
-    after = world.controller._store
+    after = world.controller._ports.store
     assert isinstance(before, MemoryStore)
     assert isinstance(after, MemoryStore)
     after._remembered, after._known = dict(before._remembered), set(before._known)

@@ -69,7 +69,7 @@ def test_a_store_that_fails_stops_no_end(broken):
     def fail(*_):
         raise Fault("the disk is full", "GitFailed")
 
-    setattr(world.controller._store, broken, fail)
+    setattr(world.controller._ports.store, broken, fail)
     world.commit({gpr_path("b/y"): gpr("b", "y")})
     world.run(at(40))
     assert leases(world) == []
@@ -182,7 +182,7 @@ def test_a_file_of_the_branch_that_somebody_broke_is_no_loss_and_told(files):
 
 def test_a_branch_that_the_fetch_refuses_is_told_once():
     world = running()
-    world.controller._store.alarms = lambda: ("branch main: its objects are broken",)
+    world.controller._ports.store.alarms = lambda: ("branch main: its objects are broken",)
     world.run(at(20))
     assert alarms(world) == ["branch main: its objects are broken"]
 
@@ -244,7 +244,7 @@ def test_actions_that_alternate_do_not_stop_the_time(monkeypatch):
     def alternating(*_):
         return Answers(done=[Action(Do.ISOLATE, "east", node=f"h100-{next(rounds) % 2}")])
 
-    monkeypatch.setattr("reconciler.loop.apply", alternating)
+    monkeypatch.setattr("reconciler.acting.fleet.apply", alternating)
     wakes = [world.controller.cycle(at(1)).wake for _ in range(4)]
     assert wakes == [at(1), *[at(1) + timedelta(seconds=1)] * 3]
 
@@ -277,7 +277,7 @@ def test_an_incremental_filing_is_what_a_fresh_one_is():
 
 def test_documents_in_force_are_resolved_once():
     world = running()
-    desired = world.controller._desired
+    desired = world.controller._memory.main.desired
     assert desired.wanted(world.facts()) is desired.wanted(world.facts())
 
 

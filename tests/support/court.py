@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from reconciler.clusters.simulated.embedded import EmbeddedCluster
-from reconciler.loop import Cycle, Reconciler
+from reconciler.cycle import Cycle
+from reconciler.loop import Reconciler
 from reconciler.model.cluster_port import ClusterDriver
 from reconciler.model.evidence import GIT, Level
 from reconciler.model.facts import Facts
+from reconciler.ports import Ports
 from reconciler.settings import Settings, Trust
 from reconciler.store.document_cache import DocumentCache
 from reconciler.store.git.git_store import GitStore
@@ -126,13 +128,10 @@ class Court:
         store = GitStore(self.settings.repo, self.settings.state / "mirror.git")
         self.store = store
         self.controller = Reconciler(
-            store,
-            DocumentCache(None, READER_VERSION),
-            self._open,
+            Ports(store, DocumentCache(None, READER_VERSION), self._open, **make(store, self.settings)),
             self.settings,
             "controller-1",
             adopt=True,
-            **make(store, self.settings),
         )
         self.run(self.now)
 

@@ -24,6 +24,7 @@ from reconciler.clusters.simulated.embedded import EmbeddedCluster
 from reconciler.clusters.simulated.simulated_world import Job
 from reconciler.loop import Reconciler
 from reconciler.model.cluster_port import ClusterDriver
+from reconciler.ports import Ports
 from reconciler.settings import Settings
 from reconciler.status.parse import request_status
 from reconciler.status.render import request_path
@@ -246,7 +247,7 @@ class Stage:
             str(folder.fleet), folder.root, poll=timedelta(minutes=10), pushes_per_minute=None
         )
         cache = DocumentCache(None, READER_VERSION)
-        self.controller = kind(self.store, cache, self._drivers, settings, f"life-{life}", adopt=True)  # type: ignore[arg-type]
+        self.controller = kind(Ports(self.store, cache, self._drivers), settings, f"life-{life}", adopt=True)  # type: ignore[arg-type]
 
     def _drivers(self, specs: Mapping[str, ClusterSpec]) -> Mapping[str, ClusterDriver]:
         for name, spec in specs.items():

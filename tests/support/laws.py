@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from reconciler.clusters.simulated.simulated_world import view_of
-from reconciler.loop import Cycle
+from reconciler.cycle import Cycle
 from reconciler.model.cluster_port import NodeView
 from reconciler.model.events import MARKS
 from reconciler.model.facts import Facts

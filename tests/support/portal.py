@@ -32,7 +32,7 @@ from portal.settings import PortalSettings
 from portal.views.view import View
 from reconciler.clock import Clock, ManualClock, monotonic_s
 from reconciler.compose import controller
-from reconciler.loop import Cycle
+from reconciler.cycle import Cycle
 from reconciler.settings import Settings
 from schemas.documents.apikey import digest_of
 from schemas.reading.yaml_text import dump

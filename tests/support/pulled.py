@@ -11,8 +11,10 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from reconciler.clusters.pulled_cluster import PullCluster, ReportBranches
-from reconciler.loop import Cycle, Drivers, Reconciler
+from reconciler.cycle import Cycle
+from reconciler.loop import Reconciler
 from reconciler.model.cluster_port import ClusterDriver
+from reconciler.ports import Drivers, Ports
 from reconciler.processes.applier import Applier
 from reconciler.store.document_cache import DocumentCache
 from reconciler.store.memory_store import MemoryStore
@@ -53,14 +55,16 @@ class PulledWorld(World):
         store = MemoryStore(self.remote)
         reports = ReportBranches(store)
         return Reconciler(
-            store,
-            DocumentCache(None, READER_VERSION),
-            pulled_drivers(reports),
+            Ports(
+                store,
+                DocumentCache(None, READER_VERSION),
+                pulled_drivers(reports),
+                may_lead=may_lead,
+                settled=reports.settled,
+            ),
             self.settings,
             f"controller-{self._count}",
             adopt=self.adopt,
-            may_lead=may_lead,  # type: ignore[arg-type]
-            settled=reports.settled,
         )
 
     def apply(self, cluster: str, store: Store | None = None, **more: object) -> Applier:

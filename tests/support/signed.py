@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from reconciler.loop import Reconciler
 from reconciler.model.evidence import HEALTH
+from reconciler.ports import Ports
 from reconciler.store.document_cache import DocumentCache
 from reconciler.store.memory_store import MemoryStore
 from reconciler.store.store_port import Draft, Outcome, Person, Sign
@@ -39,14 +40,16 @@ class SignedWorld(World):
         """A new controller process, which signs."""
         self._count += 1
         return Reconciler(
-            MemoryStore(self.remote, signing(key(self.key))),
-            DocumentCache(None, READER_VERSION),
-            self._open,
+            Ports(
+                MemoryStore(self.remote, signing(key(self.key))),
+                DocumentCache(None, READER_VERSION),
+                self._open,
+                may_lead=may_lead,
+                machines=self.machines(),
+            ),
             self.settings,
             f"controller-{self._count}",
             adopt=self.adopt,
-            may_lead=may_lead,
-            machines=self.machines(),
         )
 
     def report(self, node: str, healthy: bool, cluster_name: str = "east", **more: object) -> None:

@@ -7,9 +7,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from reconciler.clusters.simulated.embedded import EmbeddedCluster
-from reconciler.loop import Cycle, Reconciler
+from reconciler.cycle import Cycle
+from reconciler.loop import Reconciler
 from reconciler.model.cluster_port import ClusterDriver
 from reconciler.model.facts import Facts
+from reconciler.ports import Ports
 from reconciler.settings import Settings
 from reconciler.status.branch import StatusBranch
 from reconciler.status.status_cache import RECORDS_VERSION
@@ -155,16 +157,18 @@ class World:
         """
         self._count += 1
         return Reconciler(
-            MemoryStore(self.remote),
-            self.documents,
-            self._open,
+            Ports(
+                MemoryStore(self.remote),
+                self.documents,
+                self._open,
+                may_lead=may_lead,
+                records=self.records,
+                mailroom=self.mailroom(),
+                **more,
+            ),
             self.settings,
             f"controller-{self._count}",
             adopt=self.adopt,
-            may_lead=may_lead,
-            records=self.records,
-            mailroom=self.mailroom(),
-            **more,  # type: ignore[arg-type]
         )
 
     def _open(self, specs: Mapping[str, ClusterSpec]) -> Mapping[str, ClusterDriver]:

@@ -15,7 +15,7 @@ import pytest
 from reconciler import loop
 from reconciler.acting.due_actions import BUSY
 from reconciler.clock import ManualClock
-from reconciler.loop import Cycle
+from reconciler.cycle import Cycle
 from reconciler.model.status_edits import ENDED_LATE
 from reconciler.store.memory_store import MemoryStore
 from schemas.status.gpr_status import Phase

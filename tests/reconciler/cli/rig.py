@@ -16,7 +16,7 @@ from typing import Any
 from egs.cli import run
 from reconciler.cli import register
 from reconciler.compose import controller
-from reconciler.loop import Cycle
+from reconciler.cycle import Cycle
 from reconciler.settings import Settings
 from tests.support.repos import bare, git
 from tests.support.world import START, cluster, gpr, project, slice_

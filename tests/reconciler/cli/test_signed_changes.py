@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.compose import controller
-from reconciler.loop import Cycle
+from reconciler.cycle import Cycle
 from reconciler.settings import Settings, Trust
 from schemas.status.gpr_status import Phase
 from tests.reconciler.cli.rig import Answer, egs, fleet, minutes, repository

@@ -6,6 +6,7 @@ import pytest
 
 from reconciler.clusters.pulled_cluster import ReportBranches
 from reconciler.loop import Reconciler
+from reconciler.ports import Ports
 from reconciler.processes.applier import Applier
 from reconciler.status.render import request_path
 from reconciler.status.yaml_rows import document as document
@@ -49,14 +50,16 @@ class Pulled(PulledWorld):
         store = MemoryStore(self.remote, signing(key("controller")))
         reports = ReportBranches(store, self.machines())
         return Reconciler(
-            store,
-            DocumentCache(None, READER_VERSION),
-            pulled_drivers(reports),
+            Ports(
+                store,
+                DocumentCache(None, READER_VERSION),
+                pulled_drivers(reports),
+                settled=reports.settled,
+                machines=self.machines(),
+            ),
             self.settings,
             f"controller-{self._count}",
             adopt=self.adopt,
-            settled=reports.settled,
-            machines=self.machines(),
         )
 
     def apply(self, cluster: str, store: object = None) -> Applier:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from reconciler.loop import Cycle
+from reconciler.cycle import Cycle
 from reconciler.model.facts import Facts
 from reconciler.planning.compiled_engine import LONG_QUEUE, Warming
 from schemas.documents.gpr import RequestSpec

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from reconciler.clock import ManualClock
-from reconciler.loop import Cycle
+from reconciler.cycle import Cycle
 from reconciler.processes.metrics import Metrics
 from reconciler.processes.wake import Attempt
 from tests.support.world import START, World, at, gpr, gpr_path

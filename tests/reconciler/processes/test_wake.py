@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from reconciler.clock import SystemClock, monotonic_s
-from reconciler.loop import Cycle
+from reconciler.cycle import Cycle
 from reconciler.processes import wake
 from reconciler.processes.wake import Attempt, Waking
 from schemas.errors import Fault, UserError

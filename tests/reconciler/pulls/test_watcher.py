@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.compose import controller, watcher
-from reconciler.loop import Cycle
+from reconciler.cycle import Cycle
 from reconciler.model.evidence import Level
 from reconciler.pulls.watcher import PER_MINUTE, POLL, REFRESH
 from reconciler.settings import Settings, Trust

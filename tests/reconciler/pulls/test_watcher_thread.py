@@ -10,8 +10,8 @@ from typing import cast
 import pytest
 
 from reconciler.clock import ManualClock, SystemClock
+from reconciler.cycle import Cycle
 from reconciler.forges.forge_port import RateLimited
-from reconciler.loop import Cycle
 from reconciler.pulls.watcher import Watcher
 from reconciler.pulls.watcher_thread import FIRST_PAUSE, LONGEST_PAUSE, Attending
 from schemas.errors import Fault, UserError

@@ -17,7 +17,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.loop import Cycle, Reconciler
+from reconciler.cycle import Cycle
+from reconciler.loop import Reconciler
 from reconciler.status.parse import events_from
 from reconciler.telling.courier import Answer, Courier, Parcel
 from reconciler.telling.mailroom import Mailroom

@@ -80,7 +80,7 @@ def test_a_request_is_told_to_all_whom_it_concerns(world: World) -> None:
 def test_nothing_is_sent_before_its_commit_has_landed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.run(at(1))
     before = len(sent(world, "ops"))
-    store = world.controller._store
+    store = world.controller._ports.store
     monkeypatch.setattr(store, "push", lambda *_: Outcome.REFUSED)
     world.file("a/x")
     world.controller.cycle(at(2))

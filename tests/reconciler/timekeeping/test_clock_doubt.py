@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.loop import Cycle, Reconciler
+from reconciler.cycle import Cycle
+from reconciler.loop import Reconciler
 from reconciler.model.cluster_port import ClusterDriver, ClusterView
 from reconciler.status.parse import events_from
 from reconciler.store.memory_store import Fate, Operation

@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 
 from reconciler.clusters.simulated.embedded import EmbeddedCluster
-from reconciler.loop import Cycle, Reconciler
+from reconciler.cycle import Cycle
+from reconciler.loop import Reconciler
 from reconciler.model.cluster_port import ClusterDriver
 from reconciler.model.facts import Facts
+from reconciler.ports import Ports
 from reconciler.settings import Settings, Trust
 from reconciler.store.document_cache import DocumentCache
 from reconciler.store.git.git_store import GitStore
@@ -69,9 +71,7 @@ class Siege:
             store.close()
         self.stores = [GitStore(self.settings.repo, self.folder / f"mirror-{len(self.events)}.git")]
         self.controller = Reconciler(
-            self.stores[0],
-            DocumentCache(None, READER_VERSION),
-            self._open,
+            Ports(self.stores[0], DocumentCache(None, READER_VERSION), self._open),
             self.settings,
             f"controller-{self.now:%H%M}",
             adopt=adopt,

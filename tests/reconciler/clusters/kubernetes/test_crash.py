@@ -22,6 +22,7 @@ from reconciler.clusters.kubernetes.driver import KubernetesCluster
 from reconciler.clusters.kubernetes.names import LEASE, MANAGED_BY, NODE_PREFIX, STAMP
 from reconciler.loop import Reconciler
 from reconciler.model.cluster_port import ClusterDriver
+from reconciler.ports import Ports
 from reconciler.settings import Settings
 from reconciler.status.parse import request_status
 from reconciler.status.render import request_path
@@ -154,7 +155,7 @@ class Story:
         cache = DocumentCache(None, READER_VERSION)
         writer = f"life-{self.lives}"
         watched = WatchedStore(store, self.points)
-        return Reconciler(watched, cache, self.drivers, settings, writer, adopt=True)  # type: ignore[arg-type]
+        return Reconciler(Ports(watched, cache, self.drivers), settings, writer, adopt=True)  # type: ignore[arg-type]
 
     def drivers(self, specs: Mapping[str, ClusterSpec]) -> Mapping[str, ClusterDriver]:
         """The one cluster."""

@@ -12,6 +12,7 @@ from reconciler.clusters.open_cluster import Ground, open_cluster
 from reconciler.clusters.pulled_cluster import ReportBranches
 from reconciler.loop import Reconciler
 from reconciler.model.cluster_port import ClusterDriver
+from reconciler.ports import Ports
 from reconciler.processes.applier import Applier
 from reconciler.store.document_cache import DocumentCache
 from reconciler.store.memory_store import MemoryStore
@@ -57,7 +58,10 @@ def test_the_centre_sees_and_moves_a_cluster_that_it_cannot_reach(
     reports = ReportBranches(store)
     cache = DocumentCache(None, READER_VERSION)
     centre = Reconciler(
-        store, cache, pulled_drivers(reports), world.settings, "centre", adopt=True, settled=reports.settled
+        Ports(store, cache, pulled_drivers(reports), settled=reports.settled),
+        world.settings,
+        "centre",
+        adopt=True,
     )
     applier = Applier(MemoryStore(world.remote), cache, "east", inside, world.settings, "applier")
 

@@ -1,0 +1,112 @@
+"""The clusters as one process sees and moves them: steps 3 and 8 of the cycle, and the notes of step 9.
+
+What one look has shown is kept for the next: checks under way, hand-overs that were seen, repairs that rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from reconciler.acting.actions import Action, actions, drifted
+from reconciler.acting.apply import Answers, CheckKey, Troubles, announce, apply, compare, observe
+from reconciler.acting.cluster_refusals import Refusals
+from reconciler.acting.drift import Drift, Looked
+from reconciler.acting.due_actions import Hands
+from reconciler.documents.slice_terms import terms_in
+from reconciler.health.agent_reports import Reports
+from reconciler.lifecycle.provisioning import handed_over
+from reconciler.model.cluster_port import Busy, CheckResult, ClusterView, Stamp
+from reconciler.model.events import Event, Told
+from reconciler.model.facts import Facts, LeaseKey, Outcomes, Seen, Wanted
+from reconciler.model.request_files import unrecorded
+from reconciler.model.selected_nodes import found_in, with_found
+from reconciler.model.statuses import holders
+from reconciler.ports import Drivers
+from reconciler.telling.cluster_notes import Noticeboard
+from reconciler.telling.news import News
+
+
+class Fleet:
+    """All clusters in force. One owner; `hands` may act beside it, never at the same time."""
+
+    def __init__(
+        self, drivers: Drivers, reports: Reports, hands: Hands, troubles: Troubles, news: News
+    ) -> None:
+        self.drivers, self.troubles = drivers, troubles
+        self._reports, self._hands, self._news = reports, hands, news
+        self._checks: dict[CheckKey, Busy | tuple[CheckResult, ...]] = {}
+        self._views: Mapping[str, ClusterView] = {}
+        self._handed_over: frozenset[LeaseKey] = frozenset()
+        self._filed: dict[str, datetime] = {}
+        self._drift, self._looked = Drift(), Looked({}, {})
+        self._refusals, self._board = Refusals(), Noticeboard()
+
+    def observe(self, wanted: Wanted, facts: Facts, now: datetime) -> tuple[Wanted, Seen]:
+        """What clusters and agents say, and the documents with the nodes that the clusters show."""
+        with self._hands.mine:
+            drivers = self.drivers(wanted.manifests)
+            self._hands.drive(drivers)
+            views = observe(drivers, self.troubles, now, wanted.manifests)
+            wanted = with_found(wanted, found_in(wanted, views))
+            return wanted, self._seen(wanted, views, facts, now)
+
+    def _seen(self, wanted: Wanted, views: Mapping[str, ClusterView], facts: Facts, now: datetime) -> Seen:
+        live = holders(facts.requests).values()
+        self._checks = self._hands.knowing(self._checks, (status.uid for status in live))
+        reports = self._reports.read(wanted.clusters, now)
+        served = self._handed_over | self._hands.handed_over
+        self._handed_over = handed_over(list(live), Seen(views, reports, Outcomes({}, served)))
+        self._filed = {
+            key: self._filed.get(key, now) for key in sorted(unrecorded(wanted.filed, facts.requests))
+        }
+        self._looked = self._compare(wanted, views, facts, now)
+        resting = self._drift.resting(self._looked, now)
+        outcomes = Outcomes(self._checks, self._handed_over, resting, self._hands.taken_back)
+        return Seen(views, reports, outcomes, self._filed, self._looked.differences, self.troubles.silences())
+
+    def _compare(
+        self, wanted: Wanted, views: Mapping[str, ClusterView], facts: Facts, now: datetime
+    ) -> Looked:
+        """How the slices of every managed cluster that answers differ from what they should be."""
+        managed = [name for name in sorted(views) if wanted.clusters[name].mode == "manage"]
+        terms = {name: terms_in(name, wanted, facts) for name in managed}
+        paused = frozenset(name for name in managed if wanted.clusters[name].paused)
+        found = compare(self.drivers(wanted.manifests), terms, self.troubles, now)
+        return Looked(terms, found, paused, {name: views[name].nodes.keys() for name in managed})
+
+    def carry_out(
+        self, wanted: Wanted, facts: Facts, seen: Seen, stamp: Stamp, tolerance: timedelta
+    ) -> Answers:
+        """Do what committed facts ask for at their instant; each write bears the stamp."""
+        now, news = facts.at, self._news
+        planned = actions(wanted, facts, seen, now, tolerance)
+        with self._hands.mine:
+            answers = apply(planned, self.drivers(wanted.manifests), self.troubles, stamp, now)
+            checks = {**self._checks, **answers.checks}
+            live = holders(facts.requests).values()
+            self._checks = self._hands.knowing(checks, (status.uid for status in live))
+        news.note(_drift(action, now) for action in drifted(planned, self._views))
+        news.note(self._drift.after(self._looked, answers.begun, answers.done, now))
+        news.note(self._refusals.fresh(answers, now))
+        self._views = seen.views
+        return answers
+
+    def tell(
+        self,
+        told: tuple[Event, ...],
+        wanted: Wanted,
+        facts: Facts,
+        term: int,
+        reached: Mapping[str, ClusterView],
+    ) -> None:
+        """Put events into the clusters that they are about; a cluster that does not take them gets them later."""
+        self._board.post(told, term, wanted, facts)
+        waiting = self._board.waiting(reached.keys())
+        with self._hands.mine:
+            self._board.told(announce(self.drivers(wanted.manifests), waiting, self.troubles, facts.at))
+
+
+def _drift(action: Action, now: datetime) -> Event:
+    text = f"{action.cluster}/{action.node} had lost its lease of {action.request}; given back"
+    return Event(now, Told.DRIFT, text, action.request, action.cluster, action.node)

@@ -1,0 +1,68 @@
+"""What one process of a controller knows from cycle to cycle. A new process begins without it and loses time alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+
+from reconciler.acting.actions import Action
+from reconciler.acting.apply import Troubles
+from reconciler.acting.due_actions import Hands
+from reconciler.acting.fleet import Fleet
+from reconciler.acting.standstill import Standstill
+from reconciler.committer import Committer
+from reconciler.deciding.failed_attempts import Undecided
+from reconciler.deciding.unchanged_requests import Settled
+from reconciler.health.agent_reports import Reports
+from reconciler.leadership import Leading
+from reconciler.main_reader import MainReader
+from reconciler.ports import Ports
+from reconciler.settings import Settings
+from reconciler.telling.mailroom import Mailroom
+from reconciler.timekeeping.cycle_pace import Pace
+from reconciler.timekeeping.timekeeper import Timekeeper
+
+
+@dataclass(slots=True)
+class Memory:
+    """The parts that remember. One owner: the loop."""
+
+    main: MainReader
+    reports: Reports
+    leadership: Leading
+    committer: Committer
+    fleet: Fleet
+    hands: Hands
+    mailroom: Mailroom
+    time: Timekeeper
+    pace: Pace
+    standstill: Standstill
+    turns: Settled = field(default_factory=Settled)
+    tried: Undecided = field(default_factory=Undecided)
+    done: frozenset[Action] = frozenset()
+    """What the last cycle carried out."""
+    hurried: datetime | None = None
+    """The instant at which the next cycle was wanted at once."""
+
+
+def new_memory(ports: Ports, settings: Settings, writer: str, *, adopt: bool) -> Memory:
+    """The memory of a process that begins."""
+    main, reports = MainReader(ports, settings, adopt=adopt), Reports(ports.store, ports.machines)
+    trusted = None if ports.machines is None else ports.machines.controllers()
+    lead = partial(Leading, ports.store, main.desired, settings, writer, adopt=adopt, may_lead=ports.may_lead)
+    leadership = lead(believes=trusted, records=ports.records, said=reports.read)
+    troubles = Troubles()
+    hands = Hands(settings, troubles, ports.drivers, ports.may_lead or (lambda: True), ports.clock)
+    return Memory(
+        main=main,
+        reports=reports,
+        leadership=leadership,
+        committer=Committer(leadership, main, settings),
+        fleet=Fleet(ports.drivers, reports, hands, troubles, leadership.news),
+        hands=hands,
+        mailroom=ports.mailroom or Mailroom(),
+        time=Timekeeper(settings, ports.clock, ports.clocks),
+        pace=Pace(settings, ports.clock),
+        standstill=Standstill(leadership.branch, leadership.news, settings),
+    )

@@ -1,0 +1,49 @@
+"""What a controller is connected to: a repository, clusters, a forge, an election, clocks. Values only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from reconciler.approvals.who_approved import Wording
+from reconciler.clock import Timepiece
+from reconciler.model.cluster_port import ClusterDriver
+from reconciler.store.document_cache import DocumentCache
+from reconciler.store.store_port import Store
+from reconciler.telling.mailroom import Mailroom
+from reconciler.timekeeping.timekeeper import Others
+from reconciler.trust.machines import Machines
+from reconciler.trust.step_evidence import Sources
+from schemas.documents.cluster import ClusterSpec
+
+Drivers = Callable[[Mapping[str, ClusterSpec]], Mapping[str, ClusterDriver]]
+"""Opens (or keeps open) a driver for every cluster in force."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """The parts around a controller; those with a default may be left out."""
+
+    store: Store
+    cache: DocumentCache
+    """Parsed documents, by blob."""
+    drivers: Drivers
+    records: DocumentCache | None = None
+    """What was read of the status branch, for the next process; None: that one reads all of it."""
+    machines: Machines | None = None
+    """Tells controllers and agents by their signatures; None: a push is enough."""
+    sources: Sources | None = None
+    """What main is judged by; None: what `settings.trust` says, without a forge."""
+    wording: Wording | None = None
+    """Knows whose word on a request counts; None: what `settings.trust` says, without a forge."""
+    mailroom: Mailroom | None = None
+    """Sends the messages of routes; None: none are sent."""
+    may_lead: Callable[[], bool] | None = None
+    """True while this process is elected; None: there is no election, the branch alone decides."""
+    settled: Callable[[datetime, bool], bool] = lambda _, reachable: reachable
+    """May put deciding off: the repository answers again, and those who report to it have not reported yet."""
+    clock: Timepiece | None = None
+    """Read anew after each step that may take long; None: time stands still in a cycle, as in a simulation."""
+    clocks: Others = dict
+    """Clocks beside those of clusters."""
