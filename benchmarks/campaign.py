@@ -33,7 +33,9 @@ from schemas.reading.reader import read_document
 FLOOD = 200
 TICK_S = 0.25
 PEOPLE_S = 20.0
-REST = timedelta(minutes=8)
+PUT_BACK = timedelta(minutes=2)
+"""How long it may take until the controller that knows most has put the branch back: all may be killed or paused."""
+REST = timedelta(minutes=12)
 """How long everything may take to come to rest after the last fault."""
 
 
@@ -112,7 +114,7 @@ class Campaign:
 
     def _branch_deleted(self, now: datetime) -> str:
         git(self._there(), "update-ref", "-d", "refs/heads/egs/status")
-        self.reset_until = now + timedelta(seconds=60)
+        self.reset_until = now + PUT_BACK
         return "status branch deleted"
 
     def _branch_set_back(self, now: datetime) -> str:
@@ -121,7 +123,7 @@ class Campaign:
         if tip:
             rows = git(where, "rev-list", "--first-parent", "-20", tip).decode().split()
             git(where, "update-ref", "refs/heads/egs/status", self.random.choice(rows))
-            self.reset_until = now + timedelta(seconds=60)
+            self.reset_until = now + PUT_BACK
         return "status branch set back"
 
     def _remote_away(self, now: datetime) -> str:
@@ -288,7 +290,7 @@ def told(campaign: Campaign) -> str:
     lines += [
         f"commits seen on egs/status: {auditor.commits}; processes that ended by themselves: {dict(ended) or 'none'}"
     ]
-    lines.append(f"filed anew, as whoever put the branch back did not know them: {auditor.filed_anew}")
+    lines.append(f"filed anew, unknown to the controller that put the branch back: {auditor.filed_anew}")
     if late:
         middle, worst = late[len(late) // 2], late[-1]
         lines.append(

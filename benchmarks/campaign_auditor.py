@@ -60,6 +60,7 @@ class Auditor:
     _leases: dict[str, Lease] = field(default_factory=dict)  # by uid
     _on: Leases = field(default_factory=dict)
     _uids: dict[str, str] = field(default_factory=dict)  # of every request that was ever seen
+    _forgotten: dict[str, str] = field(default_factory=dict)  # ids that may change, as the branch was lost
     _ends: dict[str, datetime] = field(default_factory=dict)  # of leases, by uid, as committed last
     _unattended: list[tuple[datetime, datetime]] = field(default_factory=list)
     _told: set[str] = field(default_factory=set)
@@ -90,13 +91,8 @@ class Auditor:
     def _forget_ids(self) -> None:
         """docs/operations.md: what a put-back did not know is filed anew; leases keep their ids."""
         held = {key for key, status in self.requests.items() if status.get("assignment")}
-        kept = {key: uid for key, uid in self._uids.items() if key in held}
-        self.filed_anew += sum(
-            1
-            for key, uid in self._uids.items()
-            if key not in kept and key in self.requests and self.requests[key]["uid"] != uid
-        )
-        self._uids = kept
+        self._forgotten |= {key: uid for key, uid in self._uids.items() if key not in held}
+        self._uids = {key: uid for key, uid in self._uids.items() if key in held}
 
     def _say(self, law: str, sentence: str, now: datetime) -> None:
         if sentence not in self._told:
@@ -123,6 +119,7 @@ class Auditor:
         self._term = max(term, self._term)
         for key, status in self.requests.items():
             self._uids.setdefault(key, status["uid"])
+            self.filed_anew += self._forgotten.pop(key, status["uid"]) != status["uid"]
             if status.get("endTime") and status.get("startTime"):
                 self._ends[status["uid"]] = _time(status["endTime"])
 
