@@ -248,7 +248,7 @@ def test_one_that_reads_reads_the_branch_once_a_commit(monkeypatch):
     world, old = late_world(5)
     old.cycle(world.now)
     read: list[datetime] = []
-    store = old._store
+    store = old._ports.store
     monkeypatch.setattr(store, "diff", lambda *args: read.append(world.now) or MemoryStore.diff(store, *args))
     for _ in range(3):
         assert not old.cycle(world.now).leading

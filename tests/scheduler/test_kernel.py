@@ -174,8 +174,8 @@ def test_a_queue_that_cannot_be_numbered_is_planned_plainly() -> None:
 
 def test_what_is_kept_on_disk_is_named_after_every_compiled_module() -> None:
     here = Path(kernel.__file__).parent
-    compiled = {path.stem for path in here.glob("*.py") if "kernel.compiling import" in path.read_text()}
-    assert compiled | {"compiling"} == set(cache.SOURCES)
+    compiled = {path.stem for path in here.glob("*.py") if "kernel.compilation import" in path.read_text()}
+    assert compiled | {"compilation"} == set(cache.SOURCES)
 
 
 def test_a_second_installation_keeps_its_own_engine() -> None:

@@ -120,7 +120,7 @@ def test_a_slice_of_its_own_takes_the_place_of_the_request_for_it() -> None:
 
 @pytest.mark.parametrize("rule", BY_ID)
 def test_every_rule_has_a_case(rule: str) -> None:
-    cases = (path.read_text("utf-8") for path in Path(__file__).parent.glob("test_*.py"))
+    cases = (path.read_text("utf-8") for path in Path(__file__).parent.rglob("test_*.py"))
     assert any(f'"{rule}"' in text for text in cases)
 
 

@@ -111,7 +111,7 @@ class Ours:
 
     def close(self) -> None:
         """No thread of a test outlives it."""
-        for _, driver in self._controller._drivers._open.values():  # type: ignore[attr-defined]
+        for _, driver in self._controller._ports.drivers._open.values():  # type: ignore[attr-defined]
             driver.close()
 
     def versions(self) -> dict[str, Any]:

@@ -29,7 +29,10 @@ def refused(check: PullCheck) -> set[tuple[str, str]]:
 
 def problems(world: World) -> set[tuple[str, str]]:
     """As the status branch lists them, and as a controller without a memory finds them."""
-    found = [{(p.file, p.rule) for p in c._desired.problems} for c in (world.controller, restarted(world))]
+    found = [
+        {(p.file, p.rule) for p in c._memory.main.desired.problems}
+        for c in (world.controller, restarted(world))
+    ]
     assert found[0] == found[1]
     return found[0]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ import pytest
 
 from reconciler.cycle import Cycle
 from reconciler.loop import Reconciler
+from reconciler.ports import Ports
+from reconciler.settings import Settings
 from reconciler.status.parse import events_from
 from reconciler.telling.courier import Answer, Courier, Parcel
 from reconciler.telling.mailroom import Mailroom
@@ -81,10 +83,10 @@ def secrets(folder: Path, words: Mapping[str, str] = WORD_OF) -> Secrets:
 class Writes(Reconciler):
     """Sends by a pen."""
 
-    def __init__(self, store: Any, cache: Any, drivers: Any, settings: Any, writer: str, **more: Any) -> None:
-        carrier = Pen(settings.state / "sent", store._points)
-        more["mailroom"] = Mailroom(secrets(settings.state), carrier)
-        super().__init__(store, cache, drivers, settings, writer, **more)
+    def __init__(self, ports: Ports, settings: Settings, writer: str, **more: Any) -> None:
+        carrier = Pen(settings.state / "sent", ports.store._points)  # type: ignore[attr-defined]
+        mailroom = Mailroom(secrets(settings.state), carrier)
+        super().__init__(replace(ports, mailroom=mailroom), settings, writer, **more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +199,9 @@ def test_planted_crossing_out_before_it_was_sent_is_noticed(
 class Carries(Reconciler):
     """Sends by real apprise, and waits for what is under way."""
 
-    def __init__(self, store: Any, cache: Any, drivers: Any, settings: Any, writer: str, **more: Any) -> None:
-        more["mailroom"] = Mailroom(Secrets(settings.state / "routes"), Courier())
-        super().__init__(store, cache, drivers, settings, writer, **more)
+    def __init__(self, ports: Ports, settings: Settings, writer: str, **more: Any) -> None:
+        mailroom = Mailroom(Secrets(settings.state / "routes"), Courier())
+        super().__init__(replace(ports, mailroom=mailroom), settings, writer, **more)
 
     def cycle(self, now: datetime) -> Cycle:
         """One cycle, and the end of what it sends: time stands still meanwhile."""
