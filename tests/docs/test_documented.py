@@ -98,9 +98,11 @@ def _words(value: ast.expr) -> Iterator[str]:
         yield value.value
 
 
-PATHS = re.compile(r"`((?:schemas|scheduler|reconciler|agent|demo|tests|docs|examples|benchmarks)/[\w./-]*)`")
+PATHS = re.compile(
+    r"`((?:schemas|scheduler|reconciler|agent|portal|demo|tests|docs|examples|benchmarks|deploy)/[\w./-]*)`"
+)
 LINKS = re.compile(r"\]\((?!http)([^)#]+)\)")
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
