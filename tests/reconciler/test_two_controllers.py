@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.clusters.simulated import simulated_writes
@@ -23,6 +23,7 @@ from schemas.status.gpr_status import Phase
 from tests.reconciler.test_crash import ALL
 from tests.support import witness
 from tests.support.crash import BRANCH
+from tests.support.profile import law
 from tests.support.witnessed import END, Witnessed
 from tests.support.world import World, at, gpr, gpr_path
 
@@ -65,7 +66,7 @@ def test_the_one_that_reads_touches_no_cluster():
 TURNS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 90)), min_size=5, max_size=60)
 
 
-@settings(max_examples=40, deadline=None)
+@law(40)
 @given(
     TURNS,
     st.dictionaries(st.integers(1, 30), st.sampled_from([Fate.LOSE, Fate.DELAY, Fate.HIDE]), max_size=4),
