@@ -97,7 +97,7 @@ def with_check_results(key: str, status: GPRStatus, scene: Scene) -> tuple[GPRSt
     added = new_checks(status, "pre", scene)
     if not added:
         return status, ()
-    status = status.model_copy(update={"checks": (*status.checks, *added)})
+    status = status.edited(checks=(*status.checks, *added))
     events = [
         Event(
             scene.now,
@@ -152,16 +152,14 @@ def _started(key: str, status: GPRStatus, events: tuple[Event, ...], now: dateti
     start = status.estimated_start_time
     assert start is not None
     assert status.assignment is not None
-    provisioned = status.model_copy(
-        update={
-            "phase": advance(status.phase, Move.START),
-            "reason": None,
-            "message": None,
-            "start_time": start,
-            "end_time": start + lease_duration(status),
-            "estimated_end_time": start + lease_duration(status),
-            "waited_s": first_wait(status, start),
-        }
+    provisioned = status.edited(
+        phase=advance(status.phase, Move.START),
+        reason=None,
+        message=None,
+        start_time=start,
+        end_time=start + lease_duration(status),
+        estimated_end_time=start + lease_duration(status),
+        waited_s=first_wait(status, start),
     )
     held = status.assignment
     where = f"{', '.join(held.nodes)} of {held.cluster}/{held.pool}"
@@ -190,9 +188,7 @@ def _other_nodes(
     text = f"{key}: {', '.join(bad)} skipped, {', '.join(found)} taken instead"
     told = Event(scene.now, Told.NODE_REPLACED, text, key, assignment.cluster)
     moved = Assignment(cluster=pool[0], pool=pool[1], nodes=(*kept, *found))
-    return Turn(
-        status.model_copy(update={"assignment": moved}), (*events, told), (Cause.NODE_REPLACED, bad[0])
-    )
+    return Turn(status.edited(assignment=moved), (*events, told), (Cause.NODE_REPLACED, bad[0]))
 
 
 def _back(key: str, status: GPRStatus, events: tuple[Event, ...], bad: tuple[str, ...], scene: Scene) -> Turn:
@@ -201,17 +197,16 @@ def _back(key: str, status: GPRStatus, events: tuple[Event, ...], bad: tuple[str
     cause = Cause.CHECKS_FAILED if bad[0] in failed_nodes(status) else Cause.NODE_LOST
     if status.retry_count >= scene.wanted.project.max_retries:
         text = f"failed: no sound nodes after {status.retry_count} retries; last: {where}"
-        ended = {"phase": advance(status.phase, Move.FAIL), "reason": "ChecksFailed", "message": text}
-        return Turn(status.model_copy(update={**ended, "end_time": scene.now}), events)
+        phase = advance(status.phase, Move.FAIL)
+        failed = status.edited(phase=phase, reason="ChecksFailed", message=text, end_time=scene.now)
+        return Turn(failed, events)
     text = f"queued again: {where} failed and the pool has no other node free"
     slipped = with_slip(status, None, cause, where, scene.now)
-    queued = without_promise(slipped).model_copy(
-        update={
-            "phase": advance(status.phase, Move.CHECKS_FAILED),
-            "reason": "ChecksFailed",
-            "message": text,
-            "retry_count": status.retry_count + 1,
-        }
+    queued = without_promise(slipped).edited(
+        phase=advance(status.phase, Move.CHECKS_FAILED),
+        reason="ChecksFailed",
+        message=text,
+        retry_count=status.retry_count + 1,
     )
     told = Event(scene.now, Told.REQUEUED, f"{key} was {text}", key)
     return Turn(queued, (*events, told), (Cause.REQUEUED, key))
@@ -227,7 +222,7 @@ def _requeued(
     """Planned anew for no fault of its nodes: that is no retry."""
     scene, events = told
     queued = without_promise(with_slip(status, None, *why, scene.now))
-    queued = queued.model_copy(update={"phase": advance(status.phase, Move.CHECKS_FAILED)})
+    queued = queued.edited(phase=advance(status.phase, Move.CHECKS_FAILED))
     event = Event(scene.now, Told.REQUEUED, f"{key} was queued again: {text}", key)
     return Turn(queued, (*events, event), (Cause.REQUEUED, key))
 
@@ -244,8 +239,8 @@ def _late(key: str, status: GPRStatus, events: tuple[Event, ...], world: tuple[S
     if not spares.move(key, start, start + lease_duration(status)):
         text = "it is late, and its slice has another request by then"
         return _requeued(key, status, (cause, by), text, (scene, events))
-    slipped = with_slip(status, start, cause, by, scene.now).model_copy(
-        update={"estimated_start_time": start, "estimated_end_time": start + lease_duration(status)}
+    slipped = with_slip(status, start, cause, by, scene.now).edited(
+        estimated_start_time=start, estimated_end_time=start + lease_duration(status)
     )
     text = f"{key} starts later than promised: {cause} ({by})"
     told = Event(scene.now, Told.DELAYED, text, key, status.assignment.cluster)
