@@ -156,9 +156,9 @@ def _slipped(status: GPRStatus, slip: Moved, at: datetime, *, is_taken: bool) ->
     first, *also = _causes(slip)
     slipped = with_slip(status, to, first.cause, first.by, at, lost=was)
     if also and slipped is not status:
-        last = slipped.slips[-1].model_copy(update={"also": tuple(also)})
-        slipped = slipped.model_copy(update={"slips": (*slipped.slips[:-1], last)})
-    return slipped.model_copy(update={"displaced_count": count}) if is_taken else slipped
+        last = slipped.slips[-1].edited(also=tuple(also))
+        slipped = slipped.edited(slips=(*slipped.slips[:-1], last))
+    return slipped.edited(displaced_count=count) if is_taken else slipped
 
 
 def _causes(slip: Moved) -> tuple[SlipCause, ...]:
@@ -215,12 +215,12 @@ def _with_refusal(
         return _only_shown(status, place)
     if refusal is None:
         if status.reason in PLAN_REASONS:
-            return status.model_copy(update={"reason": None, "message": None})
+            return status.edited(reason=None, message=None)
         return status
     message = f"{refusal.message}; {refusal.would_fit}" if refusal.would_fit else refusal.message
     if (status.reason, status.message) == (refusal.reason, message) and status.estimated_start_time is None:
         return status
-    return without_promise(status).model_copy(update={"reason": refusal.reason, "message": message})
+    return without_promise(status).edited(reason=refusal.reason, message=message)
 
 
 def worth_publishing(world: Snapshot, planned: Plan) -> bool:
@@ -262,14 +262,12 @@ def _with_place(status: GPRStatus, place: Placement, world: Snapshot) -> GPRStat
         and status.bound_nodes == place.bound
     ):
         return status
-    return status.model_copy(
-        update={
-            "estimated_start_time": start,
-            "estimated_end_time": end,
-            "estimated_cluster": place.pool[0],
-            "estimated_pool": place.pool[1],
-            "bound_nodes": place.bound,
-        }
+    return status.edited(
+        estimated_start_time=start,
+        estimated_end_time=end,
+        estimated_cluster=place.pool[0],
+        estimated_pool=place.pool[1],
+        bound_nodes=place.bound,
     )
 
 
@@ -282,7 +280,7 @@ def _only_shown(status: GPRStatus, place: Placement) -> GPRStatus:
         f"would start at {instant(place.start):%Y-%m-%dT%H:%M:%SZ} in {cluster}/{pool}, but that cluster is only "
         "observed; an admin sets its mode to manage"
     )
-    return without_promise(status).model_copy(update={"reason": "ClusterObserved", "message": message})
+    return without_promise(status).edited(reason="ClusterObserved", message=message)
 
 
 def _accounted(before: Mapping[str, GPRStatus], requests: Records, at: datetime) -> list[Event]:
@@ -303,9 +301,7 @@ def _accounted(before: Mapping[str, GPRStatus], requests: Records, at: datetime)
         by = status.accepted_spec.slice if status.reason == Reason.LIMIT_EXCEEDED else old.estimated_cluster
         cause, by = (Cause.POLICY_CHANGED, by) if now is None else (Cause.CONTROLLER_ABSENT, "controller")
         slipped = with_slip(old, now, cause, by or "", at)
-        requests[key] = status.model_copy(
-            update={"slips": slipped.slips, "delayed_count": slipped.delayed_count}
-        )
+        requests[key] = status.edited(slips=slipped.slips, delayed_count=slipped.delayed_count)
         told.append(Event(at, Told.DELAYED, f"{key} lost its start: {cause} ({by})", key))
     return told
 
@@ -315,7 +311,7 @@ def _with_last_slip_to(status: GPRStatus) -> GPRStatus:
     last, to = status.slips[-1], promised_start(status)
     if last.now == to:
         return status
-    return status.model_copy(update={"slips": (*status.slips[:-1], last.model_copy(update={"now": to}))})
+    return status.edited(slips=(*status.slips[:-1], last.edited(now=to)))
 
 
 def due_starts(world: Snapshot, planned: Plan, settings: Settings) -> tuple[Placement, ...]:
@@ -358,21 +354,19 @@ def _with_starts(
 
 def _provisioning(status: GPRStatus, place: Placement, nodes: tuple[str, ...], now: datetime) -> GPRStatus:
     cluster, pool = place.pool
-    return status.model_copy(
-        update={
-            "phase": advance(status.phase, Move.DECIDE),
-            "reason": None,
-            "message": None,
-            "estimated_start_time": instant(place.start),
-            "estimated_end_time": instant(place.end),
-            "estimated_cluster": cluster,
-            "estimated_pool": pool,
-            "bound_nodes": (),
-            "forecast": None,
-            "assignment": Assignment(cluster=cluster, pool=pool, nodes=nodes),
-            "held_from": now,
-            "checks": (),
-        }
+    return status.edited(
+        phase=advance(status.phase, Move.DECIDE),
+        reason=None,
+        message=None,
+        estimated_start_time=instant(place.start),
+        estimated_end_time=instant(place.end),
+        estimated_cluster=cluster,
+        estimated_pool=pool,
+        bound_nodes=(),
+        forecast=None,
+        assignment=Assignment(cluster=cluster, pool=pool, nodes=nodes),
+        held_from=now,
+        checks=(),
     )
 
 

@@ -68,8 +68,8 @@ def _turn(
         return _refused(key, status, message, facts), snapshot
     assert status.end_time is not None
     end = status.end_time + (asked - status.extended_by)
-    granted = _with_words(without_condition(status, "ExtensionRefused"), words, facts.at).model_copy(
-        update={"end_time": end, "estimated_end_time": end, "extended_by": asked}
+    granted = _with_words(without_condition(status, "ExtensionRefused"), words, facts.at).edited(
+        end_time=end, estimated_end_time=end, extended_by=asked
     )
     text = f"{key} may run {format_duration(asked)} longer in total"
     return Turn(granted, (Event(facts.at, Told.EXTENDED, text, key),)), longer
@@ -104,7 +104,7 @@ def _with_words(status: GPRStatus, words: tuple[Word, ...], now: datetime) -> GP
     names, ids = tuple(word.by for word in words), tuple(word.id for word in words)
     known = status.approval
     if known is not None:
-        state = known.model_copy(update={"ids": tuple(dict.fromkeys((*known.ids, *ids)))})
+        state = known.edited(ids=tuple(dict.fromkeys((*known.ids, *ids))))
     else:
         state = ApprovalState(
             reasons=("ExtensionNeedsApproval",),
@@ -115,7 +115,7 @@ def _with_words(status: GPRStatus, words: tuple[Word, ...], now: datetime) -> GP
             limit=words[0].limit,
             at=now,
         )
-    return status.model_copy(update={"approval": state})
+    return status.edited(approval=state)
 
 
 def _refused(key: str, status: GPRStatus, message: str, facts: Facts) -> Turn:

@@ -170,8 +170,7 @@ def _leaving(status: GPRStatus, eviction: Eviction, now: datetime) -> GPRStatus:
         without_condition(status, IDLE),
         Condition(type=PREEMPTED, reason=PREEMPTED, message=message, at=now),
     )
-    update = {"eviction": eviction, "evicted_by": eviction.by, "idle_since": None}
-    return noted.model_copy(update=update)
+    return noted.edited(eviction=eviction, evicted_by=eviction.by, idle_since=None)
 
 
 # -- called off ------------------------------------------------------------------------------------------------------
@@ -185,7 +184,7 @@ def _called_off(
     for key in sorted(key for key, status in live(facts.requests).items() if status.eviction is not None):
         status = facts.requests[key]
         if _is_to_leave(status, facts.at) and not _is_needed(status, facts.requests):
-            stays = status.model_copy(update={"eviction": None, "evicted_by": None})
+            stays = status.edited(eviction=None, evicted_by=None)
             lease = lease_of(key, stays, wanted, facts)
             if lease is None or key not in world.leases:
                 continue
