@@ -181,7 +181,7 @@ class Applier:
             if self._driver is not None:
                 self._driver[1].close()
             self._driver = None
-            self._driver = (spec, self._driver_of(spec.model_copy(update={"access": None})))
+            self._driver = (spec, self._driver_of(spec.edited(access=None)))
         return self._driver[1], spec
 
     # -- the time --------------------------------------------------------------------------------------------
