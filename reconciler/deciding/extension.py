@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from reconciler.deciding.failed_attempts import Undecided
+from reconciler.deciding.failed_attempts import FailedAttempts
 from reconciler.deciding.favour_delays import whom_it_delays
 from reconciler.model.events import Event, Told
 from reconciler.model.evidence import Word
@@ -24,13 +24,13 @@ from schemas.status.gpr_status import ApprovalState, Condition, GPRStatus, Phase
 
 
 def extended(
-    facts: Facts, wanted: Wanted, snapshot: Snapshot, tried: Undecided | None = None
+    facts: Facts, wanted: Wanted, snapshot: Snapshot, attempts: FailedAttempts | None = None
 ) -> tuple[Facts, Snapshot, tuple[Event, ...]]:
     """Facts and world with every extension granted that hurts nobody; the refused ones say whom they would.
 
-    `tried` remembers whom, so that who asks in vain costs no plans in each cycle.
+    `attempts` remembers whom, so that who asks in vain costs no plans in each cycle.
     """
-    known = (facts, wanted, Undecided() if tried is None else tried)
+    known = (facts, wanted, FailedAttempts() if attempts is None else attempts)
     requests = records(facts.requests)
     events: list[Event] = []
     asking = sorted(key for key, status in requests.live.items() if asks_for_more_time(status))
@@ -49,9 +49,9 @@ def asks_for_more_time(status: GPRStatus) -> bool:
 
 
 def _turn(
-    key: str, status: GPRStatus, known: tuple[Facts, Wanted, Undecided], snapshot: Snapshot
+    key: str, status: GPRStatus, known: tuple[Facts, Wanted, FailedAttempts], snapshot: Snapshot
 ) -> tuple[Turn, Snapshot]:
-    facts, wanted, tried = known
+    facts, wanted, attempts = known
     asked, most = status.accepted_spec.extend, wanted.project.max_extension
     words = () if asked <= most else _words_for(key, status, wanted, facts.at)
     if asked > most and not words:
@@ -62,7 +62,7 @@ def _turn(
         return _refused(key, status, message, facts), snapshot
     longer = reserved(_with_longer_lease(key, asked - status.extended_by, snapshot), wanted, facts)
     lease = longer.leases[key]
-    hurt = tried.hurt(key, lease, lambda: whom_it_delays(lease, (snapshot, longer), wanted, facts))
+    hurt = attempts.hurt(key, lease, lambda: whom_it_delays(lease, (snapshot, longer), wanted, facts))
     if hurt is not None:
         message = f"it would make {hurt} start later than promised"
         return _refused(key, status, message, facts), snapshot

@@ -9,7 +9,7 @@ from reconciler.accounts.gpu_hours import returning, served_until
 from reconciler.health.latency import with_latency
 from reconciler.health.node_health import EVICTING_TAINT
 from reconciler.lifecycle.early_end import IDLE, PREEMPTED, left_early, queues_again, requeued
-from reconciler.lifecycle.free_nodes import Spares
+from reconciler.lifecycle.free_nodes import FreeNodes
 from reconciler.lifecycle.marks import with_marks
 from reconciler.lifecycle.provisioning import checked_nodes, failed_nodes, new_checks, with_check_results
 from reconciler.lifecycle.remaining_pods import is_given_up, with_staying
@@ -33,7 +33,7 @@ FAILURES = frozenset({"ChecksFailed", "NodeLost"})
 """Reasons with which a request that is Releasing ends as Failed."""
 
 
-def running_turn(key: str, status: GPRStatus, scene: Scene, spares: Spares) -> Turn:
+def running_turn(key: str, status: GPRStatus, scene: Scene, free_nodes: FreeNodes) -> Turn:
     """One look at a request that is Provisioned: its marks, its end, then its nodes."""
     if status.phase is not Phase.PROVISIONED or status.start_time is None or status.end_time is None:
         return Turn(status)
@@ -53,7 +53,7 @@ def running_turn(key: str, status: GPRStatus, scene: Scene, spares: Spares) -> T
         return Turn(with_condition(ended, late), events, (Cause.CONTROLLER_ABSENT, "controller"))
     status, checked = with_check_results(key, status, scene)
     status, slow = with_latency(key, status, scene)
-    turn = _with_sound_nodes(key, status, scene, spares)
+    turn = _with_sound_nodes(key, status, scene, free_nodes)
     return Turn(turn.status, (*events, *checked, *slow, *turn.events), turn.cause)
 
 
@@ -64,7 +64,7 @@ def _ended(status: GPRStatus) -> GPRStatus:
     )
 
 
-def _with_sound_nodes(key: str, status: GPRStatus, scene: Scene, spares: Spares) -> Turn:
+def _with_sound_nodes(key: str, status: GPRStatus, scene: Scene, free_nodes: FreeNodes) -> Turn:
     assignment = status.assignment
     assert assignment is not None
     assert status.end_time is not None
@@ -74,7 +74,7 @@ def _with_sound_nodes(key: str, status: GPRStatus, scene: Scene, spares: Spares)
     pool = home_of(assignment, scene.wanted.pools)
     avoid = frozenset(assignment.nodes) | {c.node for c in status.checks if not c.passed}
     until, beside = status.end_time, assignment.nodes
-    found = [n for _ in bad if (got := spares.take(pool, 1, until, avoid, beside=beside)) for n in got]
+    found = [n for _ in bad if (got := free_nodes.take(pool, 1, until, avoid, beside=beside)) for n in got]
     if not found:
         return _without_spare(key, status, bad, scene)
     out = bad[: len(found)]

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from reconciler.health.check_results import rows
-from reconciler.lifecycle.free_nodes import Spares
+from reconciler.lifecycle.free_nodes import FreeNodes
 from reconciler.model.cluster_port import Busy, Stage
 from reconciler.model.events import Event, Told
 from reconciler.model.facts import LeaseKey, Scene, Seen, Turn
@@ -22,7 +22,7 @@ from scheduler.lifecycle import advance
 from schemas.status.gpr_status import Assignment, Cause, Check, GPRStatus, Phase
 
 
-def handover_turn(key: str, status: GPRStatus, scene: Scene, spares: Spares) -> Turn:
+def handover_turn(key: str, status: GPRStatus, scene: Scene, free_nodes: FreeNodes) -> Turn:
     """One look at a request that is Provisioning."""
     assignment, start = status.assignment, status.estimated_start_time
     if status.phase is not Phase.PROVISIONING or assignment is None or start is None:
@@ -36,9 +36,9 @@ def handover_turn(key: str, status: GPRStatus, scene: Scene, spares: Spares) -> 
         return _requeued(key, status, (Cause.POLICY_CHANGED, assignment.cluster), only, (scene, events))
     bad = unfit_nodes(status, scene)
     if bad:
-        return _other_nodes(key, status, events, bad, (scene, spares))
+        return _other_nodes(key, status, events, bad, (scene, free_nodes))
     if scene.now - start > scene.settings.start_tolerance:
-        return _late(key, status, events, (scene, spares))
+        return _late(key, status, events, (scene, free_nodes))
     return Turn(status, events)
 
 
@@ -172,16 +172,16 @@ def _other_nodes(
     status: GPRStatus,
     events: tuple[Event, ...],
     bad: tuple[str, ...],
-    world: tuple[Scene, Spares],
+    world: tuple[Scene, FreeNodes],
 ) -> Turn:
     """Other nodes of the same pool for the bad ones, or back into the queue when there are not enough."""
-    scene, spares = world
+    scene, free_nodes = world
     assignment = status.assignment
     assert assignment is not None
     avoid = frozenset(assignment.nodes) | {c.node for c in status.checks if not c.passed}
     until = (status.estimated_start_time or scene.now) + lease_duration(status)
     pool = home_of(assignment, scene.wanted.pools)
-    found = spares.take(pool, len(bad), until, avoid, beside=assignment.nodes)
+    found = free_nodes.take(pool, len(bad), until, avoid, beside=assignment.nodes)
     if found is None:
         return _back(key, status, events, bad, scene)
     kept = tuple(n for n in assignment.nodes if n not in bad)
@@ -227,16 +227,16 @@ def _requeued(
     return Turn(queued, (*events, event), (Cause.REQUEUED, key))
 
 
-def _late(key: str, status: GPRStatus, events: tuple[Event, ...], world: tuple[Scene, Spares]) -> Turn:
+def _late(key: str, status: GPRStatus, events: tuple[Event, ...], world: tuple[Scene, FreeNodes]) -> Turn:
     """The committed start passed without the nodes: commit a later one and say why, or plan it anew."""
     assert status.assignment is not None
-    scene, spares = world
+    scene, free_nodes = world
     cause, by = _why_late(status, scene)
     if _is_cut_off(status, scene):
         text = f"{by} has not answered for longer than its drain"
         return _requeued(key, status, (cause, by), text, (scene, events))
     start = _next_start(status, scene)
-    if not spares.move(key, start, start + lease_duration(status)):
+    if not free_nodes.move(key, start, start + lease_duration(status)):
         text = "it is late, and its slice has another request by then"
         return _requeued(key, status, (cause, by), text, (scene, events))
     slipped = with_slip(status, start, cause, by, scene.now).edited(
