@@ -173,7 +173,7 @@ def _judged(source: Source, state: State, base: str, about: tuple[str, Word]) ->
             raise NotAllowed(f"the file of {key} cannot be read: {filed.problem}")
         raise NotFound("request", key, state.wanted.filed)
     if status is not None and runs:  # what holds nodes keeps its terms, whatever its file says
-        return status.accepted_spec.model_copy(update={"extend": spec.extend})
+        return status.accepted_spec.edited(extend=spec.extend)
     return spec
 
 

@@ -87,7 +87,7 @@ def preview(
             requests.pop(key, None)
             continue
         if old is None and filed_at is not None:
-            status = status.model_copy(update={"filed_at": filed_at})
+            status = status.edited(filed_at=filed_at)
         requests[key] = status
     looked.keep(turns, (committed, wanted, filed, now))
     for key, turn in bounded_turns(bounded, requests, committed.usage, scene):

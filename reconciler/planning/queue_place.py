@@ -38,8 +38,7 @@ def placed(before: Facts, after: Facts, wanted: Wanted) -> Facts:
     found = _places(after, wanted, frozenset(fresh))
     requests = records(after.requests)
     for key in fresh:
-        update = {"place": found.get(key), "displaced_count": 0}
-        requests[key] = requests[key].model_copy(update=update)
+        requests[key] = requests[key].edited(place=found.get(key), displaced_count=0)
     return replace(after, requests=requests)
 
 
@@ -117,7 +116,7 @@ def unfiled_at(
 ) -> Standing:
     """The standing of a request in a place that is known; `asked`: its key, what it asks for, when it was filed."""
     key, spec, filed_at = asked
-    status = _unfiled(spec, filed_at).model_copy(update={"place": place})
+    status = _unfiled(spec, filed_at).edited(place=place)
     return standing(key, status, gpus_per_node(spec, wanted), wanted, now)
 
 
@@ -239,8 +238,8 @@ def with_first_come(
     for key in fresh:
         if key in starts:
             place = found[key].place or Place()
-            read = place.model_copy(update={"first_come": instant(starts[key].start)})
-            found[key] = found[key].model_copy(update={"place": read})
+            read = place.edited(first_come=instant(starts[key].start))
+            found[key] = found[key].edited(place=read)
     return found
 
 

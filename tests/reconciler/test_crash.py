@@ -139,7 +139,7 @@ class ActsFirst(Reconciler):
     ) -> datetime | None:
         now, fleet = decision.facts.at, self._memory.fleet
         todo = actions(wanted, decision.facts, self.seen, now, MINUTE)
-        apply(todo, fleet.drivers(wanted.clusters), fleet.troubles, self._branch.stamp, now)
+        apply(todo, fleet.drivers(wanted.clusters), fleet.failures, self._branch.stamp, now)
         return super()._commit(decision, wanted, events, reachable)
 
 
