@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from reconciler.changes.change import Change, Means, Submitted
 from reconciler.changes.named_request import check_waits
-from reconciler.changes.publish import Change, Means, Submitted, report, submit
+from reconciler.changes.publish import report, submit
 from reconciler.changes.reinstate import Ground, ground
 from reconciler.changes.requests import Answering, where_it_is
 from reconciler.changes.yaml_edit import with_field
@@ -22,7 +23,8 @@ from reconciler.planning.queue_place import standings
 from reconciler.queries.plans import effect_json, print_effects
 from reconciler.queries.state import State, clock, split, state_at
 from reconciler.sources.command_errors import NotAllowed, WrongUse
-from reconciler.sources.source import Source, opened
+from reconciler.sources.open_source import opened
+from reconciler.sources.source import Source
 from scheduler.causes.compare import Effect
 from scheduler.fairness.rank import Standing, rank_key
 from schemas.rules.view import gpr_path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from reconciler.changes.publish import Change, Submitted
+from reconciler.changes.change import Change, Submitted
 from reconciler.cli import output
 from reconciler.forges.forge_port import Pull
 from reconciler.forges.open_forge import open_forge

@@ -16,7 +16,7 @@ from reconciler.queries.event_search import Filter, event_row, events
 from reconciler.queries.state import State, clock, read_state
 from reconciler.queries.tables import Rows
 from reconciler.sources.command_errors import NotFound, WrongUse
-from reconciler.sources.source import opened
+from reconciler.sources.open_source import opened
 from schemas.status.gpr_status import Phase
 
 _NAMED = 5

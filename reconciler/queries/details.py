@@ -16,7 +16,8 @@ from reconciler.queries.schedule import schedule
 from reconciler.queries.state import State, clock, read_state, split
 from reconciler.queries.why import reasons
 from reconciler.sources.command_errors import NotFound, WrongUse
-from reconciler.sources.source import Source, opened
+from reconciler.sources.open_source import opened
+from reconciler.sources.source import Source
 from scheduler.calendars.elastic import existing
 from schemas.reading.units import instant
 from schemas.rules.view import gpr_path

@@ -10,7 +10,7 @@ from reconciler.accounts.insights import EMPTY, MARKS_S
 from reconciler.cli import output
 from reconciler.cli.output import Form
 from reconciler.queries.state import clock
-from reconciler.sources.source import opened
+from reconciler.sources.open_source import opened
 from schemas.status.insights import DayTally, Insights, Tally
 
 _HEAD = (

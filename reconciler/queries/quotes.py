@@ -24,7 +24,7 @@ from reconciler.queries.arguments import lasting, time
 from reconciler.queries.likely_starts import likely_starts
 from reconciler.queries.state import State, clock, is_name, read_state
 from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
-from reconciler.sources.source import opened
+from reconciler.sources.open_source import opened
 from scheduler.choices.fit import candidate_pools, limit_violations, usable_pools, would_fit
 from scheduler.choices.pool_choice import served
 from scheduler.fairness.wait_bounds import guarded

@@ -15,7 +15,8 @@ from reconciler.queries.event_search import Filter, events
 from reconciler.queries.state import State, clock, is_name, read_state
 from reconciler.sources.bare_repository import Bare
 from reconciler.sources.command_errors import NotAllowed, NotFound
-from reconciler.sources.source import Source, opened
+from reconciler.sources.open_source import opened
+from reconciler.sources.source import Source
 from reconciler.store.store_port import Store
 from schemas.documents.workspace import WorkspaceRequest, WorkspaceRequestSpec
 from schemas.reading.reader import read_document

@@ -24,7 +24,7 @@ from reconciler.planning.snapshot import at
 from reconciler.queries.state import State, clock, read_state
 from reconciler.settings import Settings
 from reconciler.sources.command_errors import NotFound, WrongUse
-from reconciler.sources.source import opened
+from reconciler.sources.open_source import opened
 from schemas.errors import EgsError
 
 SAME, DIFFERS, UNREACHED = 0, 1, 3

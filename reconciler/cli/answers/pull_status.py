@@ -24,7 +24,7 @@ from reconciler.sources.bare_repository import Bare
 from reconciler.sources.believed_keys import trust_folder
 from reconciler.sources.command_errors import NotFound, WrongUse
 from reconciler.sources.forge_choice import forge_address
-from reconciler.sources.source import opened
+from reconciler.sources.open_source import opened
 from reconciler.trust.keyring import read_keyring
 from reconciler.trust.signature_check import SystemVerifier
 from schemas.errors import UserError

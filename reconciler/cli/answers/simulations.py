@@ -100,7 +100,7 @@ def _rows(tried: Tried) -> Trace:
 def _history(tried: Tried) -> tuple[Trace, Scheduling]:
     from reconciler.accounts.past_requests import history
     from reconciler.queries.state import clock, read_state
-    from reconciler.sources.source import opened
+    from reconciler.sources.open_source import opened
 
     if tried.file is not None or tried.pools:
         raise WrongUse("--history takes requests and pools from the repository; leave out FILE and --pool")
