@@ -19,15 +19,15 @@ from reconciler.changes.named_request import (
 )
 from reconciler.changes.publish import report, submit
 from reconciler.changes.reinstate import Ground, brought_again, ground
-from reconciler.changes.yaml_edit import with_field
-from reconciler.cli import output
-from reconciler.cli.output import Form, wire
 from reconciler.documents.restored_files import counts_as_it_is, ending
+from reconciler.documents.yaml_edit import with_field
 from reconciler.queries.arguments import lasting, time
 from reconciler.queries.quotes import gpr_text, quote_json, quotes, served_by
 from reconciler.queries.state import State, as_filed, clock, split
+from reconciler.sources import output
 from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
 from reconciler.sources.open_source import opened
+from reconciler.sources.output import Form, wire
 from reconciler.sources.source import Source
 from schemas.documents.base import Model
 from schemas.documents.gpr import GPRSpec

@@ -12,12 +12,12 @@ from reconciler.changes.people import Entry, Newcomer, own_key, people_of
 from reconciler.changes.publish import report, submit
 from reconciler.changes.reinstate import Ground, ground
 from reconciler.changes.requests import assignments, check_typed, edited
-from reconciler.cli import output
-from reconciler.cli.output import Form
 from reconciler.queries.arguments import lasting
 from reconciler.queries.state import State, clock, is_name, read_state
+from reconciler.sources import output
 from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
 from reconciler.sources.open_source import opened
+from reconciler.sources.output import Form
 from reconciler.sources.source import Source
 from schemas.documents.slice import SliceSpec
 from schemas.documents.workspace import WorkspaceRequestSpec

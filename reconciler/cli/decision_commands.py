@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from reconciler.cli.command_options import AsPull, Author, Now, Output, Repo, Request
-from reconciler.cli.output import Form
+from reconciler.sources.output import Form
 
 Rule = Literal["request", "extension"]
 NotAfter = Annotated[

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from reconciler.cli.command_options import AsPull, Author, Now, Output, Repo
-from reconciler.cli.output import Form
+from reconciler.sources.output import Form
 
 Forge = Annotated[
     Literal["github", "gitlab", "gitea"] | None,

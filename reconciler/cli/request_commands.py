@@ -18,7 +18,7 @@ from reconciler.cli.command_options import (
     Request,
     StraightOn,
 )
-from reconciler.cli.output import Form
+from reconciler.sources.output import Form
 
 
 def register(app: typer.Typer) -> None:

@@ -15,6 +15,8 @@ from schemas.rules.check import File
 
 MAIN = "main"
 STATUS = "egs/status"
+PROPOSED = "requests/"
+"""Where branches that ask to be merged have their names; machines write below egs/ alone."""
 
 Changes = Mapping[str, bytes | None]
 """New contents by path; None deletes the file."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from egs import modes
 from egs.remote import output as client
-from reconciler.cli import output as whole
+from reconciler.sources import output as whole
 from reconciler.sources.open_source import is_bare
 
 AT = datetime(2026, 11, 21, 8, 2, tzinfo=UTC)
