@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from reconciler.cli.output import counted, spoken, wire
 from reconciler.model.facts import Filed
 from reconciler.model.request_files import with_filed
 from reconciler.queries.state import State, with_wanted
+from reconciler.sources.output import counted, spoken, wire
 from scheduler.choices.fit import candidate_pools, limit_violations
 from scheduler.kernel import engine_for, plain_seconds
 from scheduler.plan import plan
