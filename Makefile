@@ -12,7 +12,7 @@ test: .venv/ready ## all tests; at the end, where the time went
 	$(BIN)/pytest -n auto --budget
 
 quick: .venv/ready ## for the inner loop: no control plane, no farm of processes, few examples
-	EGS_TEST_PROFILE=quick $(BIN)/pytest -n auto -m "not plane and not slow"
+	EGS_TEST_PROFILE=quick $(BIN)/pytest -n auto -m "not slow"
 
 check: .venv/ready ## lint, types and layers
 	$(BIN)/ruff check .
