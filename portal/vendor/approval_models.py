@@ -191,9 +191,7 @@ def _judged(view: View, found: Found, word: Decision) -> RequestSpec:
         raise conflict(f"{found.key} is {status.phase} and never runs again", "GpuAlreadyReleased")
     if status.phase in HOLDING and (word.rule != "extension" or status.phase is Phase.RELEASING):
         raise conflict(f"{found.key} is {status.phase} and keeps its terms", "GpuAlreadyProvisioned")
-    return (
-        status.accepted_spec.model_copy(update={"extend": spec.extend}) if status.phase in HOLDING else spec
-    )
+    return status.accepted_spec.edited(extend=spec.extend) if status.phase in HOLDING else spec
 
 
 def _end(word: Decision, now: datetime) -> datetime:

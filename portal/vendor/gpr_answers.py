@@ -137,11 +137,17 @@ def data_of(view: View, found: Found, now: datetime, veil: Veil) -> GprData:
 
 def as_cancelled(data: GprData) -> GprData:
     """A request that waited, when its file was gone: the controller forgets it with the file."""
-    nothing = {"estimated_start_time": "", "estimated_wait_time": "", "end_time": "", "forecast": None}
-    nothing |= {"position": None, "rank": None, "message": GONE_TEXT}
-    status = data.status.model_copy(update={"provisioning_status": "Cancelled"})
-    return data.model_copy(
-        update={**nothing, "phase": str(Phase.CANCELLED), "reason": GONE, "status": status}
+    return data.edited(
+        phase=str(Phase.CANCELLED),
+        reason=GONE,
+        message=GONE_TEXT,
+        status=data.status.edited(provisioning_status="Cancelled"),
+        estimated_start_time="",
+        estimated_wait_time="",
+        end_time="",
+        forecast=None,
+        position=None,
+        rank=None,
     )
 
 

@@ -97,8 +97,8 @@ def _made_from(view: View, found: Found) -> tuple[GPRStatus | None, object, obje
 
 
 def _without_clock(data: GprData) -> GprData:
-    status = data.status.model_copy(update={"cost": ""})
-    return data.model_copy(update={"estimated_wait_time": "", "status": status})
+    status = data.status.edited(cost="")
+    return data.edited(estimated_wait_time="", status=status)
 
 
 def _as_told(key: str, data: GprData) -> Told:

@@ -308,7 +308,7 @@ def _with_charge(status: GPRStatus, wants: Mapping[PoolKey, Want], barred: Itera
         month=None if status.charge is None else status.charge.month,
     )
     charged = without_condition(status, OUTSIDE)
-    return charged if charged.charge == charge else charged.model_copy(update={"charge": charge})
+    return charged if charged.charge == charge else charged.edited(charge=charge)
 
 
 def too_few_hours(pool: PoolKey, found: Verdict, account: Account) -> str:
@@ -336,4 +336,4 @@ def _without_charge(status: GPRStatus) -> GPRStatus:
 
 
 def _uncharged(status: GPRStatus) -> GPRStatus:
-    return status if status.charge is None else status.model_copy(update={"charge": None})
+    return status if status.charge is None else status.edited(charge=None)

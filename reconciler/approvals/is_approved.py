@@ -81,12 +81,12 @@ def with_free_edits(status: GPRStatus, accepted: RequestSpec, ceiling: int) -> G
     rest. `ceiling` is the priority from which on that is bound.
     """
     was, now = status.accepted_spec.digest(ceiling), accepted.digest(ceiling)
-    edited = status.model_copy(update={"accepted_spec": accepted})
+    status = status.edited(accepted_spec=accepted)
     if now == was or status.spec_digest != was:  # another policy binds more: that is for it to say
-        return edited
+        return status
     known = status.approval
-    words = None if known is None else known.model_copy(update={"digest": now})
-    return edited.model_copy(update={"spec_digest": now, "approval": words})
+    words = None if known is None else known.edited(digest=now)
+    return status.edited(spec_digest=now, approval=words)
 
 
 def _carried(status: GPRStatus) -> tuple[str, ...]:
@@ -99,7 +99,7 @@ def _bound_anew(status: GPRStatus, scene: Scene) -> GPRStatus:
     """With the digest that words must have by the present policy: it says from which priority on that is bound."""
     spec, wanted = status.accepted_spec, scene.wanted
     digest = spec.digest(free_priority(wanted.slices[spec.slice], wanted.project))
-    return status if digest == status.spec_digest else status.model_copy(update={"spec_digest": digest})
+    return status if digest == status.spec_digest else status.edited(spec_digest=digest)
 
 
 # -- what is enough --------------------------------------------------------------------------------------------------
@@ -170,17 +170,15 @@ def _pending(
     reasons, words, cause = found
     why = " and ".join(reasons)
     doubts = [*_too_little(words), *scene.wanted.doubts.get(key, ())][:MOST_DOUBTS]
-    update = {
-        "reason": "NeedsApproval",
-        "message": "; ".join((f"{why}: an admin approves it with `egs approve {key}`", *doubts)),
-        "approval": _shown(status, reasons, words),
-    }
-    if status.phase is Phase.PENDING_APPROVAL:
-        return Turn(status.model_copy(update=update))  # what is missing may be another thing now
-    slipped, told = _without_start(key, status, cause, scene.now)
-    pending = without_promise(slipped).model_copy(
-        update={**update, "phase": advance(status.phase, Move.WITHHOLD)}
+    shown = status.edited(
+        reason="NeedsApproval",
+        message="; ".join((f"{why}: an admin approves it with `egs approve {key}`", *doubts)),
+        approval=_shown(status, reasons, words),
     )
+    if status.phase is Phase.PENDING_APPROVAL:
+        return Turn(shown)  # what is missing may have changed
+    slipped, told = _without_start(key, shown, cause, scene.now)
+    pending = without_promise(slipped).edited(phase=advance(status.phase, Move.WITHHOLD))
     waits = Event(scene.now, Told.PENDING_APPROVAL, f"{key} waits for approval: {why}", key)
     return Turn(pending, (*told, waits))
 
@@ -234,10 +232,10 @@ def _queued(
     word = None if consent is None else _recorded(status, reasons, consent, now)
     if status.phase is Phase.QUEUED and word == status.approval:
         return Turn(status)
-    queued = status.model_copy(update={"approval": word})
+    queued = status.edited(approval=word)
     if status.phase is not Phase.QUEUED:
         phase = advance(status.phase, Move.ALLOW if word is None else Move.APPROVE)
-        queued = queued.model_copy(update={"phase": phase, "reason": None, "message": None})
+        queued = queued.edited(phase=phase, reason=None, message=None)
     elif word is None:
         return Turn(queued)
     what = f"{key} needs no approval any more" if word is None else f"{key} was approved by {word.by}"
@@ -259,7 +257,7 @@ def _recorded(status: GPRStatus, reasons: tuple[str, ...], consent: Consent, now
         at=now,
     )
     known = status.approval
-    return known if known is not None and known.model_copy(update={"at": now}) == word else word
+    return known if known is not None and known.edited(at=now) == word else word
 
 
 def _names(words: tuple[Word, ...]) -> str:
@@ -275,12 +273,10 @@ def _rejected(key: str, status: GPRStatus, word: Word, now: datetime) -> Turn:
     queued = status.phase is Phase.QUEUED  # a word against it counts also where none was needed
     pending = advance(status.phase, Move.WITHHOLD) if queued else status.phase
     told = ApprovalState(decision="reject", by=by, how=word.how, ids=(word.id,), message=why, at=now)
-    rejected = without_promise(status).model_copy(
-        update={
-            "phase": advance(pending, Move.REJECT),
-            "reason": "Rejected",
-            "message": f"rejected by {by}: {why}",
-            "approval": told,
-        }
+    rejected = without_promise(status).edited(
+        phase=advance(pending, Move.REJECT),
+        reason="Rejected",
+        message=f"rejected by {by}: {why}",
+        approval=told,
     )
     return Turn(rejected, (Event(now, Told.REJECTED, f"{key} was rejected by {by}: {why}", key),))

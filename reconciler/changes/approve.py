@@ -12,14 +12,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from reconciler.approvals.who_approved import LONGEST
-from reconciler.changes.publish import Change, report, submit
-from reconciler.cli.output import counted, note
+from reconciler.changes.change import Change
+from reconciler.changes.publish import report, submit
 from reconciler.queries.arguments import lasting, time
 from reconciler.queries.quotes import slice_of
 from reconciler.queries.state import State, as_filed, clock, split
 from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
 from reconciler.sources.folder import Folder
-from reconciler.sources.source import Source, opened
+from reconciler.sources.open_source import opened
+from reconciler.sources.output import counted, note
+from reconciler.sources.source import Source
 from reconciler.store.store_port import Person
 from reconciler.trust.personal_signatures import PersonKey, configured_key, sign_as_person
 from reconciler.trust.sshsig import canonical_key, parse
@@ -173,7 +175,7 @@ def _judged(source: Source, state: State, base: str, about: tuple[str, Word]) ->
             raise NotAllowed(f"the file of {key} cannot be read: {filed.problem}")
         raise NotFound("request", key, state.wanted.filed)
     if status is not None and runs:  # what holds nodes keeps its terms, whatever its file says
-        return status.accepted_spec.model_copy(update={"extend": spec.extend})
+        return status.accepted_spec.edited(extend=spec.extend)
     return spec
 
 

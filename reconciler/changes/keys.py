@@ -12,16 +12,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from reconciler.changes.publish import Build, Change, Means, Submitted, report, submit
+from reconciler.changes.change import Build, Change, Means, Submitted
+from reconciler.changes.publish import report, submit
 from reconciler.changes.reinstate import ground
 from reconciler.changes.requests import check_typed
-from reconciler.changes.yaml_edit import with_field
-from reconciler.cli import output
-from reconciler.cli.output import Form, parsed, wire
+from reconciler.documents.yaml_edit import with_field
 from reconciler.queries.arguments import lasting
 from reconciler.queries.state import State, clock, is_name, read_state
+from reconciler.sources import output
 from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
-from reconciler.sources.source import Source, opened
+from reconciler.sources.open_source import opened
+from reconciler.sources.output import Form, parsed, wire
+from reconciler.sources.source import Source
 from schemas.documents.apikey import ApiKeySpec, Role, digest_of
 from schemas.documents.base import API_VERSION
 from schemas.reading.units import format_instant

@@ -10,19 +10,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from reconciler.changes.change import Change, Means, Submitted
 from reconciler.changes.named_request import check_waits
-from reconciler.changes.publish import Change, Means, Submitted, report, submit
+from reconciler.changes.publish import report, submit
 from reconciler.changes.reinstate import Ground, ground
 from reconciler.changes.requests import Answering, where_it_is
-from reconciler.changes.yaml_edit import with_field
-from reconciler.cli import output
-from reconciler.cli.output import Form
 from reconciler.deciding.what_if import effects
+from reconciler.documents.yaml_edit import with_field
 from reconciler.planning.queue_place import standings
 from reconciler.queries.plans import effect_json, print_effects
 from reconciler.queries.state import State, clock, split, state_at
+from reconciler.sources import output
 from reconciler.sources.command_errors import NotAllowed, WrongUse
-from reconciler.sources.source import Source, opened
+from reconciler.sources.open_source import opened
+from reconciler.sources.output import Form
+from reconciler.sources.source import Source
 from scheduler.causes.compare import Effect
 from scheduler.fairness.rank import Standing, rank_key
 from schemas.rules.view import gpr_path

@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from reconciler.changes.change import Build, Change, Means, Submitted
 from reconciler.changes.people import Entry, Newcomer, own_key, people_of
-from reconciler.changes.publish import Build, Change, Means, Submitted, report, submit
+from reconciler.changes.publish import report, submit
 from reconciler.changes.reinstate import Ground, ground
 from reconciler.changes.requests import assignments, check_typed, edited
-from reconciler.cli import output
-from reconciler.cli.output import Form
 from reconciler.queries.arguments import lasting
 from reconciler.queries.state import State, clock, is_name, read_state
+from reconciler.sources import output
 from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
-from reconciler.sources.source import Source, opened
+from reconciler.sources.open_source import opened
+from reconciler.sources.output import Form
+from reconciler.sources.source import Source
 from schemas.documents.slice import SliceSpec
 from schemas.documents.workspace import WorkspaceRequestSpec
 from schemas.reading.yaml_text import dump

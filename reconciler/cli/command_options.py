@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.output import Form
+from reconciler.sources.output import Form
 
 Repo = Annotated[
     str | None,

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from reconciler.cli.command_options import AsPull, Author, Now, Output, Repo, Request
-from reconciler.cli.output import Form
+from reconciler.sources.output import Form
 
 Rule = Literal["request", "extension"]
 NotAfter = Annotated[
@@ -130,7 +130,7 @@ def resubmit(
     Read it first. Git knows no change without a difference, so a comment at its end says who brought it in again.
     A file that was deleted comes back as it counts.
     """
-    from reconciler.changes.publish import Means
+    from reconciler.changes.change import Means
     from reconciler.changes.resubmit import resubmit as run
 
     run(Means(repo, author, pull_request), what)

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from egs import kinds
 from egs.listing import Asked, answer
-from reconciler.cli import output
 from reconciler.cli.answers.validation import checked
 from reconciler.model.events import Told
 from reconciler.queries import holds, policy_problems, tables, workload_rows
@@ -15,8 +14,9 @@ from reconciler.queries.arguments import moment
 from reconciler.queries.event_search import Filter, event_row, events
 from reconciler.queries.state import State, clock, read_state
 from reconciler.queries.tables import Rows
+from reconciler.sources import output
 from reconciler.sources.command_errors import NotFound, WrongUse
-from reconciler.sources.source import opened
+from reconciler.sources.open_source import opened
 from schemas.status.gpr_status import Phase
 
 _NAMED = 5

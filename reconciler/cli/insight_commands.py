@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.command_options import Now, Output, Repo
-from reconciler.cli.output import Form
+from reconciler.sources.output import Form
 
 
 def register(app: typer.Typer) -> None:

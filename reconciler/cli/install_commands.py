@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from reconciler.cli.access_commands import Context, Kubeconfig
-from reconciler.cli.output import Form
+from reconciler.sources.output import Form
 
 
 class Role(StrEnum):

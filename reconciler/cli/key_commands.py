@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.command_options import AsPull, Author, DryRun, Now, Output, Repo, StraightOn
-from reconciler.cli.output import Form
+from reconciler.sources.output import Form
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The key's name.", show_default=False)]
 
@@ -80,9 +80,9 @@ def create(  # noqa: PLR0913 - each is an option of the command
 
     It never carries more than the person may by the manifests, and ends when they leave.
     """
+    from reconciler.changes.change import Means
     from reconciler.changes.keys import Asked
     from reconciler.changes.keys import create as run
-    from reconciler.changes.publish import Means
 
     asked = Asked(name, role.value, tuple(slice_ or ()), for_, expires, description)
     run(Means(repo, author, pull_request), asked, is_trial=dry_run)
@@ -107,7 +107,7 @@ def revoke(name: Name, pull_request: StraightOn = None, repo: Repo = None, autho
     Example:
       egs key revoke nightly
     """
+    from reconciler.changes.change import Means
     from reconciler.changes.keys import revoke as run
-    from reconciler.changes.publish import Means
 
     run(Means(repo, author, pull_request, "push"), name)

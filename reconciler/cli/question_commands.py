@@ -22,7 +22,7 @@ from reconciler.cli.command_options import (
     ValidationForm,
 )
 from reconciler.cli.node_options import Prefer
-from reconciler.cli.output import Form
+from reconciler.sources.output import Form
 
 Shapes = Annotated[
     list[str] | None,

@@ -18,7 +18,7 @@ from reconciler.cli.command_options import (
     Request,
     StraightOn,
 )
-from reconciler.cli.output import Form
+from reconciler.sources.output import Form
 
 
 def register(app: typer.Typer) -> None:
@@ -77,7 +77,7 @@ def create(  # noqa: PLR0913 - each is an option of the command
 
     In a folder it writes the file; elsewhere it commits it to main, or opens a pull request.
     """
-    from reconciler.changes.publish import Means
+    from reconciler.changes.change import Means
     from reconciler.changes.requests import Answering
     from reconciler.changes.requests import create as run
     from reconciler.queries.quotes import shape_field
@@ -108,7 +108,7 @@ def edit(
 
     Asking for more, or for something else, gives up the place among equals.
     """
-    from reconciler.changes.publish import Means
+    from reconciler.changes.change import Means
     from reconciler.changes.requests import assignments, change
 
     edits = assignments(fields)
@@ -131,7 +131,7 @@ def priority(
     Example:
       egs gpr priority vision/train 180
     """
-    from reconciler.changes.publish import Means
+    from reconciler.changes.change import Means
     from reconciler.changes.requests import change
 
     means = Means(repo, author, pull_request)
@@ -161,9 +161,9 @@ def move(  # noqa: PLR0913 - each is an option of the command
 
     No move passes a higher priority; `egs gpr priority` changes that.
     """
+    from reconciler.changes.change import Means
     from reconciler.changes.move import Target
     from reconciler.changes.move import move as run
-    from reconciler.changes.publish import Means
     from reconciler.changes.requests import Answering
 
     target = Target.of(first=first, last=last, before=before)
@@ -183,7 +183,7 @@ def rename(
     Example:
       egs gpr rename vision/train "Third try, larger batches"
     """
-    from reconciler.changes.publish import Means
+    from reconciler.changes.change import Means
     from reconciler.changes.requests import change
 
     means = Means(repo, author, pull_request)
@@ -203,7 +203,7 @@ def extend(
     Example:
       egs gpr extend vision/train 0d0h30m
     """
-    from reconciler.changes.publish import Means
+    from reconciler.changes.change import Means
     from reconciler.changes.requests import change, extension
 
     edits = extension(duration)
@@ -219,7 +219,7 @@ def stop(request: Request, pull_request: StraightOn = None, repo: Repo = None, a
 
     Idle GPUs cost: this goes straight to main also where the project wants pull requests, and needs no review.
     """
-    from reconciler.changes.publish import Means
+    from reconciler.changes.change import Means
     from reconciler.changes.requests import change
 
     means = Means(repo, author, pull_request, by_default="push")
@@ -233,7 +233,7 @@ def start(request: Request, pull_request: AsPull = None, repo: Repo = None, auth
     Example:
       egs gpr start vision/train
     """
-    from reconciler.changes.publish import Means
+    from reconciler.changes.change import Means
     from reconciler.changes.requests import change
 
     means = Means(repo, author, pull_request)
@@ -251,7 +251,7 @@ def release(
 
     Idle GPUs cost: this goes straight to main also where the project wants pull requests, and needs no review.
     """
-    from reconciler.changes.publish import Means
+    from reconciler.changes.change import Means
     from reconciler.changes.requests import release as run
 
     run(Means(repo, author, pull_request, by_default="push"), request)
@@ -273,7 +273,7 @@ def cancel(
     It writes earlyRelease into the file, so a request that got its nodes a moment ago ends, too. It goes straight to
     main. `egs prune` removes the file later.
     """
-    from reconciler.changes.publish import Means
+    from reconciler.changes.change import Means
     from reconciler.changes.requests import cancel as run
 
     run(Means(repo, author, pull_request, by_default="push"), request, now)
@@ -286,7 +286,7 @@ def restore(request: Request, pull_request: AsPull = None, repo: Repo = None, au
     Example:
       egs gpr restore vision/train
     """
-    from reconciler.changes.publish import Means
+    from reconciler.changes.change import Means
     from reconciler.changes.requests import restore as run
 
     run(Means(repo, author, pull_request), request)

@@ -9,7 +9,7 @@ import typer
 from egs import listing
 from egs.listing import Asked, GetForm, Names, Watch
 from reconciler.cli.command_options import Now, Output, Repo, Request
-from reconciler.cli.output import Form
+from reconciler.sources.output import Form
 
 
 def register(app: typer.Typer) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.command_options import Fairness, Output, Pools, Repo
-from reconciler.cli.output import Form
+from reconciler.sources.output import Form
 
 Trace = Annotated[
     str | None,

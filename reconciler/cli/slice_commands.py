@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from reconciler.cli.command_options import AsksFirst, AsPull, Author, DryRun, Fields, Output, Repo
-from reconciler.cli.output import Form
+from reconciler.sources.output import Form
 
 Name = Annotated[str, typer.Argument(metavar="SLICE", help="Its name.", show_default=False)]
 Mail = Annotated[str, typer.Argument(metavar="MAIL", help="The person's address.", show_default=False)]
@@ -129,7 +129,7 @@ def request(  # noqa: PLR0913 - each is an option of the command
     This opens a pull request (a branch, on plain Git) also where other changes go straight to main.
     `egs get requests` shows what became of it.
     """
-    from reconciler.changes.publish import Means
+    from reconciler.changes.change import Means
     from reconciler.changes.slices import Asked
     from reconciler.changes.slices import request as run
 
@@ -167,7 +167,7 @@ def create(  # noqa: PLR0913 - each is an option of the command
     Example:
       egs slice create vision --member bo@example.com --owner ida@example.com --quota 32 --max-nodes 8
     """
-    from reconciler.changes.publish import Means
+    from reconciler.changes.change import Means
     from reconciler.changes.slices import Asked
     from reconciler.changes.slices import create as run
 
@@ -191,7 +191,7 @@ def edit(
       egs slice edit vision quota.gpus=64 limits.maxPriority=250
       egs slice edit vision "namespaces=[vision-train, vision-serve]" paused=true
     """
-    from reconciler.changes.publish import Means
+    from reconciler.changes.change import Means
     from reconciler.changes.slices import edit as run
 
     run(Means(repo, author, pull_request), name, fields)
@@ -224,9 +224,9 @@ def add(  # noqa: PLR0913 - each is an option of the command
       egs slice members add vision dee@example.com
       egs slice members add vision dee@example.com --key dee.pub --forge dee:4711
     """
+    from reconciler.changes.change import Means
     from reconciler.changes.members import add as run
     from reconciler.changes.people import Newcomer
-    from reconciler.changes.publish import Means
 
     run(Means(repo, author, pull_request), name, Newcomer(mail, owner, tuple(key or ()), forge))
 
@@ -240,8 +240,8 @@ def remove(
     Example:
       egs slice members remove vision dee@example.com
     """
+    from reconciler.changes.change import Means
     from reconciler.changes.members import remove as run
-    from reconciler.changes.publish import Means
 
     run(Means(repo, author, pull_request), name, mail)
 
@@ -262,7 +262,7 @@ def delete(
 
     Namespaces that were made for it go with all that is in them, unless they bear egs.dev/keep.
     """
-    from reconciler.changes.publish import Means
+    from reconciler.changes.change import Means
     from reconciler.changes.slices import delete as run
 
     run(Means(repo, author, pull_request), name, output, is_sure=yes)

@@ -13,12 +13,12 @@ from datetime import datetime
 from reconciler.approvals.is_approved import hard_violations
 from reconciler.approvals.used_approvals import spent_after
 from reconciler.deciding.extension import extended
-from reconciler.deciding.failed_attempts import Undecided
+from reconciler.deciding.failed_attempts import FailedAttempts
 from reconciler.deciding.fold import Folded
 from reconciler.deciding.preemption import with_room_made
-from reconciler.deciding.slips import Before, may_be_late
+from reconciler.deciding.slips import CommittedWorld, may_be_late
 from reconciler.lifecycle.early_end import STOPPED, stopped_text
-from reconciler.lifecycle.free_nodes import Spares
+from reconciler.lifecycle.free_nodes import FreeNodes
 from reconciler.lifecycle.requeue import returning
 from reconciler.model.events import Event, Told
 from reconciler.model.facts import Facts, Scene, Seen, Wanted
@@ -46,7 +46,7 @@ DAMPED_S = 60
 DAMPED_SHARE = 0.05
 """… or than this share of the wait are not worth a commit of their own."""
 TRIAL_WORK = 200_000
-"""Requests that may be planned again in one cycle to prove causes; `Before.has_time` bounds how long that takes."""
+"""Requests planned again in one cycle to prove causes, at most; `CommittedWorld.has_time` bounds the time."""
 FEWEST_TRIALS = 8
 URGENT = frozenset({Told.DELAYED, Told.REQUEUED, Told.PROVISIONED, Told.POOL_GROWS, Told.PREEMPTED})
 """Who has to wait longer than promised, or has nodes now, is told at once, whatever the push budget says."""
@@ -66,26 +66,26 @@ class Decision:
 
 
 def decide(
-    before: Before,
+    committed: CommittedWorld,
     folded: Folded,
     wanted: Wanted,
     seen: Seen,
     settings: Settings,
     *,
-    tried: Undecided | None = None,
+    attempts: FailedAttempts | None = None,
 ) -> Decision:
     """Plan, name every slip's cause, publish promises, and start what is due.
 
-    `tried` remembers of the decisions before what was of no use; None: everything is tried.
+    `attempts` remembers of the decisions before what was of no use; None: everything is tried.
     """
-    tried = Undecided() if tried is None else tried
+    attempts = FailedAttempts() if attempts is None else attempts
     world = build_snapshot(wanted, folded.facts, seen, folded.anew)
-    tried.enter(world)
-    facts, world, events = extended(folded.facts, wanted, world, tried)
-    made = with_room_made(facts, wanted, world, tried)
+    attempts.enter(world)
+    facts, world, events = extended(folded.facts, wanted, world, attempts)
+    made = with_room_made(facts, wanted, world, attempts)
     facts, world = made.facts, made.world
-    planned = tried.planned(world, plan) if made.plan is None else made.plan
-    later = _slips(before, world, planned, folded)
+    planned = attempts.planned(world, plan) if made.plan is None else made.plan
+    later = _slips(committed, world, planned, folded)
     requests = records(facts.requests)
     told = [*folded.events, *events, *made.events]
     taken = _taken(world, planned)
@@ -130,8 +130,8 @@ def _taken(world: Snapshot, planned: Plan) -> frozenset[str]:
     )
 
 
-def _slips(before: Before, world: Snapshot, planned: Plan, folded: Folded) -> tuple[Moved, ...]:
-    was = before.world() if may_be_late(before.requests, world, planned) else None
+def _slips(committed: CommittedWorld, world: Snapshot, planned: Plan, folded: Folded) -> tuple[Moved, ...]:
+    was = committed.world() if may_be_late(committed.requests, world, planned) else None
     if was is None:
         return ()
     known: dict[tuple[ChangeKind, str], Known] = dict(known_causes(was, world, folded.late_pools))
@@ -144,7 +144,7 @@ def _slips(before: Before, world: Snapshot, planned: Plan, folded: Folded) -> tu
             if pool.key[0] == cluster and node in pool.nodes:
                 known[ChangeKind.NODE, node_key(pool.key, node)] = Known(cause, f"{cluster}/{node}")
     trials = max(FEWEST_TRIALS, TRIAL_WORK // max(1, len(world.requests)))
-    return slips(was, world, changes_between(was, world, known), planned, trials, before.has_time)
+    return slips(was, world, changes_between(was, world, known), planned, trials, committed.has_time)
 
 
 def _slipped(status: GPRStatus, slip: Moved, at: datetime, *, is_taken: bool) -> GPRStatus:
@@ -156,9 +156,9 @@ def _slipped(status: GPRStatus, slip: Moved, at: datetime, *, is_taken: bool) ->
     first, *also = _causes(slip)
     slipped = with_slip(status, to, first.cause, first.by, at, lost=was)
     if also and slipped is not status:
-        last = slipped.slips[-1].model_copy(update={"also": tuple(also)})
-        slipped = slipped.model_copy(update={"slips": (*slipped.slips[:-1], last)})
-    return slipped.model_copy(update={"displaced_count": count}) if is_taken else slipped
+        last = slipped.slips[-1].edited(also=tuple(also))
+        slipped = slipped.edited(slips=(*slipped.slips[:-1], last))
+    return slipped.edited(displaced_count=count) if is_taken else slipped
 
 
 def _causes(slip: Moved) -> tuple[SlipCause, ...]:
@@ -215,12 +215,12 @@ def _with_refusal(
         return _only_shown(status, place)
     if refusal is None:
         if status.reason in PLAN_REASONS:
-            return status.model_copy(update={"reason": None, "message": None})
+            return status.edited(reason=None, message=None)
         return status
     message = f"{refusal.message}; {refusal.would_fit}" if refusal.would_fit else refusal.message
     if (status.reason, status.message) == (refusal.reason, message) and status.estimated_start_time is None:
         return status
-    return without_promise(status).model_copy(update={"reason": refusal.reason, "message": message})
+    return without_promise(status).edited(reason=refusal.reason, message=message)
 
 
 def worth_publishing(world: Snapshot, planned: Plan) -> bool:
@@ -262,14 +262,12 @@ def _with_place(status: GPRStatus, place: Placement, world: Snapshot) -> GPRStat
         and status.bound_nodes == place.bound
     ):
         return status
-    return status.model_copy(
-        update={
-            "estimated_start_time": start,
-            "estimated_end_time": end,
-            "estimated_cluster": place.pool[0],
-            "estimated_pool": place.pool[1],
-            "bound_nodes": place.bound,
-        }
+    return status.edited(
+        estimated_start_time=start,
+        estimated_end_time=end,
+        estimated_cluster=place.pool[0],
+        estimated_pool=place.pool[1],
+        bound_nodes=place.bound,
     )
 
 
@@ -282,14 +280,14 @@ def _only_shown(status: GPRStatus, place: Placement) -> GPRStatus:
         f"would start at {instant(place.start):%Y-%m-%dT%H:%M:%SZ} in {cluster}/{pool}, but that cluster is only "
         "observed; an admin sets its mode to manage"
     )
-    return without_promise(status).model_copy(update={"reason": "ClusterObserved", "message": message})
+    return without_promise(status).edited(reason="ClusterObserved", message=message)
 
 
-def _accounted(before: Mapping[str, GPRStatus], requests: Records, at: datetime) -> list[Event]:
+def _accounted(committed: Mapping[str, GPRStatus], requests: Records, at: datetime) -> list[Event]:
     """A promise never goes without a slip: who is no longer planned at all lost his to a policy."""
     told = []
     for key, status in list(requests.live.items()):
-        old = before.get(key)
+        old = committed.get(key)
         if old is None or (status.phase is not Phase.QUEUED and status.eviction is None):
             continue
         if status.slips and status.slips[-1].at == at:
@@ -303,9 +301,7 @@ def _accounted(before: Mapping[str, GPRStatus], requests: Records, at: datetime)
         by = status.accepted_spec.slice if status.reason == Reason.LIMIT_EXCEEDED else old.estimated_cluster
         cause, by = (Cause.POLICY_CHANGED, by) if now is None else (Cause.CONTROLLER_ABSENT, "controller")
         slipped = with_slip(old, now, cause, by or "", at)
-        requests[key] = status.model_copy(
-            update={"slips": slipped.slips, "delayed_count": slipped.delayed_count}
-        )
+        requests[key] = status.edited(slips=slipped.slips, delayed_count=slipped.delayed_count)
         told.append(Event(at, Told.DELAYED, f"{key} lost its start: {cause} ({by})", key))
     return told
 
@@ -315,7 +311,7 @@ def _with_last_slip_to(status: GPRStatus) -> GPRStatus:
     last, to = status.slips[-1], promised_start(status)
     if last.now == to:
         return status
-    return status.model_copy(update={"slips": (*status.slips[:-1], last.model_copy(update={"now": to}))})
+    return status.edited(slips=(*status.slips[:-1], last.edited(now=to)))
 
 
 def due_starts(world: Snapshot, planned: Plan, settings: Settings) -> tuple[Placement, ...]:
@@ -339,15 +335,15 @@ def _with_starts(
 ) -> tuple[Records, list[Event]]:
     """The due requests with nodes of their own; one whose nodes are not free yet keeps its promise and waits."""
     world, _ = known
-    spares = Spares(world.pools, world.leases, scene.now, scene.traits)
+    free_nodes = FreeNodes(world.pools, world.leases, scene.now, scene.traits)
     told = []
     for place in due:
         status = requests[place.key]
         end = instant(place.end)
         avoid = frozenset(c.node for c in status.checks if c.stage == "pre" and not c.passed)
-        nodes = spares.take(place.pool, status.accepted_spec.nodes, end, avoid, place.bound)
+        nodes = free_nodes.take(place.pool, status.accepted_spec.nodes, end, avoid, place.bound)
         if nodes is None and avoid:
-            nodes = spares.take(place.pool, status.accepted_spec.nodes, end, bound=place.bound)
+            nodes = free_nodes.take(place.pool, status.accepted_spec.nodes, end, bound=place.bound)
         if nodes is None:
             continue
         requests[place.key] = _provisioning(status, place, nodes, scene.now)
@@ -358,21 +354,19 @@ def _with_starts(
 
 def _provisioning(status: GPRStatus, place: Placement, nodes: tuple[str, ...], now: datetime) -> GPRStatus:
     cluster, pool = place.pool
-    return status.model_copy(
-        update={
-            "phase": advance(status.phase, Move.DECIDE),
-            "reason": None,
-            "message": None,
-            "estimated_start_time": instant(place.start),
-            "estimated_end_time": instant(place.end),
-            "estimated_cluster": cluster,
-            "estimated_pool": pool,
-            "bound_nodes": (),
-            "forecast": None,
-            "assignment": Assignment(cluster=cluster, pool=pool, nodes=nodes),
-            "held_from": now,
-            "checks": (),
-        }
+    return status.edited(
+        phase=advance(status.phase, Move.DECIDE),
+        reason=None,
+        message=None,
+        estimated_start_time=instant(place.start),
+        estimated_end_time=instant(place.end),
+        estimated_cluster=cluster,
+        estimated_pool=pool,
+        bound_nodes=(),
+        forecast=None,
+        assignment=Assignment(cluster=cluster, pool=pool, nodes=nodes),
+        held_from=now,
+        checks=(),
     )
 
 

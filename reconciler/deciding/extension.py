@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from reconciler.deciding.failed_attempts import Undecided
+from reconciler.deciding.failed_attempts import FailedAttempts
 from reconciler.deciding.favour_delays import whom_it_delays
 from reconciler.model.events import Event, Told
 from reconciler.model.evidence import Word
 from reconciler.model.facts import Facts, Turn, Wanted
+from reconciler.model.holdings import gpus_of
 from reconciler.model.status_edits import has_condition, with_condition, without_condition
 from reconciler.model.statuses import records
-from reconciler.planning.queue_place import gpus_of
 from reconciler.planning.reserve import reserved
 from scheduler.snapshot import Snapshot
 from schemas.reading.units import format_duration
@@ -24,13 +24,13 @@ from schemas.status.gpr_status import ApprovalState, Condition, GPRStatus, Phase
 
 
 def extended(
-    facts: Facts, wanted: Wanted, snapshot: Snapshot, tried: Undecided | None = None
+    facts: Facts, wanted: Wanted, snapshot: Snapshot, attempts: FailedAttempts | None = None
 ) -> tuple[Facts, Snapshot, tuple[Event, ...]]:
     """Facts and world with every extension granted that hurts nobody; the refused ones say whom they would.
 
-    `tried` remembers whom, so that who asks in vain costs no plans in each cycle.
+    `attempts` remembers whom, so that who asks in vain costs no plans in each cycle.
     """
-    known = (facts, wanted, Undecided() if tried is None else tried)
+    known = (facts, wanted, FailedAttempts() if attempts is None else attempts)
     requests = records(facts.requests)
     events: list[Event] = []
     asking = sorted(key for key, status in requests.live.items() if asks_for_more_time(status))
@@ -49,9 +49,9 @@ def asks_for_more_time(status: GPRStatus) -> bool:
 
 
 def _turn(
-    key: str, status: GPRStatus, known: tuple[Facts, Wanted, Undecided], snapshot: Snapshot
+    key: str, status: GPRStatus, known: tuple[Facts, Wanted, FailedAttempts], snapshot: Snapshot
 ) -> tuple[Turn, Snapshot]:
-    facts, wanted, tried = known
+    facts, wanted, attempts = known
     asked, most = status.accepted_spec.extend, wanted.project.max_extension
     words = () if asked <= most else _words_for(key, status, wanted, facts.at)
     if asked > most and not words:
@@ -62,14 +62,14 @@ def _turn(
         return _refused(key, status, message, facts), snapshot
     longer = reserved(_with_longer_lease(key, asked - status.extended_by, snapshot), wanted, facts)
     lease = longer.leases[key]
-    hurt = tried.hurt(key, lease, lambda: whom_it_delays(lease, (snapshot, longer), wanted, facts))
+    hurt = attempts.hurt(key, lease, lambda: whom_it_delays(lease, (snapshot, longer), wanted, facts))
     if hurt is not None:
         message = f"it would make {hurt} start later than promised"
         return _refused(key, status, message, facts), snapshot
     assert status.end_time is not None
     end = status.end_time + (asked - status.extended_by)
-    granted = _with_words(without_condition(status, "ExtensionRefused"), words, facts.at).model_copy(
-        update={"end_time": end, "estimated_end_time": end, "extended_by": asked}
+    granted = _with_words(without_condition(status, "ExtensionRefused"), words, facts.at).edited(
+        end_time=end, estimated_end_time=end, extended_by=asked
     )
     text = f"{key} may run {format_duration(asked)} longer in total"
     return Turn(granted, (Event(facts.at, Told.EXTENDED, text, key),)), longer
@@ -104,7 +104,7 @@ def _with_words(status: GPRStatus, words: tuple[Word, ...], now: datetime) -> GP
     names, ids = tuple(word.by for word in words), tuple(word.id for word in words)
     known = status.approval
     if known is not None:
-        state = known.model_copy(update={"ids": tuple(dict.fromkeys((*known.ids, *ids)))})
+        state = known.edited(ids=tuple(dict.fromkeys((*known.ids, *ids))))
     else:
         state = ApprovalState(
             reasons=("ExtensionNeedsApproval",),
@@ -115,7 +115,7 @@ def _with_words(status: GPRStatus, words: tuple[Word, ...], now: datetime) -> GP
             limit=words[0].limit,
             at=now,
         )
-    return status.model_copy(update={"approval": state})
+    return status.edited(approval=state)
 
 
 def _refused(key: str, status: GPRStatus, message: str, facts: Facts) -> Turn:

@@ -18,13 +18,13 @@ from reconciler.accounts.monthly_limits import bounded_slices, bounded_turns, un
 from reconciler.approvals import held_changes
 from reconciler.approvals.used_approvals import spent_after
 from reconciler.deciding.preemption_limits import with_losses
-from reconciler.deciding.unchanged_requests import Settled, without_news
+from reconciler.deciding.unchanged_requests import UnchangedRequests, without_news
 from reconciler.documents.workspace_outcomes import workspace_turn
 from reconciler.health.check_results import cut
 from reconciler.health.node_faults import with_faults
 from reconciler.health.node_health import health_events, judge_nodes
 from reconciler.lifecycle.file_changes import file_turn
-from reconciler.lifecycle.free_nodes import Spares
+from reconciler.lifecycle.free_nodes import FreeNodes
 from reconciler.lifecycle.idle import idle_turn
 from reconciler.lifecycle.missing_namespaces import home_turn, says_so
 from reconciler.lifecycle.provisioned import overdue_nodes, releasing_turn, running_turn
@@ -62,11 +62,11 @@ def fold(
     seen: Seen,
     settings: Settings,
     now: datetime,
-    settled: Settled | None = None,
+    unchanged: UnchangedRequests | None = None,
 ) -> Folded:
     """The facts as they are now, before planning.
 
-    `settled` remembers of the folds before who needs no turn; None: everybody has one, which gives the same.
+    `unchanged` remembers of the folds before who needs no turn; None: everybody has one, which gives the same.
     """
     gather = _Gather(records(facts.requests))
     gather.events += held_changes.told(facts.trust, wanted.trust, now)
@@ -74,7 +74,7 @@ def fold(
     clusters = _reachability(facts, wanted, seen, now, gather)
     wanted, held = _with_held_deletions(facts, wanted, now, gather)
     scene = Scene(now, settings, wanted, seen, facts.nodes, clusters)
-    _file_turns(scene, facts, gather, Settled() if settled is None else settled)
+    _file_turns(scene, facts, gather, UnchangedRequests() if unchanged is None else unchanged)
     nodes, failed = _judged(facts, gather.requests, scene)
     gather.events += health_events(facts.nodes, nodes, now)
     faults = with_faults(facts.faults, (facts.nodes, nodes), wanted.clusters, now)
@@ -137,9 +137,9 @@ class _Gather:
             self.causes[key] = turn.cause
 
 
-def _file_turns(scene: Scene, facts: Facts, gather: _Gather, settled: Settled) -> None:
+def _file_turns(scene: Scene, facts: Facts, gather: _Gather, unchanged: UnchangedRequests) -> None:
     """What main says of each request, and the words about it; where slices are bounded, who of them is let in."""
-    due, bounded = settled.due(facts, scene.wanted, scene.now), bounded_slices(scene.wanted)
+    due, bounded = unchanged.due(facts, scene.wanted, scene.now), bounded_slices(scene.wanted)
     for key in sorted(due):
         old = gather.requests.get(key)
         turn = file_turn(key, scene.wanted.filed.get(key), old, scene)
@@ -147,22 +147,22 @@ def _file_turns(scene: Scene, facts: Facts, gather: _Gather, settled: Settled) -
             then = unbounded_turn(key, turn.status, scene)
             turn = Turn(then.status, (*turn.events, *then.events), then.cause or turn.cause)
         turn = without_news(turn, old)
-        settled.had(key, old, turn)
+        unchanged.had(key, old, turn)
         gather.turn(key, turn)
     touched = bounded.intersection(key.partition("/")[0] for key in due)
     for key, turn in bounded_turns(touched, gather.requests, facts.usage, scene):
         turn = without_news(turn, gather.requests.get(key))
         if (turn.status, turn.events) != (facts.requests.get(key), ()):
-            settled.had(key, facts.requests.get(key), turn)  # a commit that does not land must not lose it
+            unchanged.had(key, facts.requests.get(key), turn)  # a commit that does not land must not lose it
         gather.turn(key, turn)
 
 
 def _lease_turns(scene: Scene, current: Facts, gather: _Gather) -> None:
-    spares = Spares(*pools_and_leases(scene.wanted, current), scene.now, scene.traits)
+    free_nodes = FreeNodes(*pools_and_leases(scene.wanted, current), scene.now, scene.traits)
     for key in sorted(key for key, status in gather.requests.live.items() if status.assignment is not None):
         status = gather.requests[key]
-        gather.turn(key, handover_turn(key, status, scene, spares))
-        gather.turn(key, running_turn(key, gather.requests[key], scene, spares))
+        gather.turn(key, handover_turn(key, status, scene, free_nodes))
+        gather.turn(key, running_turn(key, gather.requests[key], scene, free_nodes))
         gather.turn(key, idle_turn(key, gather.requests[key], scene))
         gather.turn(key, releasing_turn(key, gather.requests[key], scene))
     for key in sorted(k for k, s in gather.requests.live.items() if s.assignment is not None or says_so(s)):

@@ -28,7 +28,7 @@ OF_ONE = frozenset(
 """Fields of `Wanted` that are about one request or slice, or that no turn of a request on record reads."""
 
 
-class Settled:
+class UnchangedRequests:
     """What one process life remembers of its last fold. One owner."""
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ import httpx
 from reconciler.clock import Clock, monotonic_s
 from reconciler.forges.forge_port import RateLimited
 from reconciler.forges.json_fields import Json, Row, plain
-from reconciler.timekeeping.clock_reading import Heard
+from reconciler.model.clock_reading import Heard
 from reconciler.timekeeping.date_header import heard_in
 from schemas.errors import Fault, UserError
 

@@ -34,7 +34,7 @@ def with_latency(key: str, status: GPRStatus, scene: Scene) -> tuple[GPRStatus, 
     if found == known:
         return status, ()
     others = tuple(c for c in status.checks if c.stage != "run")
-    status = status.model_copy(update={"checks": (*others, *found.values())})
+    status = status.edited(checks=(*others, *found.values()))
     return status, (_told(key, fresh, status, scene),) if fresh else ()
 
 

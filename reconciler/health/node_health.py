@@ -192,12 +192,10 @@ def _within_limit(
     isolating.sort(key=lambda r: (not was_out(r), r.since, r.metadata.name))
     suspect = {r.metadata.name for r in isolating[pool.isolation_limit :]}
     return [
-        r.model_copy(
-            update={
-                "state": NodeState.SUSPECT,
-                "message": f"{r.message}{STAYS}{pool.isolation_limit} of its pool are out already; "
-                "raise the pool's maxIsolated to take it out",
-            }
+        r.edited(
+            state=NodeState.SUSPECT,
+            message=f"{r.message}{STAYS}{pool.isolation_limit} of its pool are out already; "
+            "raise the pool's maxIsolated to take it out",
         )
         if r.metadata.name in suspect
         else r

@@ -78,15 +78,13 @@ def _leaving(key: str, status: GPRStatus, when: tuple[datetime, timedelta], scen
     assert status.eviction is not None
     why = f"for {status.eviction.by}" if status.eviction.by else "as its people asked"
     text = f"its nodes leave {why}; it is queued again for the {format_duration(left)} that are left"
-    gone = without_condition(status, PREEMPTED, "NoSpare", "ExtensionRefused").model_copy(
-        update={
-            "phase": advance(status.phase, Move.EVICT),
-            "reason": status.eviction.reason,
-            "message": text,
-            "end_time": until,
-            "remaining": left,
-            "idle_since": None,
-        }
+    gone = without_condition(status, PREEMPTED, "NoSpare", "ExtensionRefused").edited(
+        phase=advance(status.phase, Move.EVICT),
+        reason=status.eviction.reason,
+        message=text,
+        end_time=until,
+        remaining=left,
+        idle_since=None,
     )
     return Turn(gone, (*marked, Event(scene.now, Told.EXITING, f"{key}: {text}", key)))
 
@@ -116,19 +114,17 @@ def requeued(key: str, status: GPRStatus, scene: Scene) -> Turn:
     else:
         why = f"made room for {eviction.by}" if eviction.by else "was stopped"
         reason, text = eviction.reason, f"{why}; queued again for the {left} that are left"
-    queued = without_promise(without_condition(status, ENDED_LATE, STAYING)).model_copy(
-        update={
-            "phase": advance(status.phase, Move.REQUEUE),
-            "reason": reason,
-            "message": text,
-            "eviction": None,
-            "cost": cost,
-            "cost_before": cost,
-            "served": served_until(status, status.end_time or scene.now),
-            "charge": returning(status) if eviction.reason == PREEMPTED else None,
-            "marks": (),
-            "checks": (),
-        }
+    queued = without_promise(without_condition(status, ENDED_LATE, STAYING)).edited(
+        phase=advance(status.phase, Move.REQUEUE),
+        reason=reason,
+        message=text,
+        eviction=None,
+        cost=cost,
+        cost_before=cost,
+        served=served_until(status, status.end_time or scene.now),
+        charge=returning(status) if eviction.reason == PREEMPTED else None,
+        marks=(),
+        checks=(),
     )
     queued = with_its_return(queued, eviction) if reason == PREEMPTED else queued
     told = Event(scene.now, Told.REQUEUED, f"{key}: {text}", key)
@@ -140,26 +136,24 @@ def given_up(key: str, status: GPRStatus, scene: Scene) -> Turn:
     if not queues_again(status):
         return Turn(status)
     text = "its people gave up the time that was left"
-    update = {"eviction": None, "remaining": None, "reason": "EarlyRelease", "message": text}
+    status = status.edited(eviction=None, remaining=None, reason="EarlyRelease", message=text)
     told = Event(scene.now, Told.EARLY_RELEASED, f"{key}: {text}", key)
-    return Turn(status.model_copy(update=update), (told,))
+    return Turn(status, (told,))
 
 
-def with_what_is_left(before: GPRStatus, edited: GPRStatus) -> GPRStatus:
+def with_what_is_left(before: GPRStatus, after: GPRStatus) -> GPRStatus:
     """The request as its people edited it, after a lease of which something is left: they keep that and no more.
 
     Whoever asks for another lease has what was left of the old one no more, nor the grace that was given to it, nor
     the words that let it in. A shorter duration is shorter by what is not to come.
     """
-    old, new = before.accepted_spec, edited.accepted_spec
+    old, new = before.accepted_spec, after.accepted_spec
     if before.remaining is None:
-        return edited
-    if asks_more_or_other(old.model_copy(update={"priority": new.priority}), new):
-        another = {"remaining": None, "served": NOTHING, "waited_s": None}
-        another |= {"extended_by": NOTHING, "approval": None}
-        return edited.model_copy(update=another)
+        return after
+    if asks_more_or_other(old.edited(priority=new.priority), new):
+        return after.edited(remaining=None, served=NOTHING, waited_s=None, extended_by=NOTHING, approval=None)
     left = max(MINUTE, before.remaining - (old.duration - new.duration))
-    return edited if left == before.remaining else edited.model_copy(update={"remaining": left})
+    return after if left == before.remaining else after.edited(remaining=left)
 
 
 # -- its people stop it ----------------------------------------------------------------------------------------------
@@ -182,18 +176,17 @@ def stopped(key: str, status: GPRStatus, scene: Scene) -> Turn:
         return Turn(status)
     phase = advance(status.phase, Move.STOP) if status.phase is Phase.PROVISIONING else status.phase
     slipped = with_slip(status, None, Cause.REQUEST_CHANGED, key, scene.now)
-    update = {"phase": phase, "reason": STOPPED, "message": stopped_text(key, status)}
-    if phase is Phase.PENDING_APPROVAL:
-        update = {}  # what it waits for is another thing
+    held = without_promise(slipped)
+    if phase is not Phase.PENDING_APPROVAL:  # else it waits for an approval, and says so
+        held = held.edited(phase=phase, reason=STOPPED, message=stopped_text(key, status))
     text = f"{key} was stopped before its start"
-    held = without_promise(slipped).model_copy(update=update)
     return Turn(held, (Event(scene.now, Told.STOPPED, text, key),), (Cause.REQUEST_CHANGED, key))
 
 
 def _nodes_back(key: str, status: GPRStatus, scene: Scene) -> Turn:
     status, marked = with_marks(key, status, scene.now)
     slipped = with_slip(status, None, Cause.REQUEST_CHANGED, key, scene.now)
-    evicted = slipped.model_copy(update={"eviction": Eviction(reason=STOPPED, at=scene.now)})
+    evicted = slipped.edited(eviction=Eviction(reason=STOPPED, at=scene.now))
     turn = left_early(key, evicted, scene)
     if turn is None:  # less than a minute is left, and its strict end takes the nodes
         return Turn(status, marked)
@@ -203,9 +196,9 @@ def _nodes_back(key: str, status: GPRStatus, scene: Scene) -> Turn:
 
 def resumed(key: str, status: GPRStatus, scene: Scene) -> Turn:
     """A stopped request that shall run: queued as if it were filed now, for the time that is left."""
-    update = {"filed_at": scene.now, "reason": None, "message": None}
-    if status.phase is Phase.PENDING_APPROVAL:
-        update = {"filed_at": scene.now}
+    status = status.edited(filed_at=scene.now)
+    if status.phase is not Phase.PENDING_APPROVAL:
+        status = status.edited(reason=None, message=None)
     text = f"{key} is started again and queues anew for the rest of its time"
     told = Event(scene.now, Told.RESUMED, text, key)
-    return Turn(status.model_copy(update=update), (told,), (Cause.REQUEUED, key))
+    return Turn(status, (told,), (Cause.REQUEUED, key))

@@ -52,7 +52,7 @@ def _turned(key: str, filed: Filed | None, status: GPRStatus | None, scene: Scen
     if spec is None and (not filed.ends or status.phase in TERMINAL):
         return Turn(_noted(status, "InvalidFile", "Invalid", filed.problem, scene.now))
     if spec is None:  # whatever else is wrong with the file, its people want the end
-        spec = status.accepted_spec.model_copy(update={"early_release": True})
+        spec = status.accepted_spec.edited(early_release=True)
     status = without_condition(status, "InvalidFile")
     if status.phase in TERMINAL:
         return Turn(_finished(status, spec, scene))
@@ -76,8 +76,7 @@ def _first_seen(key: str, filed: Filed | None, scene: Scene) -> Turn:
     if filed.spec.early_release:
         return _cancelled(key, status, "EarlyRelease", "its file asks for release", scene)
     if filed.spec.stopped:
-        held = {"reason": STOPPED, "message": stopped_text(key, status)}
-        return Turn(status.model_copy(update=held), (told,))
+        return Turn(status.edited(reason=STOPPED, message=stopped_text(key, status)), (told,))
     return Turn(status, (told,), (Cause.HIGHER_RANK_ARRIVED, key))
 
 
@@ -116,24 +115,24 @@ def _waiting(key: str, status: GPRStatus, spec: RequestSpec, scene: Scene) -> Tu
     if spec == status.accepted_spec:
         return Turn(without_condition(status, "EditRefused"))
     reset = asks_more_or_other(status.accepted_spec, spec)
-    update = {"accepted_spec": spec, "spec_digest": spec.digest(_ceiling(spec, scene))}
-    edited = without_condition(status, "EditRefused").model_copy(update=update)
+    digest = spec.digest(_ceiling(spec, scene))
+    after = without_condition(status, "EditRefused").edited(accepted_spec=spec, spec_digest=digest)
     if status.reason == "ClusterObserved":  # what is shown was worked out for the request as it was
-        edited = edited.model_copy(update={"reason": None, "message": None})
+        after = after.edited(reason=None, message=None)
     if reset:
-        edited = edited.model_copy(update={"filed_at": scene.now, "waits_from": None, "charge": None})
+        after = after.edited(filed_at=scene.now, waits_from=None, charge=None)
     elif _wants_sooner(status.accepted_spec.not_before, spec.not_before, scene.now):
-        edited = edited.model_copy(update={"waits_from": scene.now})
-    edited = with_what_is_left(status, edited)
+        after = after.edited(waits_from=scene.now)
+    after = with_what_is_left(status, after)
     if not reset and spec.move != status.accepted_spec.move:
         text = f"{key} was moved by an admin among the requests of its priority"
-        return Turn(edited, (Event(scene.now, Told.MOVED, text, key),), (Cause.ADMIN_MOVED, key))
+        return Turn(after, (Event(scene.now, Told.MOVED, text, key),), (Cause.ADMIN_MOVED, key))
     how = "asks for more or something else and queues anew" if reset else "keeps its place"
     told = Event(scene.now, Told.EDITED, f"{key} was edited and {how}", key)
     if spec.stopped != status.accepted_spec.stopped:
-        turn = (stopped if spec.stopped else resumed)(key, edited, scene)
+        turn = (stopped if spec.stopped else resumed)(key, after, scene)
         return replace(turn, events=((told, *turn.events) if reset else turn.events))
-    return Turn(edited, (told,), (Cause.REQUEST_CHANGED, key))
+    return Turn(after, (told,), (Cause.REQUEST_CHANGED, key))
 
 
 def _wants_sooner(was: datetime | None, wanted: datetime | None, now: datetime) -> bool:
@@ -169,27 +168,23 @@ def _held(key: str, status: GPRStatus, spec: RequestSpec, scene: Scene) -> Turn:
 def _released(key: str, status: GPRStatus, told: tuple[Event, ...], scene: Scene) -> Turn:
     """Ends a lease now; the room it leaves makes others earlier, never later."""
     status, marked = with_marks(key, status, scene.now)
-    ended = without_condition(status, PREEMPTED, IDLE).model_copy(
-        update={
-            "phase": advance(status.phase, Move.RELEASE),
-            "eviction": None,
-            "end_time": scene.now if status.end_time is None else min(status.end_time, scene.now),
-            "reason": "EarlyRelease",
-            "message": "released early at its owner's request",
-        }
+    ended = without_condition(status, PREEMPTED, IDLE).edited(
+        phase=advance(status.phase, Move.RELEASE),
+        eviction=None,
+        end_time=scene.now if status.end_time is None else min(status.end_time, scene.now),
+        reason="EarlyRelease",
+        message="released early at its owner's request",
     )
     event = Event(scene.now, Told.EARLY_RELEASED, f"{key} was released early", key)
     return Turn(ended, (*told, *marked, event))
 
 
 def _cancelled(key: str, status: GPRStatus, reason: str, why: str, scene: Scene) -> Turn:
-    gone = without_promise(status).model_copy(
-        update={
-            "phase": advance(status.phase, Move.CANCEL),
-            "reason": reason,
-            "message": f"cancelled: {why}",
-            "conditions": (),
-        }
+    gone = without_promise(status).edited(
+        phase=advance(status.phase, Move.CANCEL),
+        reason=reason,
+        message=f"cancelled: {why}",
+        conditions=(),
     )
     return Turn(gone, (Event(scene.now, Told.CANCELLED, f"{key} was cancelled: {why}", key),))
 

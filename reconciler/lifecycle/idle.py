@@ -86,7 +86,7 @@ def _kept(key: str, status: GPRStatus, timeout: Timeout | None, scene: Scene) ->
     """It may go on; what was told of it before holds no more."""
     if not _is_idle(status) and status.idle_since is None:
         return Turn(status)
-    kept = without_condition(status, IDLE).model_copy(update={"eviction": None, "idle_since": None})
+    kept = without_condition(status, IDLE).edited(eviction=None, idle_since=None)
     if not _is_idle(status):
         return Turn(kept)
     if idle_since(status, scene.seen.reports) != status.idle_since:
@@ -107,7 +107,7 @@ def _told(key: str, status: GPRStatus, since: datetime, timeout: Timeout, scene:
         f"unless they are used before: it may go without use for {format_duration(timeout.after)} ({timeout.whose})"
     )
     noted = with_condition(status, Condition(type=IDLE, reason=IDLE, message=text, at=scene.now))
-    warned = noted.model_copy(update={"eviction": Eviction(reason=IDLE, at=at), "idle_since": since})
+    warned = noted.edited(eviction=Eviction(reason=IDLE, at=at), idle_since=since)
     return Turn(warned, (Event(scene.now, Told.IDLE, f"{key}: {text}", key),))
 
 
@@ -115,14 +115,12 @@ def _released(key: str, status: GPRStatus, scene: Scene) -> Turn:
     assert status.end_time is not None
     assert status.idle_since is not None
     text = f"released: none of its GPUs was used since {format_instant(status.idle_since)}"
-    ended = without_condition(status, IDLE).model_copy(
-        update={
-            "phase": advance(status.phase, Move.RELEASE),
-            "end_time": min(status.end_time, scene.now),
-            "reason": RECLAIMED,
-            "message": text,
-            "eviction": None,
-            "idle_since": None,
-        }
+    ended = without_condition(status, IDLE).edited(
+        phase=advance(status.phase, Move.RELEASE),
+        end_time=min(status.end_time, scene.now),
+        reason=RECLAIMED,
+        message=text,
+        eviction=None,
+        idle_since=None,
     )
     return Turn(ended, (Event(scene.now, Told.IDLE_RECLAIMED, f"{key} was {text}", key),))

@@ -9,7 +9,7 @@ from reconciler.accounts.gpu_hours import returning, served_until
 from reconciler.health.latency import with_latency
 from reconciler.health.node_health import EVICTING_TAINT
 from reconciler.lifecycle.early_end import IDLE, PREEMPTED, left_early, queues_again, requeued
-from reconciler.lifecycle.free_nodes import Spares
+from reconciler.lifecycle.free_nodes import FreeNodes
 from reconciler.lifecycle.marks import with_marks
 from reconciler.lifecycle.provisioning import checked_nodes, failed_nodes, new_checks, with_check_results
 from reconciler.lifecycle.remaining_pods import is_given_up, with_staying
@@ -31,11 +31,9 @@ from schemas.status.gpr_status import Assignment, Cause, Condition, GPRStatus, N
 
 FAILURES = frozenset({"ChecksFailed", "NodeLost"})
 """Reasons with which a request that is Releasing ends as Failed."""
-_ENDED: dict[str, object] = {"reason": "Ended", "eviction": None, "idle_since": None}
-"""What its strict end says of a request, whatever else was to take its nodes."""
 
 
-def running_turn(key: str, status: GPRStatus, scene: Scene, spares: Spares) -> Turn:
+def running_turn(key: str, status: GPRStatus, scene: Scene, free_nodes: FreeNodes) -> Turn:
     """One look at a request that is Provisioned: its marks, its end, then its nodes."""
     if status.phase is not Phase.PROVISIONED or status.start_time is None or status.end_time is None:
         return Turn(status)
@@ -45,9 +43,7 @@ def running_turn(key: str, status: GPRStatus, scene: Scene, spares: Spares) -> T
     status, events = with_marks(key, status, scene.now)
     if scene.now >= end:
         text = f"{key} reached its strict end; its nodes are taken back"
-        ended = without_condition(status, PREEMPTED, IDLE).model_copy(
-            update={"phase": advance(status.phase, Move.END), **_ENDED, "message": None}
-        )
+        ended = _ended(without_condition(status, PREEMPTED, IDLE))
         events = (*events, Event(scene.now, Told.EXITING, text, key))
         done = scene.seen.outcomes.taken_back.get(status.uid, scene.now)
         if done - end <= scene.settings.start_tolerance:
@@ -57,11 +53,18 @@ def running_turn(key: str, status: GPRStatus, scene: Scene, spares: Spares) -> T
         return Turn(with_condition(ended, late), events, (Cause.CONTROLLER_ABSENT, "controller"))
     status, checked = with_check_results(key, status, scene)
     status, slow = with_latency(key, status, scene)
-    turn = _with_sound_nodes(key, status, scene, spares)
+    turn = _with_sound_nodes(key, status, scene, free_nodes)
     return Turn(turn.status, (*events, *checked, *slow, *turn.events), turn.cause)
 
 
-def _with_sound_nodes(key: str, status: GPRStatus, scene: Scene, spares: Spares) -> Turn:
+def _ended(status: GPRStatus) -> GPRStatus:
+    """At its strict end, whatever else was to take its nodes."""
+    return status.edited(
+        phase=advance(status.phase, Move.END), reason="Ended", message=None, eviction=None, idle_since=None
+    )
+
+
+def _with_sound_nodes(key: str, status: GPRStatus, scene: Scene, free_nodes: FreeNodes) -> Turn:
     assignment = status.assignment
     assert assignment is not None
     assert status.end_time is not None
@@ -71,16 +74,14 @@ def _with_sound_nodes(key: str, status: GPRStatus, scene: Scene, spares: Spares)
     pool = home_of(assignment, scene.wanted.pools)
     avoid = frozenset(assignment.nodes) | {c.node for c in status.checks if not c.passed}
     until, beside = status.end_time, assignment.nodes
-    found = [n for _ in bad if (got := spares.take(pool, 1, until, avoid, beside=beside)) for n in got]
+    found = [n for _ in bad if (got := free_nodes.take(pool, 1, until, avoid, beside=beside)) for n in got]
     if not found:
         return _without_spare(key, status, bad, scene)
     out = bad[: len(found)]
     nodes = tuple(dict(zip(out, found, strict=True)).get(n, n) for n in assignment.nodes)
-    moved = status.model_copy(
-        update={
-            "assignment": Assignment(cluster=pool[0], pool=pool[1], nodes=nodes),
-            "replaced_nodes": (*status.replaced_nodes, *out),
-        }
+    moved = status.edited(
+        assignment=Assignment(cluster=pool[0], pool=pool[1], nodes=nodes),
+        replaced_nodes=(*status.replaced_nodes, *out),
     )
     told = tuple(
         Event(scene.now, Told.NODE_REPLACED, f"{key}: {new} replaces {old}", key, assignment.cluster, old)
@@ -135,8 +136,7 @@ def _all_lost(key: str, status: GPRStatus, scene: Scene) -> Turn:
     left = (status.end_time - scene.now) // minute * minute
     if left < minute:
         text = f"{key} lost all its nodes in its last minute"
-        update = {"phase": advance(status.phase, Move.END), **_ENDED, "message": None}
-        ended = status.model_copy(update={**update, "end_time": scene.now})
+        ended = _ended(status).edited(end_time=scene.now)
         return Turn(ended, (Event(scene.now, Told.EXITING, text, key),))
     wants = status.accepted_spec.requeue_on_failure
     if not wants or status.retry_count >= scene.wanted.project.max_retries:
@@ -144,29 +144,24 @@ def _all_lost(key: str, status: GPRStatus, scene: Scene) -> Turn:
             f"this was after {status.retry_count} retries" if wants else "it does not want to be queued again"
         )
         text = f"failed: all its nodes are lost and {why}"
-        update = {
-            "phase": advance(status.phase, Move.FAIL),
-            "reason": "NodeLost",
-            "message": text,
-            "eviction": None,
-        }
-        return Turn(status.model_copy(update={**update, "end_time": scene.now}))
+        phase = advance(status.phase, Move.FAIL)
+        return Turn(
+            status.edited(phase=phase, reason="NodeLost", message=text, eviction=None, end_time=scene.now)
+        )
     text = "queued again for the rest of its time: all its nodes are lost"
-    queued = without_promise(status).model_copy(
-        update={
-            "phase": advance(status.phase, Move.NODES_FAILED),
-            "reason": "NodeLost",
-            "message": text,
-            "remaining": left,
-            "retry_count": status.retry_count + 1,
-            "cost": cost,
-            "cost_before": cost,
-            "served": served_until(status, scene.now),
-            "charge": returning(status),
-            "marks": (),
-            "eviction": None,
-            "idle_since": None,
-        }
+    queued = without_promise(status).edited(
+        phase=advance(status.phase, Move.NODES_FAILED),
+        reason="NodeLost",
+        message=text,
+        remaining=left,
+        retry_count=status.retry_count + 1,
+        cost=cost,
+        cost_before=cost,
+        served=served_until(status, scene.now),
+        charge=returning(status),
+        marks=(),
+        eviction=None,
+        idle_since=None,
     )
     queued = without_condition(queued, PREEMPTED, IDLE)
     return Turn(queued, (Event(scene.now, Told.REQUEUED, f"{key} was {text}", key),), (Cause.REQUEUED, key))
@@ -191,7 +186,7 @@ def releasing_turn(key: str, status: GPRStatus, scene: Scene) -> Turn:
         if not c.passed
     )
     if added:
-        status = status.model_copy(update={"checks": (*status.checks, *added)})
+        status = status.edited(checks=(*status.checks, *added))
     unclean = set(assignment.nodes) - checked_nodes(status, "post")
     here = sorted(node for node in unclean if not scene.is_gone(assignment.cluster, node))
     status, told = with_staying(key, status, here, scene)
@@ -216,12 +211,10 @@ def _completed(key: str, status: GPRStatus, events: tuple[Event, ...], scene: Sc
     cluster = scene.wanted.clusters.get(status.assignment.cluster)
     end = status.end_time or scene.now
     is_failure = status.reason in FAILURES
-    done = status.model_copy(
-        update={
-            "phase": advance(status.phase, Move.CLEAN_AFTER_FAILURE if is_failure else Move.CLEAN),
-            "released_at": scene.now,
-            "cost": cost_until(status, cluster, scene.wanted.project.currency, end),
-        }
+    done = status.edited(
+        phase=advance(status.phase, Move.CLEAN_AFTER_FAILURE if is_failure else Move.CLEAN),
+        released_at=scene.now,
+        cost=cost_until(status, cluster, scene.wanted.project.currency, end),
     )
     if is_failure:
         return Turn(done, (*events, Event(scene.now, Told.FAILED, f"{key} {status.message}", key)))

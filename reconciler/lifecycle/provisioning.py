@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from reconciler.health.check_results import rows
-from reconciler.lifecycle.free_nodes import Spares
+from reconciler.lifecycle.free_nodes import FreeNodes
 from reconciler.model.cluster_port import Busy, Stage
 from reconciler.model.events import Event, Told
 from reconciler.model.facts import LeaseKey, Scene, Seen, Turn
@@ -22,7 +22,7 @@ from scheduler.lifecycle import advance
 from schemas.status.gpr_status import Assignment, Cause, Check, GPRStatus, Phase
 
 
-def handover_turn(key: str, status: GPRStatus, scene: Scene, spares: Spares) -> Turn:
+def handover_turn(key: str, status: GPRStatus, scene: Scene, free_nodes: FreeNodes) -> Turn:
     """One look at a request that is Provisioning."""
     assignment, start = status.assignment, status.estimated_start_time
     if status.phase is not Phase.PROVISIONING or assignment is None or start is None:
@@ -36,9 +36,9 @@ def handover_turn(key: str, status: GPRStatus, scene: Scene, spares: Spares) -> 
         return _requeued(key, status, (Cause.POLICY_CHANGED, assignment.cluster), only, (scene, events))
     bad = unfit_nodes(status, scene)
     if bad:
-        return _other_nodes(key, status, events, bad, (scene, spares))
+        return _other_nodes(key, status, events, bad, (scene, free_nodes))
     if scene.now - start > scene.settings.start_tolerance:
-        return _late(key, status, events, (scene, spares))
+        return _late(key, status, events, (scene, free_nodes))
     return Turn(status, events)
 
 
@@ -97,7 +97,7 @@ def with_check_results(key: str, status: GPRStatus, scene: Scene) -> tuple[GPRSt
     added = new_checks(status, "pre", scene)
     if not added:
         return status, ()
-    status = status.model_copy(update={"checks": (*status.checks, *added)})
+    status = status.edited(checks=(*status.checks, *added))
     events = [
         Event(
             scene.now,
@@ -152,16 +152,14 @@ def _started(key: str, status: GPRStatus, events: tuple[Event, ...], now: dateti
     start = status.estimated_start_time
     assert start is not None
     assert status.assignment is not None
-    provisioned = status.model_copy(
-        update={
-            "phase": advance(status.phase, Move.START),
-            "reason": None,
-            "message": None,
-            "start_time": start,
-            "end_time": start + lease_duration(status),
-            "estimated_end_time": start + lease_duration(status),
-            "waited_s": first_wait(status, start),
-        }
+    provisioned = status.edited(
+        phase=advance(status.phase, Move.START),
+        reason=None,
+        message=None,
+        start_time=start,
+        end_time=start + lease_duration(status),
+        estimated_end_time=start + lease_duration(status),
+        waited_s=first_wait(status, start),
     )
     held = status.assignment
     where = f"{', '.join(held.nodes)} of {held.cluster}/{held.pool}"
@@ -174,25 +172,23 @@ def _other_nodes(
     status: GPRStatus,
     events: tuple[Event, ...],
     bad: tuple[str, ...],
-    world: tuple[Scene, Spares],
+    world: tuple[Scene, FreeNodes],
 ) -> Turn:
     """Other nodes of the same pool for the bad ones, or back into the queue when there are not enough."""
-    scene, spares = world
+    scene, free_nodes = world
     assignment = status.assignment
     assert assignment is not None
     avoid = frozenset(assignment.nodes) | {c.node for c in status.checks if not c.passed}
     until = (status.estimated_start_time or scene.now) + lease_duration(status)
     pool = home_of(assignment, scene.wanted.pools)
-    found = spares.take(pool, len(bad), until, avoid, beside=assignment.nodes)
+    found = free_nodes.take(pool, len(bad), until, avoid, beside=assignment.nodes)
     if found is None:
         return _back(key, status, events, bad, scene)
     kept = tuple(n for n in assignment.nodes if n not in bad)
     text = f"{key}: {', '.join(bad)} skipped, {', '.join(found)} taken instead"
     told = Event(scene.now, Told.NODE_REPLACED, text, key, assignment.cluster)
     moved = Assignment(cluster=pool[0], pool=pool[1], nodes=(*kept, *found))
-    return Turn(
-        status.model_copy(update={"assignment": moved}), (*events, told), (Cause.NODE_REPLACED, bad[0])
-    )
+    return Turn(status.edited(assignment=moved), (*events, told), (Cause.NODE_REPLACED, bad[0]))
 
 
 def _back(key: str, status: GPRStatus, events: tuple[Event, ...], bad: tuple[str, ...], scene: Scene) -> Turn:
@@ -201,17 +197,16 @@ def _back(key: str, status: GPRStatus, events: tuple[Event, ...], bad: tuple[str
     cause = Cause.CHECKS_FAILED if bad[0] in failed_nodes(status) else Cause.NODE_LOST
     if status.retry_count >= scene.wanted.project.max_retries:
         text = f"failed: no sound nodes after {status.retry_count} retries; last: {where}"
-        ended = {"phase": advance(status.phase, Move.FAIL), "reason": "ChecksFailed", "message": text}
-        return Turn(status.model_copy(update={**ended, "end_time": scene.now}), events)
+        phase = advance(status.phase, Move.FAIL)
+        failed = status.edited(phase=phase, reason="ChecksFailed", message=text, end_time=scene.now)
+        return Turn(failed, events)
     text = f"queued again: {where} failed and the pool has no other node free"
     slipped = with_slip(status, None, cause, where, scene.now)
-    queued = without_promise(slipped).model_copy(
-        update={
-            "phase": advance(status.phase, Move.CHECKS_FAILED),
-            "reason": "ChecksFailed",
-            "message": text,
-            "retry_count": status.retry_count + 1,
-        }
+    queued = without_promise(slipped).edited(
+        phase=advance(status.phase, Move.CHECKS_FAILED),
+        reason="ChecksFailed",
+        message=text,
+        retry_count=status.retry_count + 1,
     )
     told = Event(scene.now, Told.REQUEUED, f"{key} was {text}", key)
     return Turn(queued, (*events, told), (Cause.REQUEUED, key))
@@ -227,25 +222,25 @@ def _requeued(
     """Planned anew for no fault of its nodes: that is no retry."""
     scene, events = told
     queued = without_promise(with_slip(status, None, *why, scene.now))
-    queued = queued.model_copy(update={"phase": advance(status.phase, Move.CHECKS_FAILED)})
+    queued = queued.edited(phase=advance(status.phase, Move.CHECKS_FAILED))
     event = Event(scene.now, Told.REQUEUED, f"{key} was queued again: {text}", key)
     return Turn(queued, (*events, event), (Cause.REQUEUED, key))
 
 
-def _late(key: str, status: GPRStatus, events: tuple[Event, ...], world: tuple[Scene, Spares]) -> Turn:
+def _late(key: str, status: GPRStatus, events: tuple[Event, ...], world: tuple[Scene, FreeNodes]) -> Turn:
     """The committed start passed without the nodes: commit a later one and say why, or plan it anew."""
     assert status.assignment is not None
-    scene, spares = world
+    scene, free_nodes = world
     cause, by = _why_late(status, scene)
     if _is_cut_off(status, scene):
         text = f"{by} has not answered for longer than its drain"
         return _requeued(key, status, (cause, by), text, (scene, events))
     start = _next_start(status, scene)
-    if not spares.move(key, start, start + lease_duration(status)):
+    if not free_nodes.move(key, start, start + lease_duration(status)):
         text = "it is late, and its slice has another request by then"
         return _requeued(key, status, (cause, by), text, (scene, events))
-    slipped = with_slip(status, start, cause, by, scene.now).model_copy(
-        update={"estimated_start_time": start, "estimated_end_time": start + lease_duration(status)}
+    slipped = with_slip(status, start, cause, by, scene.now).edited(
+        estimated_start_time=start, estimated_end_time=start + lease_duration(status)
     )
     text = f"{key} starts later than promised: {cause} ({by})"
     told = Event(scene.now, Told.DELAYED, text, key, status.assignment.cluster)

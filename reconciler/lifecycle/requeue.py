@@ -29,8 +29,8 @@ def as_queued(status: GPRStatus, drain: timedelta) -> tuple[GPRStatus, datetime]
     left, clean = _left(status), _clean_by(status, drain)
     if status.eviction is None or clean is None or left < MINUTE or status.accepted_spec.stopped:
         return None
-    waits = without_promise(status).model_copy(
-        update={"phase": Phase.QUEUED, "reason": PREEMPTED, "eviction": None, "remaining": left}
+    waits = without_promise(status).edited(
+        phase=Phase.QUEUED, reason=PREEMPTED, eviction=None, remaining=left
     )
     return with_its_return(waits, status.eviction), clean + SETTLED
 
@@ -83,7 +83,7 @@ def returning(status: GPRStatus, place: Placement | None) -> GPRStatus:
     back = None if place is None else _told(place)
     if back == status.eviction.back:
         return status
-    return status.model_copy(update={"eviction": status.eviction.model_copy(update={"back": back})})
+    return status.edited(eviction=status.eviction.edited(back=back))
 
 
 def _told(place: Placement) -> Return:

@@ -87,17 +87,17 @@ def _after(scale: PoolScale, names: tuple[str, ...], now: datetime) -> PoolScale
     for ask in reversed(scale.asks):  # who was asked for first is taken to come first
         nodes = min(ask.nodes, coming)
         coming -= nodes
-        asks += [ask.model_copy(update={"nodes": nodes})] if nodes else []
+        asks += [ask.edited(nodes=nodes)] if nodes else []
     fresh = [Ask(at=now, nodes=coming)] if coming else []
     asks = [*reversed(asks), *fresh]
-    return scale.model_copy(update={"wanted": wanted, "leaving": leaving, "asks": tuple(asks)})
+    return scale.edited(wanted=wanted, leaving=leaving, asks=tuple(asks))
 
 
 def _late(scale: PoolScale, terms: Elastic, now: datetime) -> tuple[PoolScale, bool]:
     """With nodes that should be there by now expected later; whether there are such."""
     waits = int(terms.scale_up.total_seconds())
-    asks = tuple(ask.model_copy(update={"late": _times_late(ask, waits, now)}) for ask in scale.asks)
-    return scale.model_copy(update={"asks": asks}), asks != scale.asks
+    asks = tuple(ask.edited(late=_times_late(ask, waits, now)) for ask in scale.asks)
+    return scale.edited(asks=asks), asks != scale.asks
 
 
 def _times_late(ask: Ask, waits: int, now: datetime) -> int:
@@ -191,7 +191,7 @@ def _scaled(
     if least > scale.wanted:
         missing = least - len(there) - sum(ask.nodes for ask in scale.asks)
         fresh = (Ask(at=facts.at, nodes=missing),) if missing > 0 else ()
-        return scale.model_copy(update={"wanted": least, "asks": (*scale.asks, *fresh)})
+        return scale.edited(wanted=least, asks=(*scale.asks, *fresh))
     if most >= scale.wanted:
         return scale
     idle = [name for name in there if (key[0], name) not in taken and pool.windows.get(name, ()) == sound]
@@ -201,7 +201,7 @@ def _scaled(
     if size >= scale.wanted:
         return scale
     asks = _newest_dropped(scale.asks, size - len(there))
-    return scale.model_copy(update={"wanted": size, "asks": asks, "leaving": (*scale.leaving, *leaving)})
+    return scale.edited(wanted=size, asks=asks, leaving=(*scale.leaving, *leaving))
 
 
 def _usual(pool: Pool) -> tuple[object, ...]:
@@ -219,7 +219,7 @@ def _newest_dropped(asks: tuple[Ask, ...], kept: int) -> tuple[Ask, ...]:
     for ask in asks:
         nodes = min(ask.nodes, max(0, kept))
         kept -= nodes
-        found += [ask.model_copy(update={"nodes": nodes})] if nodes else []
+        found += [ask.edited(nodes=nodes)] if nodes else []
     return tuple(found)
 
 

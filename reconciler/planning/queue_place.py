@@ -15,9 +15,9 @@ from datetime import datetime
 from reconciler.accounts.monthly_limits import is_out
 from reconciler.lifecycle.requeue import came_back
 from reconciler.model.facts import Facts, Wanted
+from reconciler.model.holdings import gpus_of, gpus_per_node
 from reconciler.model.status_edits import lease_duration, waits_since
 from reconciler.model.statuses import Records, changed, live, records
-from scheduler.choices.fit import candidate_pools
 from scheduler.fairness.rank import Standing, mover, overtaking, rank_key, room_in_band, service_of
 from scheduler.fairness.usage_share import Asked, Scale, ahead, counted, decayed, of_lease, share
 from scheduler.fairness.wait_bounds import PROTECTED, aged, first_come, latest
@@ -38,8 +38,7 @@ def placed(before: Facts, after: Facts, wanted: Wanted) -> Facts:
     found = _places(after, wanted, frozenset(fresh))
     requests = records(after.requests)
     for key in fresh:
-        update = {"place": found.get(key), "displaced_count": 0}
-        requests[key] = requests[key].model_copy(update=update)
+        requests[key] = requests[key].edited(place=found.get(key), displaced_count=0)
     return replace(after, requests=requests)
 
 
@@ -117,7 +116,7 @@ def unfiled_at(
 ) -> Standing:
     """The standing of a request in a place that is known; `asked`: its key, what it asks for, when it was filed."""
     key, spec, filed_at = asked
-    status = _unfiled(spec, filed_at).model_copy(update={"place": place})
+    status = _unfiled(spec, filed_at).edited(place=place)
     return standing(key, status, gpus_per_node(spec, wanted), wanted, now)
 
 
@@ -155,23 +154,6 @@ def _held(status: GPRStatus, wanted: Wanted, now: datetime, fairness: Fairness) 
         return 0.0
     span = (begin.timestamp(), end.timestamp())
     return of_lease(gpus_of(status, wanted), *span, now.timestamp(), fairness.half_life.total_seconds())
-
-
-def gpus_of(status: GPRStatus, wanted: Wanted) -> int:
-    """GPUs of all nodes that it holds, is promised, or would get in the first pool that fits."""
-    held, spec = status.assignment, status.accepted_spec
-    cluster, name = status.estimated_cluster, status.estimated_pool
-    if held is not None:
-        cluster, name = held.cluster, held.pool
-    pool = None if cluster is None or name is None else wanted.pools.get((cluster, name))
-    return spec.nodes * (gpus_per_node(spec, wanted) if pool is None else pool.gpus_per_node)
-
-
-def gpus_per_node(spec: RequestSpec, wanted: Wanted) -> int:
-    """Of the first pool that fits; as many as it asks for where none does."""
-    slice_ = wanted.slices.get(spec.slice)
-    fitting = () if slice_ is None else candidate_pools(spec, slice_, wanted.pools)
-    return wanted.pools[fitting[0]].gpus_per_node if fitting else spec.gpus_per_node
 
 
 def standing(key: str, status: GPRStatus, gpus: int, wanted: Wanted, now: datetime) -> Standing:
@@ -239,8 +221,8 @@ def with_first_come(
     for key in fresh:
         if key in starts:
             place = found[key].place or Place()
-            read = place.model_copy(update={"first_come": instant(starts[key].start)})
-            found[key] = found[key].model_copy(update={"place": read})
+            read = place.edited(first_come=instant(starts[key].start))
+            found[key] = found[key].edited(place=read)
     return found
 
 

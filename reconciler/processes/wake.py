@@ -25,7 +25,7 @@ from apscheduler.triggers.date import DateTrigger
 
 from reconciler.clock import Clock, monotonic_s, wall
 from reconciler.cycle import Cycle
-from reconciler.planning.compiled_engine import Warming
+from reconciler.processes.compiled_engine import Warming
 from schemas.errors import Fault, UserError
 from schemas.reading.collector import heap_settled
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from reconciler.accounts.capacity import FEWEST, Answer, needed
 from reconciler.accounts.past_requests import history
-from reconciler.cli import output
-from reconciler.cli.output import Form, counted, spoken, working
 from reconciler.queries.arguments import lasting
 from reconciler.queries.state import clock, read_state
+from reconciler.sources import output
 from reconciler.sources.command_errors import NotFound
-from reconciler.sources.source import opened
+from reconciler.sources.open_source import opened
+from reconciler.sources.output import Form, counted, spoken, working
 from schemas.reading.units import parse_duration
 
 

@@ -7,16 +7,17 @@ from datetime import datetime
 from typing import Any
 
 from egs import listing
-from reconciler.cli import output
-from reconciler.cli.output import Form, wire
 from reconciler.queries import holds, tables
 from reconciler.queries.costs import cost_so_far
 from reconciler.queries.event_search import EventRow, Filter, events
 from reconciler.queries.schedule import schedule
 from reconciler.queries.state import State, clock, read_state, split
 from reconciler.queries.why import reasons
+from reconciler.sources import output
 from reconciler.sources.command_errors import NotFound, WrongUse
-from reconciler.sources.source import Source, opened
+from reconciler.sources.open_source import opened
+from reconciler.sources.output import Form, wire
+from reconciler.sources.source import Source
 from scheduler.calendars.elastic import existing
 from schemas.reading.units import instant
 from schemas.rules.view import gpr_path

@@ -7,10 +7,10 @@ from datetime import timedelta
 from typing import Any
 
 from reconciler.accounts.insights import EMPTY, MARKS_S
-from reconciler.cli import output
-from reconciler.cli.output import Form
 from reconciler.queries.state import clock
-from reconciler.sources.source import opened
+from reconciler.sources import output
+from reconciler.sources.open_source import opened
+from reconciler.sources.output import Form
 from schemas.status.insights import DayTally, Insights, Tally
 
 _HEAD = (

@@ -9,14 +9,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from reconciler.cli import output
-from reconciler.cli.output import Form, shown, wire
 from reconciler.deciding.what_if import effects
 from reconciler.model.request_files import read_filings
 from reconciler.queries.schedule import Row, Schedule, refusal_json, schedule, unread_refusal
 from reconciler.queries.state import State, as_filed, clock, read_states
+from reconciler.sources import output
 from reconciler.sources.command_errors import WrongUse
-from reconciler.sources.source import Source, opened
+from reconciler.sources.open_source import opened
+from reconciler.sources.output import Form, shown, wire
+from reconciler.sources.source import Source
 from scheduler import kernel
 from scheduler.causes.compare import Effect
 from scheduler.instance import InstanceError, InstancePlan, plan_instance

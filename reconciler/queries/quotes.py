@@ -14,8 +14,6 @@ from reconciler.accounts.monthly_limits import (
     too_few_hours,
     verdict,
 )
-from reconciler.cli import output
-from reconciler.cli.output import Form, wire
 from reconciler.model.facts import Facts
 from reconciler.model.statuses import live
 from reconciler.planning.pool_choice import NOBODY, has_bounded_hours, offering, shut_now
@@ -23,8 +21,10 @@ from reconciler.planning.queue_place import place_of_unfiled, unfiled_at
 from reconciler.queries.arguments import lasting, time
 from reconciler.queries.likely_starts import likely_starts
 from reconciler.queries.state import State, clock, is_name, read_state
+from reconciler.sources import output
 from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
-from reconciler.sources.source import opened
+from reconciler.sources.open_source import opened
+from reconciler.sources.output import Form, wire
 from scheduler.choices.fit import candidate_pools, limit_violations, usable_pools, would_fit
 from scheduler.choices.pool_choice import served
 from scheduler.fairness.wait_bounds import guarded

@@ -9,10 +9,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from reconciler.approvals.is_approved import hard_violations
-from reconciler.cli.output import wire
 from reconciler.lifecycle.early_end import STOPPED
 from reconciler.model.facts import Filed, Wanted
 from reconciler.model.statuses import live
+from reconciler.sources.output import wire
 from scheduler.choices.fit import limit_violations, would_fit
 from scheduler.plan import plan
 from scheduler.reasons import Reason

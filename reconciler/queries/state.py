@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from reconciler.approvals.who_approved import with_readers_words
-from reconciler.cli.output import working
 from reconciler.clock import SystemClock
 from reconciler.deciding.extension import extended
 from reconciler.deciding.preemption import with_room_made
@@ -20,6 +19,7 @@ from reconciler.model.statuses import Records, UnreadRecord
 from reconciler.planning.queue_place import asked_anew
 from reconciler.planning.snapshot import build_snapshot
 from reconciler.sources.command_errors import NotFound, WrongUse
+from reconciler.sources.output import working
 from reconciler.sources.source import Source
 from reconciler.status.tree import Loaded
 from reconciler.store.store_port import Contents

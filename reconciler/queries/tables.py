@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from reconciler.cli.output import wire
 from reconciler.model.facts import NodeKey
 from reconciler.model.statuses import live
 from reconciler.queries.costs import cost_so_far, running
 from reconciler.queries.schedule import ranked_row, unranked_row
 from reconciler.queries.state import State
+from reconciler.sources.output import wire
 from scheduler.calendars.elastic import existing
 from scheduler.choices.node_choice import choose_nodes, in_order_of_begin, need
 from scheduler.plan import plan

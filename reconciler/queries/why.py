@@ -8,8 +8,6 @@ from typing import Any
 
 from reconciler.approvals.file_evidence import NOT_AUTHORISED
 from reconciler.approvals.is_approved import hard_violations
-from reconciler.cli import output
-from reconciler.cli.output import Form, spoken, working
 from reconciler.planning.forecast import expected
 from reconciler.planning.forecast_inputs import is_enough
 from reconciler.queries import holds
@@ -17,8 +15,10 @@ from reconciler.queries.alternatives import GoesOn, Tried, always, tried
 from reconciler.queries.rank_words import place_of
 from reconciler.queries.schedule import full_plan
 from reconciler.queries.state import State, clock, read_state, split
+from reconciler.sources import output
 from reconciler.sources.command_errors import NotFound
-from reconciler.sources.source import opened
+from reconciler.sources.open_source import opened
+from reconciler.sources.output import Form, spoken, working
 from scheduler.calendars.elastic import existing, is_placeholder
 from scheduler.choices.fit import approval_reasons
 from scheduler.snapshot import Plan, PoolKey

@@ -136,7 +136,7 @@ def _part(path: str, place: int) -> str:
 def _trust_of(parts: Sequence[TrustRecord]) -> TrustRecord | None:
     """The parts of the record together; None: there is none."""
     held = sorted((change for part in parts for change in part.held), key=lambda change: change.path)
-    return parts[0].model_copy(update={"held": tuple(held)}) if parts else None
+    return parts[0].edited(held=tuple(held)) if parts else None
 
 
 def events_from(data: bytes) -> list[dict[str, str]]:

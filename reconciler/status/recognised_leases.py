@@ -139,13 +139,13 @@ def _now(status: GPRStatus, marked: Marked) -> GPRStatus:
     assert end is not None
     if set(held.nodes) != set(nodes) and len(held.nodes) == len(nodes):
         out = tuple(sorted(set(held.nodes) - set(nodes)))
-        moved = {"assignment": held.model_copy(update={"nodes": nodes})}
-        status = status.model_copy(update={**moved, "replaced_nodes": (*status.replaced_nodes, *out)})
+        replaced = (*status.replaced_nodes, *out)
+        status = status.edited(assignment=held.edited(nodes=nodes), replaced_nodes=replaced)
     more = marked.lease.end - end
     if more <= timedelta():
         return status
-    later = {"end_time": marked.lease.end, "estimated_end_time": marked.lease.end}
-    return status.model_copy(update={**later, "extended_by": status.extended_by + more})
+    end = marked.lease.end
+    return status.edited(end_time=end, estimated_end_time=end, extended_by=status.extended_by + more)
 
 
 def _why_not(marked: Marked, other: GPRStatus | None, known: Records, now: datetime) -> str:
@@ -201,8 +201,7 @@ def _spec(marked: Marked, old: GPRStatus | None, wanted: Wanted, now: datetime) 
     count, sharing = len(marked.nodes), f"mig:{lease.mig}" if lease.mig else "dedicated"
     spec = old.accepted_spec if old is not None else None if filed is None else filed.spec
     if spec is not None:
-        own = {"nodes": count, "sharing": sharing, "early_release": False, "stopped": False}
-        return spec.model_copy(update=own)
+        return spec.edited(nodes=count, sharing=sharing, early_release=False, stopped=False)
     lasts = max(_MINUTE, (lease.end - (lease.start or now)) // _MINUTE * _MINUTE)
     gpus = max(len(node.gpus) for node in marked.nodes)
     return RequestSpec(

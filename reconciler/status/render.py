@@ -124,7 +124,7 @@ def trust_files(record: TrustRecord | None) -> Files:
     for part, begin in enumerate(range(0, max(1, len(record.held)), MAX_HELD)):
         path = "trust.yaml" if part == 0 else f"trust/{part:03}.yaml"
         held = record.held[begin : begin + MAX_HELD]
-        files[path] = document(record.model_copy(update={"held": held}))
+        files[path] = document(record.edited(held=held))
     return files
 
 

@@ -21,7 +21,7 @@ MOST_UNSURE = 1000
 """Events of pushes without an answer that are kept until one of them turns out to have landed."""
 
 
-class News:
+class PendingEvents:
     """What one controller has to tell. One owner."""
 
     def __init__(self) -> None:

@@ -163,7 +163,7 @@ def _bounded(name: str, view: View) -> Slice | None:
     slice_, project = view.slice(name), view.project()
     if slice_ is None or project is None:
         return slice_
-    return slice_.model_copy(update={"spec": in_project(slice_.spec, project.spec)})
+    return slice_.edited(spec=in_project(slice_.spec, project.spec))
 
 
 def _resolved(file: str, gpr: GPR, view: View) -> RequestSpec | Finding | None:

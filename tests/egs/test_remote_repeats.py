@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from egs import modes
 from egs.remote import output as client
-from reconciler.cli import output as whole
-from reconciler.sources.source import is_bare
+from reconciler.sources import output as whole
+from reconciler.sources.open_source import is_bare
 
 AT = datetime(2026, 11, 21, 8, 2, tzinfo=UTC)
 CELLS: list[Any] = [None, True, False, 0, 1.5, "two words", ["a", "b"], ("a", AT), AT, timedelta(hours=3)]

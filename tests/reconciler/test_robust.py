@@ -22,7 +22,7 @@ from reconciler.model.events import Event, Told
 from reconciler.status.readme import _table
 from reconciler.store.document_cache import DocumentCache
 from reconciler.store.memory_store import MemoryStore
-from reconciler.telling.news import News
+from reconciler.telling.news import PendingEvents
 from schemas.errors import Fault, UserError
 from schemas.reading.reader import READER_VERSION
 from schemas.rules.problems import Problem
@@ -194,10 +194,10 @@ def test_refused_manifests_are_told_at_the_first_start_without_adopt():
 
 
 def test_a_problem_is_told_again_when_it_comes_back():
-    news, problem = News(), Problem("a.yaml", 1, 1, "X", "error", "m", "f")
+    pending, problem = PendingEvents(), Problem("a.yaml", 1, 1, "X", "error", "m", "f")
     for problems in ([problem], [problem], [], [problem]):
-        news.note_problems(problems, at(0))
-    assert len(news.with_notes(())) == 2
+        pending.note_problems(problems, at(0))
+    assert len(pending.with_notes(())) == 2
 
 
 def test_no_text_leaves_its_cell():

@@ -9,9 +9,7 @@ from typing import Any
 
 import typer
 
-from reconciler.cli import output
 from reconciler.cli.answers.member_kubeconfig import Own
-from reconciler.cli.output import Form
 from reconciler.clock import SystemClock
 from reconciler.clusters.kubernetes.api.api_client import Api
 from reconciler.clusters.kubernetes.tenancy import member_tokens
@@ -21,7 +19,9 @@ from reconciler.deploying.installed_objects import namespace as namespace_of
 from reconciler.deploying.installed_objects import objects
 from reconciler.deploying.part_names import Place
 from reconciler.deploying.uninstall import helms, look, uninstall
+from reconciler.sources import output
 from reconciler.sources.command_errors import NotAllowed, WrongUse
+from reconciler.sources.output import Form
 from schemas.reading.strict_yaml import load
 from schemas.reading.yaml_text import dump
 

@@ -17,7 +17,7 @@ from reconciler.clock import ManualClock, SystemClock, steady_s
 from reconciler.forges import forge_http
 from reconciler.forges.forge_http import Api
 from reconciler.forges.forge_port import RateLimited
-from reconciler.timekeeping.clock_reading import Heard
+from reconciler.model.clock_reading import Heard
 from schemas.errors import Fault, UserError
 from tests.support.forge import START
 

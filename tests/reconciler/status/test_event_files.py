@@ -64,7 +64,7 @@ def test_a_burst_is_found_again_by_the_next_controller_which_goes_on_after_it() 
     world = World()
     world.run(at(0))
     burst = [Event(at(0), Told.FOLLOWED, f"{i} of many") for i in range(2500)]
-    world.controller._news.note(burst)
+    world.controller._pending.note(burst)
     world.run(at(1))
     world.people.fetch([world.settings.status_branch])
     branch = StatusBranch(world.people, world.settings, "next")

@@ -20,7 +20,7 @@ from reconciler.telling.quiet_hours import is_quiet
 from reconciler.telling.route_secrets import Secrets
 from reconciler.telling.routing import Ways, grouped, names
 from schemas.status.outbox import Delivery
-from tests.support.nightly import law
+from tests.support.profile import law
 from tests.support.receivers import Noted
 from tests.support.routed import decided, routed
 from tests.support.world import START, at
