@@ -15,12 +15,14 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from reconciler.approvals.file_at_commit import Content
 from reconciler.approvals.forge_reviews import Reviews
 from reconciler.approvals.used_approvals import is_live
 from reconciler.model.evidence import GIT, Level, Verifier, Voucher, Word
 from reconciler.model.facts import Facts, Wanted
+from reconciler.model.memo import Memo
 from reconciler.settings import Settings
 from reconciler.store.store_port import Store
 from reconciler.trust.authority import Authority, roll_of
@@ -144,20 +146,20 @@ class Wording:
         self._used: set[tuple[str, bytes, str]] = set()
         self._checks = 0
         self._content = Content(store)
-        self._last: tuple[Wanted, Words, Doubts, Wanted] | None = None
+        self._in_files: Memo[Words] = Memo()
+        self._heard: Memo[Wanted] = Memo()
 
     def hear(self, wanted: Wanted, facts: Facts, now: datetime) -> Wanted:
         """The documents with all words that count now; this very object again when nothing differs."""
         if self._level != "none":
             return self._same(wanted, *self._all(wanted, facts, now))
-        last = self._last
-        known = last is not None and last[0].approvals is wanted.approvals
-        return self._same(wanted, last[1] if last and known else file_words(wanted), {})
+        return self._same(
+            wanted, self._in_files.of("", lambda: file_words(wanted), same=(wanted.approvals,)), {}
+        )
 
     def _same(self, wanted: Wanted, words: Words, doubts: Doubts) -> Wanted:
-        if self._last is None or self._last[0] is not wanted or self._last[1:3] != (words, doubts):
-            self._last = (wanted, words, doubts, replace(wanted, words=words, doubts=doubts))
-        return self._last[3]
+        with_words = partial(replace, wanted, words=words, doubts=doubts)
+        return self._heard.of("", with_words, same=(wanted,), equal=(words, doubts))
 
     def _all(self, wanted: Wanted, facts: Facts, now: datetime) -> tuple[Words, Doubts]:
         words: dict[str, tuple[Word, ...]] = {}
