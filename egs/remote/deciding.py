@@ -6,10 +6,11 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from egs.remote import asking, output
-from egs.remote.options import Request
+from egs.commands import output
+from egs.commands.options import Request
+from egs.remote import asking
 from egs.remote.requesting import report
-from egs.remote.showing import named
+from egs.remote.server import named
 
 Rule = Literal["request", "extension"]
 NotAfter = Annotated[

@@ -10,9 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from egs import clock
-from egs.remote import asking, output
-from egs.remote.errors import wrong_use
-from egs.remote.output import Column, Form, Output, Row, at, field
+from egs.commands import output
+from egs.commands.errors import wrong_use
+from egs.commands.options import Output
+from egs.commands.output import Column, Form, Row, at, field
+from egs.remote import asking
 from egs.remote.requesting import report
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The key's name.", show_default=False)]

@@ -6,10 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from egs.remote import asking, options, output
-from egs.remote.options import Request
-from egs.remote.output import Column, Form, Output, Row, at, field, place
-from egs.remote.showing import named, without_id
+from egs.commands import options, output
+from egs.commands.options import Output, Request
+from egs.commands.output import Column, Form, Row, at, field, place
+from egs.remote import asking
+from egs.remote.server import named, without_id
 
 
 def register(app: typer.Typer) -> None:

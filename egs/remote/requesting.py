@@ -8,12 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from egs.remote import asking, options, output
-from egs.remote.errors import Said, not_allowed, wrong_use
+from egs.commands import options, output
+from egs.commands.errors import Said, not_allowed, wrong_use
+from egs.commands.options import DryRun, Output, Request
+from egs.commands.output import Form, Row
+from egs.remote import asking
 from egs.remote.looking import quote_row, quoted
-from egs.remote.options import DryRun, Request
-from egs.remote.output import Form, Output, Row
-from egs.remote.showing import named
+from egs.remote.server import named
 
 _TRIES = 3
 """How often a release asks again of a request that gets its nodes, or loses them, between two questions."""

@@ -10,9 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
-from egs.remote import asking, output
-from egs.remote.errors import not_allowed, wrong_use
-from egs.remote.output import Form, Output
+from egs.commands import output
+from egs.commands.errors import not_allowed, wrong_use
+from egs.commands.options import Output
+from egs.commands.output import Form
+from egs.remote import asking
 from egs.remote.requesting import report
 
 Name = Annotated[str, typer.Argument(metavar="SLICE", help="Its name.", show_default=False)]

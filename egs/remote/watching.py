@@ -13,8 +13,9 @@ from typing import Annotated, Any
 import typer
 
 from egs import clock
-from egs.remote import asking, output
-from egs.remote.errors import Said, wrong_use
+from egs.commands import output
+from egs.commands.errors import Said, wrong_use
+from egs.remote import asking
 from egs.sse import Message
 
 Line = dict[str, Any]

@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
+from egs.commands.output import counted, note
 from reconciler.approvals.who_approved import LONGEST
 from reconciler.changes.publish import Change, report, submit
-from reconciler.cli.output import counted, note
 from reconciler.queries.arguments import lasting, time
 from reconciler.queries.quotes import slice_of
 from reconciler.queries.state import State, as_filed, clock, split

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from egs.commands import output
+from egs.commands.output import Form
 from reconciler.changes.publish import Change, report, submit
 from reconciler.changes.requests import approval_files
-from reconciler.cli import output
-from reconciler.cli.output import Form
 from reconciler.queries.state import State, clock, read_state, split
 from reconciler.sources.command_errors import NotAllowed, WrongUse
 from reconciler.sources.source import Source, is_bare, opened

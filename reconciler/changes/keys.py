@@ -12,19 +12,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from egs.commands import output
+from egs.commands.output import Form
+from egs.commands.output import time as parsed
 from reconciler.changes.publish import Build, Change, Means, Submitted, report, submit
 from reconciler.changes.reinstate import ground
 from reconciler.changes.requests import check_typed
 from reconciler.changes.yaml_edit import with_field
-from reconciler.cli import output
-from reconciler.cli.output import Form, parsed, wire
 from reconciler.queries.arguments import lasting
 from reconciler.queries.state import State, clock, is_name, read_state
 from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
 from reconciler.sources.source import Source, opened
 from schemas.documents.apikey import ApiKeySpec, Role, digest_of
 from schemas.documents.base import API_VERSION
-from schemas.reading.units import format_instant
+from schemas.reading.units import format_instant, wire
 from schemas.reading.yaml_text import dump
 from schemas.rules.view import key_path
 

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from egs.commands import output
+from egs.commands.output import Form
 from reconciler.changes.named_request import check_waits
 from reconciler.changes.publish import Change, Means, Submitted, report, submit
 from reconciler.changes.reinstate import Ground, ground
 from reconciler.changes.requests import Answering, where_it_is
 from reconciler.changes.yaml_edit import with_field
-from reconciler.cli import output
-from reconciler.cli.output import Form
 from reconciler.deciding.what_if import effects
 from reconciler.planning.queue_place import standings
 from reconciler.queries.plans import effect_json, print_effects

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from egs.commands import output
 from reconciler.changes.publish import Change, Submitted
-from reconciler.cli import output
 from reconciler.forges.forge_port import Pull
 from reconciler.forges.open_forge import open_forge
 from reconciler.settings import ForgeAddress

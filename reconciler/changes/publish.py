@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
-from reconciler.cli import output
+from egs.commands import output
 from reconciler.documents.finished_files import brought
 from reconciler.documents.in_force import Desired
 from reconciler.documents.restored_files import ends

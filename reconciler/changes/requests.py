@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import Any, get_args, get_origin
 
+from egs.commands import output
+from egs.commands.output import Form
 from reconciler.changes.named_request import (
     TAKEN,
     check_counts,
@@ -19,8 +21,6 @@ from reconciler.changes.named_request import (
 from reconciler.changes.publish import Change, Means, Submitted, report, submit
 from reconciler.changes.reinstate import Ground, brought_again, ground
 from reconciler.changes.yaml_edit import with_field
-from reconciler.cli import output
-from reconciler.cli.output import Form, wire
 from reconciler.documents.restored_files import counts_as_it_is, ending
 from reconciler.queries.arguments import lasting, time
 from reconciler.queries.quotes import gpr_text, quote_json, quotes, served_by
@@ -31,7 +31,7 @@ from schemas.documents.base import Model
 from schemas.documents.gpr import GPRSpec
 from schemas.reading.reader import read_document, rule_of
 from schemas.reading.strict_yaml import Refused, load
-from schemas.reading.units import format_duration
+from schemas.reading.units import format_duration, wire
 from schemas.rules.view import gpr_path
 from schemas.status.gpr_status import HOLDING, TERMINAL
 
@@ -170,7 +170,7 @@ def _answer_created(
     if estimate is None:
         output.text(f"{key}: no start is known yet; `egs why {key}` says why")
         return
-    start = output.parsed(estimate["estimatedStartTime"])
+    start = output.time(estimate["estimatedStartTime"])
     wait = output.seconds(estimate["estimatedWaitSeconds"])
     needs = [
         *(["it is merged"] if done.branch else []),

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from egs.commands import output
+from egs.commands.output import Form
 from reconciler.changes.people import Entry, Newcomer, own_key, people_of
 from reconciler.changes.publish import Build, Change, Means, Submitted, report, submit
 from reconciler.changes.reinstate import Ground, ground
 from reconciler.changes.requests import assignments, check_typed, edited
-from reconciler.cli import output
-from reconciler.cli.output import Form
 from reconciler.queries.arguments import lasting
 from reconciler.queries.state import State, clock, is_name, read_state
 from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse

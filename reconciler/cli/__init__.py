@@ -10,11 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import typer
 
+    from egs.commands.backend import Backend, Where
 
-def register(app: typer.Typer) -> None:
-    """Add every command of this package to the app of `egs`."""
+
+def register(app: typer.Typer) -> Callable[[Where], Backend]:
+    """Add every command that only a repository has; gives the backend of the others (`egs.commands`)."""
     from reconciler.cli import (
         access_commands,
         decision_commands,
@@ -24,7 +28,6 @@ def register(app: typer.Typer) -> None:
         pull_commands,
         question_commands,
         request_commands,
-        show_commands,
         simulate_command,
         slice_commands,
         watch_command,
@@ -33,7 +36,6 @@ def register(app: typer.Typer) -> None:
     question_commands.register(app)
     simulate_command.register(app)
     insight_commands.register(app)
-    show_commands.register(app)
     watch_command.register(app)
     request_commands.register(app)
     slice_commands.register(app)
@@ -42,3 +44,10 @@ def register(app: typer.Typer) -> None:
     decision_commands.register(app)
     access_commands.register(app)
     install_commands.register(app)
+    return _opened
+
+
+def _opened(where: Where) -> Backend:
+    from reconciler.cli.repository import Repository
+
+    return Repository(where)

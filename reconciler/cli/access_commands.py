@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.command_options import Repo
+from egs.commands.options import Repo
 
 Kubeconfig = Annotated[
     str | None,

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from reconciler.cli.command_options import AsPull, Author, Now, Output, Repo, Request
-from reconciler.cli.output import Form
+from egs.commands.options import AsPull, Author, Now, Output, Repo, Request
+from egs.commands.output import Form
 
 Rule = Literal["request", "extension"]
 NotAfter = Annotated[

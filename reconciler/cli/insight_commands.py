@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.command_options import Now, Output, Repo
-from reconciler.cli.output import Form
+from egs.commands.options import Now, Output, Repo
+from egs.commands.output import Form
 
 
 def register(app: typer.Typer) -> None:

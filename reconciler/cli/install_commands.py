@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from egs.commands.output import Form
 from reconciler.cli.access_commands import Context, Kubeconfig
-from reconciler.cli.output import Form
 
 
 class Role(StrEnum):

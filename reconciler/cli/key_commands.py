@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.command_options import AsPull, Author, DryRun, Now, Output, Repo, StraightOn
-from reconciler.cli.output import Form
+from egs.commands.options import AsPull, Author, DryRun, Now, Output, Repo, StraightOn
+from egs.commands.output import Form
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The key's name.", show_default=False)]
 

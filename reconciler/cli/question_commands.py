@@ -10,19 +10,9 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.command_options import (
-    CheckForm,
-    Fairness,
-    Now,
-    Output,
-    PlanForm,
-    Pools,
-    Repo,
-    Request,
-    ValidationForm,
-)
-from reconciler.cli.node_options import Prefer
-from reconciler.cli.output import Form
+from egs.commands.options import Now, Output, Prefer, Repo, Request
+from egs.commands.output import Form
+from reconciler.cli.command_options import CheckForm, Fairness, PlanForm, Pools, ValidationForm
 
 Shapes = Annotated[
     list[str] | None,

@@ -6,19 +6,9 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli import node_options
-from reconciler.cli.command_options import (
-    AsPull,
-    Author,
-    DryRun,
-    Fields,
-    Now,
-    Output,
-    Repo,
-    Request,
-    StraightOn,
-)
-from reconciler.cli.output import Form
+from egs.commands import options as node_options
+from egs.commands.options import AsPull, Author, DryRun, Fields, Now, Output, Repo, Request, StraightOn
+from egs.commands.output import Form
 
 
 def register(app: typer.Typer) -> None:

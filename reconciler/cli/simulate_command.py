@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.command_options import Fairness, Output, Pools, Repo
-from reconciler.cli.output import Form
+from egs.commands.options import Output, Repo
+from egs.commands.output import Form
+from reconciler.cli.command_options import Fairness, Pools
 
 Trace = Annotated[
     str | None,

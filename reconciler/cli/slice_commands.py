@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.command_options import AsksFirst, AsPull, Author, DryRun, Fields, Output, Repo
-from reconciler.cli.output import Form
+from egs.commands.options import AsksFirst, AsPull, Author, DryRun, Fields, Output, Repo
+from egs.commands.output import Form
 
 Name = Annotated[str, typer.Argument(metavar="SLICE", help="Its name.", show_default=False)]
 Mail = Annotated[str, typer.Argument(metavar="MAIL", help="The person's address.", show_default=False)]

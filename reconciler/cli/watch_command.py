@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.command_options import Repo
+from egs.commands.options import Repo
 
 
 class WatchForm(StrEnum):

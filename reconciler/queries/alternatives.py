@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from reconciler.cli.output import counted, spoken, wire
+from egs.commands.output import counted, spoken
 from reconciler.model.facts import Filed
 from reconciler.model.request_files import with_filed
 from reconciler.queries.state import State, with_wanted
@@ -22,7 +22,7 @@ from scheduler.kernel import engine_for, plain_seconds
 from scheduler.plan import plan
 from scheduler.snapshot import Plan, PoolKey
 from schemas.documents.gpr import RequestSpec
-from schemas.reading.units import format_duration, format_instant, instant, parse_duration
+from schemas.reading.units import format_duration, format_instant, instant, parse_duration, wire
 from schemas.rules.edits import asks_more_or_other
 from schemas.status.gpr_status import GPRStatus, Phase
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from egs.commands import output
+from egs.commands.output import Form, counted, spoken, working
 from reconciler.accounts.capacity import FEWEST, Answer, needed
 from reconciler.accounts.past_requests import history
-from reconciler.cli import output
-from reconciler.cli.output import Form, counted, spoken, working
 from reconciler.queries.arguments import lasting
 from reconciler.queries.state import clock, read_state
 from reconciler.sources.command_errors import NotFound

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+from egs.commands import output
+from egs.commands.output import Form
 from reconciler.accounts.insights import EMPTY, MARKS_S
-from reconciler.cli import output
-from reconciler.cli.output import Form
 from reconciler.queries.state import clock
 from reconciler.sources.source import opened
 from schemas.status.insights import DayTally, Insights, Tally

@@ -9,8 +9,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from reconciler.cli import output
-from reconciler.cli.output import Form, shown, wire
+from egs.commands import output
+from egs.commands.output import Form, shown
 from reconciler.deciding.what_if import effects
 from reconciler.model.request_files import read_filings
 from reconciler.queries.schedule import Row, Schedule, refusal_json, schedule, unread_refusal
@@ -24,7 +24,7 @@ from scheduler.kernel import cache
 from scheduler.snapshot import Refusal
 from schemas.documents.scheduling import Fairness
 from schemas.reading.collector import collector_paused
-from schemas.reading.units import instant
+from schemas.reading.units import instant, wire
 
 _DIGITS = 7
 """Of a pool's size: ten million nodes are beyond what any fleet has."""

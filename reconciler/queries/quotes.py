@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from egs.commands import output
+from egs.commands.output import Form
 from reconciler.accounts.monthly_limits import (
     Account,
     Verdict,
@@ -14,8 +16,6 @@ from reconciler.accounts.monthly_limits import (
     too_few_hours,
     verdict,
 )
-from reconciler.cli import output
-from reconciler.cli.output import Form, wire
 from reconciler.model.facts import Facts
 from reconciler.model.statuses import live
 from reconciler.planning.pool_choice import NOBODY, has_bounded_hours, offering, shut_now
@@ -35,7 +35,7 @@ from scheduler.snapshot import Plan, PoolKey, Request
 from schemas.documents.gpr import GPR, RequestSpec, resolve
 from schemas.documents.slice import SliceSpec
 from schemas.reading.reader import read_document
-from schemas.reading.units import format_duration, instant, seconds
+from schemas.reading.units import format_duration, instant, seconds, wire
 from schemas.reading.yaml_text import dump
 from schemas.rules.limits import LimitViolation
 from schemas.rules.view import gpr_path
@@ -274,8 +274,8 @@ def show_quotes(repo: str | None, now: str | None, wish: Wish, form: Form) -> in
         _print(rows)
     for pool, said in likely.items():
         output.note(
-            f"{'/'.join(pool)}: it would likely start around {output.local(said.p50)}, four times in five between "
-            f"{output.local(said.p10)} and {output.local(said.p90)}"
+            f"{'/'.join(pool)}: it would likely start around {output.shown(said.p50)}, four times in five between "
+            f"{output.shown(said.p10)} and {output.shown(said.p90)}"
         )
     _note_answers(state, spec, answers, (chosen, broken))
     return 0 if any(row["estimatedStartTime"] for row in rows) else 1
@@ -346,7 +346,7 @@ def _print(rows: list[dict[str, Any]]) -> None:
             row["gpuShape"],
             row["gpusPerNode"],
             row["freeNodes"],
-            output.parsed(row["estimatedStartTime"]),
+            output.time(row["estimatedStartTime"]),
             output.seconds(row["estimatedWaitSeconds"]),
             "needed" if row["needsApproval"] else None,
             row["pricePerGpuHour"],

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reconciler.cli import output
-from reconciler.cli.output import parsed, wire
+from egs.commands import output
+from egs.commands.output import time as parsed
 from reconciler.queries.event_search import Filter, event_row
 from reconciler.queries.state import is_name
 from reconciler.sources.command_errors import NotAllowed, WrongUse
@@ -23,6 +23,7 @@ from reconciler.status.event_files import age
 from reconciler.status.parse import UNREADABLE, events_from, record_from
 from reconciler.store.store_port import Store
 from schemas.errors import Fault
+from schemas.reading.units import wire
 from schemas.status.gpr_status import GPRRecord
 
 Line = dict[str, Any]
@@ -172,7 +173,7 @@ def _moved(path: str, at: str | None, was: Line | None, now: Line | None) -> Lin
 def as_text(line: Line) -> str:
     """A change in one line for people, with the local time."""
     at = parsed(line["at"])
-    when = "" if at is None else output.local(at)
+    when = "" if at is None else output.shown(at)
     if line["kind"] == "event":
         about = line["request"] or (f"{line['cluster']}/{line['node']}" if line["node"] else line["cluster"])
         return "  ".join(word for word in (when, line["reason"], about, line["message"]) if word)

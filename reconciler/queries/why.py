@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
+from egs.commands import output
+from egs.commands.output import Form, spoken, working
 from reconciler.approvals.file_evidence import NOT_AUTHORISED
 from reconciler.approvals.is_approved import hard_violations
-from reconciler.cli import output
-from reconciler.cli.output import Form, spoken, working
 from reconciler.planning.forecast import expected
 from reconciler.planning.forecast_inputs import is_enough
 from reconciler.queries import holds

@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Self
 
-from reconciler.cli.output import note, working
+from egs.commands.output import note, working
 from reconciler.credentials import from_environment
 from reconciler.settings import Settings
 from reconciler.sources.believed_keys import believed

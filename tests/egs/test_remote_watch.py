@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from egs.remote.errors import Said
+from egs.commands.errors import Said
 from egs.remote.watching import as_text, merged, moves
 from egs.sse import Message
 from tests.support.kube import eventually

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from egs.commands import output
+from egs.commands.output import Form, counted
 from reconciler.acting.actions import MOVED, Action, Do, actions
-from reconciler.cli import output
 from reconciler.cli.answers.reachable_clusters import Reach, Ways
-from reconciler.cli.output import Form, counted, wire
 from reconciler.documents.slice_terms import terms_in
 from reconciler.model.cluster_port import ClusterDriver, ClusterView, Difference
 from reconciler.model.facts import Facts, Seen, Wanted
@@ -26,6 +26,7 @@ from reconciler.settings import Settings
 from reconciler.sources.command_errors import NotFound, WrongUse
 from reconciler.sources.source import opened
 from schemas.errors import EgsError
+from schemas.reading.units import wire
 
 SAME, DIFFERS, UNREACHED = 0, 1, 3
 TOLERANCE = Settings(repo="", state=Path()).start_tolerance

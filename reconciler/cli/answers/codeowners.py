@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from egs.commands import output
+from egs.commands.output import Form
 from reconciler.changes.publish import Change, Means, report, submit
-from reconciler.cli import output
-from reconciler.cli.output import Form
 from reconciler.forges.branch_protection import CHECK
 from reconciler.forges.open_forge import open_forge
 from reconciler.model.facts import Wanted

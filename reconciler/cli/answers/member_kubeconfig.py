@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from reconciler.cli import output
+from egs.commands import output
 from reconciler.clusters.kubernetes.tenancy import member_tokens
 from reconciler.clusters.kubernetes.tenancy.member_tokens import Ticket, Whose
 from reconciler.queries.arguments import lasting

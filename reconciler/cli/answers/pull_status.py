@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from egs.commands import output
+from egs.commands.output import Form
 from reconciler.changes.propose import FOLDER
-from reconciler.cli import output
-from reconciler.cli.output import Form
 from reconciler.forges.forge_port import Forge, Pull, Review
 from reconciler.forges.open_forge import open_forge
 from reconciler.model.evidence import Voucher

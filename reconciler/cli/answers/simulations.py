@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from reconciler.cli import output
-from reconciler.cli.output import Form
+from egs.commands import output
+from egs.commands.output import Form
 from reconciler.queries.arguments import lasting, time
 from reconciler.queries.plans import pool_sizes
 from reconciler.sources.command_errors import NotAllowed, WrongUse

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
-from reconciler.cli import output
+from egs.commands import output
 from reconciler.documents.finished_files import standing
 from reconciler.queries.state import clock
 from reconciler.sources.source import Source, opened
