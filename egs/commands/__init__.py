@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add all of them to the app."""
-    from egs.commands import accounts, lists
+    from egs.commands import accounts, lists, questions, requests, watch
 
-    for part in (lists, accounts):
+    for part in (questions, lists, watch, requests, accounts):
         part.register(app)

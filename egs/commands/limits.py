@@ -35,7 +35,7 @@ def _refuse(command: Any, path: str) -> None:
         _refuse(inner, f"{path} {name}")
 
     def refused(**_: object) -> None:
-        raise _not_here(f"egs {path}")
+        raise not_here(f"egs {path}")
 
     if not hasattr(command, "commands"):
         command.callback = refused
@@ -47,7 +47,7 @@ def _refuse_options(command: Any, path: str, marked: list[Any], is_alone: bool) 
     def checked(**given: Any) -> Any:
         for option in marked:
             if given.get(option.name) not in (None, False, [], (), option.default):
-                raise _not_here(f"{option.opts[0]} of egs {path}")
+                raise not_here(f"{option.opts[0]} of egs {path}")
         return carried_out(**given)
 
     for option in marked:
@@ -55,7 +55,8 @@ def _refuse_options(command: Any, path: str, marked: list[Any], is_alone: bool) 
     command.callback = checked
 
 
-def _not_here(what: str) -> Said:
+def not_here(what: str) -> Said:
+    """The one sentence for what a server does not carry out."""
     return wrong_use(
         f"{what} works on a repository and not on a server; stand in one, or name it with --repo"
     )

@@ -49,6 +49,10 @@ Fields = Annotated[
     list[str],
     typer.Argument(metavar="FIELD=VALUE...", help="Fields of spec; nothing behind = takes one out."),
 ]
+Pools = Annotated[
+    list[str] | None,
+    of_repository("--pool", metavar="NAME=NODES", help="A pool of the CSV; may be repeated."),
+]
 Request = Annotated[str, typer.Argument(metavar="SLICE/GPR", help="The request.", show_default=False)]
 Output = Annotated[Form, typer.Option("--output", "-o", help="How to answer.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would happen and write nothing.")]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add every command that a server carries out."""
-    from egs.remote import deciding, keys, looking, requesting, sharing, watching
+    from egs.remote import deciding, keys, sharing
 
-    for part in (looking, watching, requesting, sharing, deciding, keys):
+    for part in (sharing, deciding, keys):
         part.register(app)

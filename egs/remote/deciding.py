@@ -9,8 +9,8 @@ import typer
 from egs.commands import output
 from egs.commands.options import Request
 from egs.remote import asking
-from egs.remote.requesting import report
-from egs.remote.server import named
+from egs.remote.changes import report
+from egs.remote.fields import named
 
 Rule = Literal["request", "extension"]
 NotAfter = Annotated[

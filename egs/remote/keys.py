@@ -15,7 +15,7 @@ from egs.commands.errors import wrong_use
 from egs.commands.options import Output
 from egs.commands.output import Column, Form, Row, at, field
 from egs.remote import asking
-from egs.remote.requesting import report
+from egs.remote.changes import report
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The key's name.", show_default=False)]
 _LASTING = re.compile(r"([0-9]{1,6})([wdhm])")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from egs.commands.errors import wrong_use
+from egs.commands.backend import Filed
+from egs.commands.limits import not_here
 from egs.commands.output import Row
-from egs.remote import asking
+from egs.remote import asking, changes
+from egs.remote.fields import named, quotes, wired
 
 _WORKSPACE = {"slice": "sliceName"}
 _LISTS: Mapping[str, tuple[str, Mapping[str, str]]] = {
@@ -32,6 +34,48 @@ class Server:
     def whole(self, kind: str, name: str) -> Row:
         return _row(asking.get(f"tables/{kind}", {"name": named(name) if kind == "gpr" else name}))
 
+    def plan(self, ref: str | None, against: str | None) -> Row:
+        found = asking.get("plan")
+        return {**found, **{part: list(map(without_id, found[part])) for part in ("requests", "refused")}}
+
+    def instance(self, file: str, pools: Sequence[str], form: str, is_fair: bool) -> int:
+        raise not_here("--instance of egs plan")
+
+    def quotes(self, slice_: str, terms: Mapping[str, Any]) -> tuple[list[Row], list[str]]:
+        return quotes(slice_, terms)
+
+    def why(self, request: str) -> Row:
+        return without_id(asking.get("gpr/why", {"gprId": named(request)}))
+
+    def insights(self, days: int) -> Row:
+        return _row(asking.get("insights", {"days": days}))
+
+    def watch(self, slice_: str | None, gpr: str | None, every_s: int) -> Iterable[Row]:
+        from egs.remote.streams import followed
+
+        return followed(slice_, gpr if gpr is None or "/" in gpr or slice_ is None else f"{slice_}/{gpr}")
+
+    def create(self, request: str, terms: Mapping[str, Any], *, is_trial: bool) -> Filed:
+        return changes.create(request, terms, is_trial=is_trial)
+
+    def edit(self, request: str, words: Sequence[str]) -> None:
+        changes.edit(request, words)
+
+    def change(self, request: str, fields: Mapping[str, Any], subject: str) -> None:
+        given = {
+            name: False if (name, value) == ("stopped", None) else value for name, value in fields.items()
+        }
+        changes.changed(request, wired(given), subject)
+
+    def release(self, request: str) -> None:
+        changes.release(request)
+
+    def cancel(self, request: str) -> None:
+        changes.cancel(request)
+
+    def restore(self, request: str) -> None:
+        changes.restore(request)
+
 
 def _row(found: Any) -> Row:
     """JSON of the server, which has the fields that docs/api.md names."""
@@ -42,10 +86,3 @@ def _row(found: Any) -> Row:
 def without_id(row: Row) -> dict[str, Any]:
     """The row as a repository has it, where requests are named and have no id."""
     return {name: value for name, value in row.items() if name != "gprId"}
-
-
-def named(request: str) -> str:
-    """The request as the server names it. Raises Said where it is no SLICE/GPR."""
-    if request.count("/") != 1 or not all(request.split("/")):
-        raise wrong_use(f"{request} names no request; write SLICE/GPR, for example vision/train")
-    return request

@@ -15,7 +15,7 @@ from egs.commands.errors import not_allowed, wrong_use
 from egs.commands.options import Output
 from egs.commands.output import Form
 from egs.remote import asking
-from egs.remote.requesting import report
+from egs.remote.changes import report
 
 Name = Annotated[str, typer.Argument(metavar="SLICE", help="Its name.", show_default=False)]
 Mail = Annotated[str, typer.Argument(metavar="MAIL", help="The person's address.", show_default=False)]

@@ -22,22 +22,20 @@ def register(app: typer.Typer) -> Callable[[Where], Backend]:
     from reconciler.cli import (
         access_commands,
         decision_commands,
-        insight_commands,
+        forecast_command,
         install_commands,
         key_commands,
+        move_command,
         pull_commands,
         question_commands,
-        request_commands,
         simulate_command,
         slice_commands,
-        watch_command,
     )
 
     question_commands.register(app)
     simulate_command.register(app)
-    insight_commands.register(app)
-    watch_command.register(app)
-    request_commands.register(app)
+    forecast_command.register(app)
+    move_command.register(app)
     slice_commands.register(app)
     key_commands.register(app)
     pull_commands.register(app)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from egs.commands.backend import Where
+from egs.commands.backend import Filed, Where
 from egs.commands.output import Row
+
+if TYPE_CHECKING:
+    from reconciler.changes.publish import Means
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,3 +28,88 @@ class Repository:
         from reconciler.cli.lists import described
 
         return described(self.where.repo, self.where.now, kind, name)
+
+    def plan(self, ref: str | None, against: str | None) -> Row:
+        from reconciler.queries.plans import plan_json
+
+        return plan_json(self.where.repo, self.where.now, ref, against)
+
+    def instance(self, file: str, pools: Sequence[str], form: str, is_fair: bool) -> int:
+        from reconciler.queries.plans import show_instance
+        from schemas.documents.scheduling import Fairness
+
+        return show_instance(file, pools, self.where.now, form, Fairness() if is_fair else None)
+
+    def quotes(self, slice_: str, terms: Mapping[str, Any]) -> tuple[list[Row], list[str]]:
+        from reconciler.queries.quotes import quoted
+
+        rows, notes = quoted(self.where.repo, self.where.now, slice_, nested(terms))
+        return list(rows), notes
+
+    def why(self, request: str) -> Row:
+        from reconciler.queries.why import why_json
+
+        return why_json(self.where.repo, self.where.now, request)
+
+    def insights(self, days: int) -> Row:
+        from reconciler.queries.insight_rows import insights_of
+
+        return insights_of(self.where.repo, self.where.now, days)
+
+    def watch(self, slice_: str | None, gpr: str | None, every_s: int) -> Iterator[Row]:
+        from reconciler.cli.signals import ended_by_signals, looks
+        from reconciler.queries.event_search import Filter
+        from reconciler.queries.status_changes import follow
+
+        with ended_by_signals() as ended:
+            yield from follow(self.where.repo, Filter(slice=slice_, gpr=gpr), looks(every_s, ended))
+
+    def create(self, request: str, terms: Mapping[str, Any], *, is_trial: bool) -> Filed:
+        from reconciler.changes.requests import create
+
+        return create(self._means(), request, nested(terms), self.where.now, is_trial=is_trial)
+
+    def edit(self, request: str, words: Sequence[str]) -> None:
+        from reconciler.changes.requests import assignments, change
+
+        edits = assignments(words)
+        change(self._means(), request, edits, f"Edit {request}: {', '.join('.'.join(f) for f, _ in edits)}")
+
+    def change(self, request: str, fields: Mapping[str, Any], subject: str) -> None:
+        from reconciler.changes.requests import change
+        from reconciler.queries.arguments import lasting
+
+        lasting("extend", fields.get("extend"))
+        edits = [(tuple(name.split(".")), value) for name, value in fields.items()]
+        change(self._means(), request, edits, subject)
+
+    def release(self, request: str) -> None:
+        from reconciler.changes.requests import release
+
+        release(self._means(), request)
+
+    def cancel(self, request: str) -> None:
+        from reconciler.changes.requests import cancel
+
+        cancel(self._means(), request, self.where.now)
+
+    def restore(self, request: str) -> None:
+        from reconciler.changes.requests import restore
+
+        restore(self._means(), request)
+
+    def _means(self) -> Means:
+        from reconciler.changes.publish import Means
+
+        return Means(self.where.repo, self.where.author, self.where.pull_request, self.where.by_default)
+
+
+def nested(terms: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields by dotted name as a request's spec has them, without those that are not given."""
+    spec: dict[str, Any] = {}
+    for name, value in terms.items():
+        outer, _, inner = name.partition(".")
+        if value is not None:
+            spec[outer] = {**spec.get(outer, {}), inner: value} if inner else value
+    shapes = spec.get("gpuShape")
+    return spec | ({"gpuShape": shapes[0]} if isinstance(shapes, list) and len(shapes) == 1 else {})

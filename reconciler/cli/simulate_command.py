@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from egs.commands.options import Output, Repo
+from egs.commands.options import Output, Pools, Repo
 from egs.commands.output import Form
-from reconciler.cli.command_options import Fairness, Pools
+from egs.commands.questions import Fairness
 
 Trace = Annotated[
     str | None,
