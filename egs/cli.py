@@ -92,25 +92,13 @@ def _root(
 def commands(registers: Sequence[Register], target: Target | None) -> Any:
     """The commands for a repository (no target) or a server, as whose backend the repository is opened from now on."""
     from egs.commands.limits import limit
-    from egs.remote import register
 
     app, opener = build(registers)
     REPOSITORY.set(opener)
     local = typer.main.get_command(app)
     if target is not None or opener is None:
-        _lay(local, typer.main.get_command(build([register])[0]))
         limit(local, is_alone=opener is None)
     return local
-
-
-def _lay(local: Any, remote: Any) -> None:
-    """Put the server's commands over those of a repository."""
-    for name, command in list(local.commands.items()):
-        above = remote.commands.get(name)
-        if above is not None and hasattr(command, "commands") and hasattr(above, "commands"):
-            _lay(command, above)
-            remote.commands[name] = command
-    local.commands.update(remote.commands)
 
 
 def _print_version(wanted: bool) -> None:

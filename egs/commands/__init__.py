@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add all of them to the app."""
-    from egs.commands import accounts, lists, questions, requests, watch
+    from egs.commands import access, accounts, decisions, keys, lists, questions, requests, slices, watch
 
-    for part in (questions, lists, watch, requests, accounts):
+    for part in (questions, lists, watch, requests, slices, keys, decisions, access, accounts):
         part.register(app)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from egs.commands.output import Row
@@ -40,6 +41,41 @@ class Filed:
     notes: Sequence[str] = ()
     text: str = ""
     """The file that a trial would write; a server does not tell."""
+
+
+Rule = Literal["request", "extension"]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What an admin decides about a request, as typed; a server takes neither `handle` nor `key`."""
+
+    decision: Literal["approve", "reject"]
+    reason: str = ""
+    limit_gpus: int | None = None
+    limit_nodes: int | None = None
+    not_after: str | None = None
+    handle: str | None = None
+    rule: Rule = "request"
+    limit_extend: str | None = None
+    key: Path | None = None
+    """To sign with; None: as git is configured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How a kubeconfig is made on a repository; a server takes none of it."""
+
+    namespace: str | None
+    member: str | None
+    life: str | None
+    """Of a token that is put in; None: a plugin asks for tokens."""
+    protocol: str
+    kubeconfig: str | None
+    """The caller's own, with the context below."""
+    context: str | None
+    out: Path | None
+    """Where the new one goes; never over the caller's own."""
 
 
 class Backend(Protocol):
@@ -86,6 +122,41 @@ class Backend(Protocol):
 
     def restore(self, request: str) -> None:
         """Write a request's file back as it counts."""
+
+    def request_slice(self, name: str, about: Mapping[str, Any], *, is_trial: bool) -> None:
+        """Ask for a slice; `about` has clusters, namespaces, members, owners, quota, limits, text, keys and forge."""
+
+    def create_slice(self, name: str, about: Mapping[str, Any], *, is_trial: bool) -> None:
+        """Make a slice, of the same."""
+
+    def slice_parts(self, name: str) -> Row:
+        """What goes with a slice: `slice`, `files` (null: a server does not tell), `clusters` and `namespaces`."""
+
+    def delete_slice(self, name: str) -> None:
+        """Take a slice away."""
+
+    def add_member(
+        self, name: str, mail: str, *, is_owner: bool, keys: tuple[Path, ...], forge: str | None
+    ) -> None:
+        """Add a person to a slice, or what is new of one who is there."""
+
+    def remove_member(self, name: str, mail: str) -> None:
+        """Take a person out of a slice."""
+
+    def decide(self, request: str, decision: Decision) -> None:
+        """Approve or reject a request as it reads now."""
+
+    def keys(self) -> list[Row]:
+        """The rows of `egs key list`."""
+
+    def create_key(self, name: str, about: Mapping[str, Any], *, is_trial: bool) -> str:
+        """Make a key and give its text, of a trial the manifest; `about`: role, slices, email, expires, description."""
+
+    def revoke_key(self, name: str) -> None:
+        """Make a key open nothing any more."""
+
+    def kubeconfig(self, slice_: str, cluster: str, access: Access) -> str:
+        """A kubeconfig of a slice's namespaces in a cluster; those the caller got before end."""
 
 
 REPOSITORY: ContextVar[Callable[[Where], Backend] | None] = ContextVar("repository", default=None)

@@ -53,6 +53,18 @@ Pools = Annotated[
     list[str] | None,
     of_repository("--pool", metavar="NAME=NODES", help="A pool of the CSV; may be repeated."),
 ]
+OwnKubeconfig = Annotated[
+    str | None,
+    of_repository(
+        "--kubeconfig",
+        metavar="FILE",
+        help="Your own kubeconfig of the cluster. Default: KUBECONFIG, else ~/.kube/config.",
+    ),
+]
+OwnContext = Annotated[
+    str | None,
+    of_repository("--context", metavar="NAME", help="Context of it. Default: its current one."),
+]
 Request = Annotated[str, typer.Argument(metavar="SLICE/GPR", help="The request.", show_default=False)]
 Output = Annotated[Form, typer.Option("--output", "-o", help="How to answer.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would happen and write nothing.")]

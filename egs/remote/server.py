@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from egs.commands.backend import Filed
+from egs.commands.backend import Access, Decision, Filed
 from egs.commands.limits import not_here
 from egs.commands.output import Row
-from egs.remote import asking, changes
+from egs.remote import asking, changes, sharing
 from egs.remote.fields import named, quotes, wired
 
 _WORKSPACE = {"slice": "sliceName"}
@@ -75,6 +76,41 @@ class Server:
 
     def restore(self, request: str) -> None:
         changes.restore(request)
+
+    def request_slice(self, name: str, about: Mapping[str, Any], *, is_trial: bool) -> None:
+        sharing.request_slice(name, about)
+
+    def create_slice(self, name: str, about: Mapping[str, Any], *, is_trial: bool) -> None:
+        sharing.create_slice(name, about)
+
+    def slice_parts(self, name: str) -> Row:
+        return sharing.slice_parts(name)
+
+    def delete_slice(self, name: str) -> None:
+        sharing.delete_slice(name)
+
+    def add_member(
+        self, name: str, mail: str, *, is_owner: bool, keys: tuple[Path, ...], forge: str | None
+    ) -> None:
+        sharing.add_member(name, mail, is_owner=is_owner)
+
+    def remove_member(self, name: str, mail: str) -> None:
+        sharing.remove_member(name, mail)
+
+    def decide(self, request: str, decision: Decision) -> None:
+        sharing.decide(request, decision)
+
+    def keys(self) -> list[Row]:
+        return sharing.keys()
+
+    def create_key(self, name: str, about: Mapping[str, Any], *, is_trial: bool) -> str:
+        return sharing.create_key(name, about)
+
+    def revoke_key(self, name: str) -> None:
+        sharing.revoke_key(name)
+
+    def kubeconfig(self, slice_: str, cluster: str, access: Access) -> str:
+        return sharing.kubeconfig(slice_, cluster)
 
 
 def _row(found: Any) -> Row:

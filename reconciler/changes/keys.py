@@ -13,8 +13,6 @@ from datetime import datetime
 from typing import Any
 
 from egs.commands import output
-from egs.commands.output import Form
-from egs.commands.output import time as parsed
 from reconciler.changes.publish import Build, Change, Means, Submitted, report, submit
 from reconciler.changes.reinstate import ground
 from reconciler.changes.requests import check_typed
@@ -59,8 +57,8 @@ def new_text() -> str:
     return PREFIX + secrets.token_urlsafe(RANDOM_BYTES)
 
 
-def create(means: Means, asked: Asked, *, is_trial: bool) -> None:
-    """Make a key and print its text; of a trial neither is left."""
+def create(means: Means, asked: Asked, *, is_trial: bool) -> str:
+    """Make a key and give its text; a trial makes none and gives its manifest."""
     if not is_name(asked.name):
         raise WrongUse(f"{asked.name} is no name: lower-case letters, digits and '-', at most 63")
     path, text = key_path(asked.name), new_text()
@@ -81,12 +79,11 @@ def create(means: Means, asked: Asked, *, is_trial: bool) -> None:
         done = _submitted(source, means, build, is_trial=is_trial)
     if is_trial:
         output.note(f"nothing is written, and no key is made; {path} would be:")
-        output.text(_without_digest(data))
-        return
+        return _without_digest(data)
     report(done)
     where = "from now on" if done.is_pushed else "once that is on main"
     output.note(f"the key opens the API {where}; it is shown here and never again, so keep it in a vault")
-    output.text(text)
+    return text
 
 
 def _check_for_another(state: State, asked: Asked, me: Callable[[], str]) -> None:
@@ -168,24 +165,7 @@ def row(name: str, spec: ApiKeySpec, now: datetime) -> Row:
     }
 
 
-def show(repo: str | None, now: str | None, form: Form) -> None:
-    """The command."""
+def listed(repo: str | None, now: str | None) -> list[Row]:
+    """The rows of `egs key list`."""
     with opened(repo) as source:
-        found = rows(read_state(source, clock(now, source)))
-    if form is not Form.TABLE:
-        output.data(found, form)
-        return
-    head = ("NAME", "STATE", "EMAIL", "ROLE", "SLICES", "UNTIL", "DESCRIPTION")
-    cells = [
-        (
-            each["name"],
-            each["state"],
-            each["email"],
-            each["role"],
-            each["slices"] or "all",
-            parsed(each["notAfter"]) or "",
-            each["description"],
-        )
-        for each in found
-    ]
-    output.table(head, cells, "there is no key; `egs key create` makes one")
+        return rows(read_state(source, clock(now, source)))

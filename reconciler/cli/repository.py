@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from egs.commands.backend import Filed, Where
+from egs.commands.backend import Access, Decision, Filed, Where
 from egs.commands.output import Row
 
 if TYPE_CHECKING:
@@ -97,6 +98,64 @@ class Repository:
         from reconciler.changes.requests import restore
 
         restore(self._means(), request)
+
+    def request_slice(self, name: str, about: Mapping[str, Any], *, is_trial: bool) -> None:
+        from reconciler.changes.slices import Asked, request
+
+        request(self._means(), Asked(name, **about), is_trial=is_trial)
+
+    def create_slice(self, name: str, about: Mapping[str, Any], *, is_trial: bool) -> None:
+        from reconciler.changes.slices import Asked, create
+
+        create(self._means(), Asked(name, **about), is_trial=is_trial)
+
+    def slice_parts(self, name: str) -> Row:
+        from reconciler.changes.slices import parts
+
+        return parts(self._means(), name)
+
+    def delete_slice(self, name: str) -> None:
+        from reconciler.changes.slices import delete
+
+        delete(self._means(), name)
+
+    def add_member(
+        self, name: str, mail: str, *, is_owner: bool, keys: tuple[Path, ...], forge: str | None
+    ) -> None:
+        from reconciler.changes.members import add
+        from reconciler.changes.people import Newcomer
+
+        add(self._means(), name, Newcomer(mail, is_owner, keys, forge))
+
+    def remove_member(self, name: str, mail: str) -> None:
+        from reconciler.changes.members import remove
+
+        remove(self._means(), name, mail)
+
+    def decide(self, request: str, decision: Decision) -> None:
+        from reconciler.changes.approve import decide
+
+        decide(self.where.repo, request, decision, self.where.author, self.where.now)
+
+    def keys(self) -> list[Row]:
+        from reconciler.changes.keys import listed
+
+        return list(listed(self.where.repo, self.where.now))
+
+    def create_key(self, name: str, about: Mapping[str, Any], *, is_trial: bool) -> str:
+        from reconciler.changes.keys import Asked, create
+
+        return create(self._means(), Asked(name, **about), is_trial=is_trial)
+
+    def revoke_key(self, name: str) -> None:
+        from reconciler.changes.keys import revoke
+
+        revoke(self._means(), name)
+
+    def kubeconfig(self, slice_: str, cluster: str, access: Access) -> str:
+        from reconciler.cli.answers.member_kubeconfig import given
+
+        return given(self.where.repo, slice_, cluster, access)
 
     def _means(self) -> Means:
         from reconciler.changes.publish import Means
