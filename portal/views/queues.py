@@ -17,10 +17,9 @@ from reconciler.model.request_files import read_filings
 from reconciler.queries import tables
 from reconciler.queries.schedule import Schedule, full_plan, refusal_json, schedule, unread_refusal
 from reconciler.queries.tables import Line
-from reconciler.sources.output import wire
 from scheduler.plan import plan
 from scheduler.snapshot import Plan, Refusal
-from schemas.reading.units import parse_instant
+from schemas.reading.units import parse_instant, wire
 
 Row = dict[str, Any]
 

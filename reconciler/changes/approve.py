@@ -6,11 +6,12 @@ statement in the file, however it reaches main.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from egs.commands.backend import Decision
+from egs.commands.output import counted, note
 from reconciler.approvals.who_approved import LONGEST
 from reconciler.changes.change import Change
 from reconciler.changes.publish import report, submit
@@ -20,7 +21,6 @@ from reconciler.queries.state import State, as_filed, clock, split
 from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
 from reconciler.sources.folder import Folder
 from reconciler.sources.open_source import opened
-from reconciler.sources.output import counted, note
 from reconciler.sources.source import Source
 from reconciler.store.store_port import Person
 from reconciler.trust.personal_signatures import PersonKey, configured_key, sign_as_person
@@ -39,22 +39,7 @@ COUNTS_FOR = timedelta(days=30)
 """A word whose end nobody gave."""
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
-    """What the admin typed."""
-
-    decision: Literal["approve", "reject"]
-    reason: str = ""
-    limit_gpus: int | None = None
-    limit_nodes: int | None = None
-    not_after: str | None = None
-    handle: str | None = None
-    rule: Literal["request", "extension"] = "request"
-    limit_extend: str | None = None
-    key: Path | None = None  # to sign with; None: as git is configured
-
-
-def decide(repo: str | None, key: str, word: Word, author: str | None, now: str | None) -> None:
+def decide(repo: str | None, key: str, word: Decision, author: str | None, now: str | None) -> None:
     """Write the approval file, bound to the request's digest as it is on main, and signed where there is a key."""
     slice_, name = split(key)
     given = time("--not-after", word.not_after)
@@ -158,7 +143,7 @@ def _names(state: State) -> str:
     return ", ".join(admin.handle for admin in state.wanted.project.admins)
 
 
-def _judged(source: Source, state: State, base: str, about: tuple[str, Word]) -> RequestSpec:
+def _judged(source: Source, state: State, base: str, about: tuple[str, Decision]) -> RequestSpec:
     """The request as it reads on main, if there is anything left to decide about it."""
     key, word = about
     status = state.facts.requests.get(key)
@@ -179,7 +164,7 @@ def _judged(source: Source, state: State, base: str, about: tuple[str, Word]) ->
     return spec
 
 
-def check_needed(state: State, key: str, spec: RequestSpec, word: Word) -> None:
+def check_needed(state: State, key: str, spec: RequestSpec, word: Decision) -> None:
     """An approval that nothing waits for would only puzzle its readers; one that is given may be renewed."""
     status, free = state.facts.requests.get(key), state.wanted.project.max_extension
     if status is None:
@@ -196,7 +181,7 @@ def check_needed(state: State, key: str, spec: RequestSpec, word: Word) -> None:
         raise NotAllowed(f"{key} needs no approval as it reads now; nothing is written")
 
 
-def approval_spec(state: State, key: str, spec: RequestSpec, word: Word, end: datetime) -> dict[str, Any]:
+def approval_spec(state: State, key: str, spec: RequestSpec, word: Decision, end: datetime) -> dict[str, Any]:
     """What the approval's file says: bound to the request as it reads, and to the most that is allowed."""
     slice_, name = split(key)
     content: dict[str, Any] = {
@@ -217,7 +202,7 @@ def bound(state: State, spec: RequestSpec) -> str:
     return spec.digest(free_priority(slice_of(state, spec.slice), state.wanted.project))
 
 
-def _limit(state: State, spec: RequestSpec, word: Word) -> dict[str, Any]:
+def _limit(state: State, spec: RequestSpec, word: Decision) -> dict[str, Any]:
     """As typed; by default what the request would hold in the largest-noded pool that it may use."""
     slice_, pools = slice_of(state, spec.slice), state.wanted.pools
     held = [spec.nodes * pools[key].gpus_per_node for key in candidate_pools(spec, slice_, pools)]

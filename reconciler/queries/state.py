@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from egs.commands.output import working
 from reconciler.approvals.who_approved import with_readers_words
 from reconciler.clock import SystemClock
 from reconciler.deciding.extension import extended
@@ -19,7 +20,6 @@ from reconciler.model.statuses import Records, UnreadRecord
 from reconciler.planning.queue_place import asked_anew
 from reconciler.planning.snapshot import build_snapshot
 from reconciler.sources.command_errors import NotFound, WrongUse
-from reconciler.sources.output import working
 from reconciler.sources.source import Source
 from reconciler.status.tree import Loaded
 from reconciler.store.store_port import Contents

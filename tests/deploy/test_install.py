@@ -10,6 +10,7 @@ import pytest
 import typer
 import yaml
 
+from egs.commands.output import Form
 from reconciler.cli.answers.installation import Asked, Own, put_in, show
 from reconciler.clusters.kubernetes.rbac import RULES
 from reconciler.deploying.install import Step, budgets_of, install
@@ -17,7 +18,6 @@ from reconciler.deploying.install_values import read
 from reconciler.deploying.installed_objects import namespace, objects
 from reconciler.deploying.object_kinds import path_of
 from reconciler.deploying.part_names import Place
-from reconciler.sources.output import Form
 from schemas.errors import UserError
 from tests.deploy.cases import CASES, PULL, REPO, Json
 from tests.deploy.snapshot import everything

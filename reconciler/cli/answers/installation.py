@@ -9,6 +9,8 @@ from typing import Any
 
 import typer
 
+from egs.commands import output
+from egs.commands.output import Form
 from reconciler.cli.answers.member_kubeconfig import Own
 from reconciler.clock import SystemClock
 from reconciler.clusters.kubernetes.api.api_client import Api
@@ -19,9 +21,7 @@ from reconciler.deploying.installed_objects import namespace as namespace_of
 from reconciler.deploying.installed_objects import objects
 from reconciler.deploying.part_names import Place
 from reconciler.deploying.uninstall import helms, look, uninstall
-from reconciler.sources import output
 from reconciler.sources.command_errors import NotAllowed, WrongUse
-from reconciler.sources.output import Form
 from schemas.reading.strict_yaml import load
 from schemas.reading.yaml_text import dump
 

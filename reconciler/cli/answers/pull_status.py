@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from egs.commands import output
+from egs.commands.output import Form
 from reconciler.forges.forge_port import Forge, Pull, Review
 from reconciler.forges.open_forge import open_forge
 from reconciler.model.evidence import Voucher
@@ -17,13 +19,11 @@ from reconciler.pulls import check_sentences
 from reconciler.pulls.check import PullCheck
 from reconciler.pulls.check_repository import Asked, checked
 from reconciler.queries.state import clock
-from reconciler.sources import output
 from reconciler.sources.bare_repository import Bare
 from reconciler.sources.believed_keys import trust_folder
 from reconciler.sources.command_errors import NotFound, WrongUse
 from reconciler.sources.forge_choice import forge_address
 from reconciler.sources.open_source import opened
-from reconciler.sources.output import Form
 from reconciler.sources.source import PROPOSED
 from reconciler.trust.keyring import read_keyring
 from reconciler.trust.signature_check import SystemVerifier

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from egs.commands import output
+from egs.commands.output import Form
 from reconciler.queries.arguments import lasting, time
 from reconciler.queries.plans import pool_sizes
-from reconciler.sources import output
 from reconciler.sources.command_errors import NotAllowed, WrongUse
-from reconciler.sources.output import Form
 from scheduler.fairness.rank import band
 from scheduler.instance import InstanceError, parse
 from scheduler.replay.answers import requests_csv
