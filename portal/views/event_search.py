@@ -18,7 +18,7 @@ from portal.http.errors import bad_parameters
 from portal.http.names import listed
 from portal.http.paging import Portion, cursor_of, read_cursor
 from portal.identity.callers import Caller
-from portal.identity.redaction import Veil
+from portal.identity.redaction import Redactor
 from portal.views.event_log import SEARCHED
 from portal.views.table_rows import clusters_seen
 from portal.views.view import View
@@ -82,7 +82,7 @@ class Search:
     wanted: Filter
     caller: Caller
     clusters: frozenset[str]
-    veil: Veil
+    redactor: Redactor
 
     def data(self, row: EventRow) -> EventData | None:
         """The event over the wire; None: it is not wanted, or not theirs.
@@ -91,13 +91,13 @@ class Search:
         """
         if not self.wanted.is_about(row) or not is_for(self.caller, row, self.clusters):
             return None
-        shown = self.veil.strings(row)
+        shown = self.redactor.strings(row)
         return EventData.model_validate(event_row(shown)) if self.wanted.says(shown) else None
 
 
 def search_of(view: View, caller: Caller, wanted: Filter) -> Search:
     """The search of that caller."""
-    return Search(wanted, caller, clusters_seen(view, caller), Veil(caller, view))
+    return Search(wanted, caller, clusters_seen(view, caller), Redactor(caller, view))
 
 
 def found(view: View, caller: Caller, wanted: Filter, portion: Portion) -> tuple[list[EventData], str | None]:

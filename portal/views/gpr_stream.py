@@ -14,7 +14,7 @@ from datetime import datetime
 
 from portal.http.sse import Told
 from portal.identity.callers import Caller
-from portal.identity.redaction import Veil
+from portal.identity.redaction import Redactor
 from portal.vendor.gpr_answers import FILED, Found, as_cancelled, data_of, found_in
 from portal.vendor.gpr_models import GprData
 from portal.views.queues import line_of
@@ -36,8 +36,8 @@ class Watch:
 
     def tell(self, view: View, caller: Caller, now: datetime) -> list[Told]:
         """What to say of this view."""
-        veil = Veil(caller, view)
-        told = (self._of(view, key, now, veil) for key in self._wanted(view))
+        redactor = Redactor(caller, view)
+        told = (self._of(view, key, now, redactor) for key in self._wanted(view))
         return [one for one in told if one is not None]
 
     def _wanted(self, view: View) -> list[str]:
@@ -47,7 +47,7 @@ class Watch:
         fresh = view.once(_fresh).get(self.slice, ())
         return sorted({*alive, *fresh, *self._told})
 
-    def _of(self, view: View, key: str, now: datetime, veil: Veil) -> Told | None:
+    def _of(self, view: View, key: str, now: datetime, redactor: Redactor) -> Told | None:
         found = found_in(view, key)
         if found is None:
             return self._gone(view, key)
@@ -55,7 +55,7 @@ class Watch:
         known = self._told.get(key)
         if known is not None and known[0] == made_from:
             return known[1]
-        data = data_of(view, found, now, veil)
+        data = data_of(view, found, now, redactor)
         stands = _without_clock(data)
         told = known[1] if known is not None and self._stood.get(key) == stands else _as_told(key, data)
         if key in self.keys and data.phase == Phase.CANCELLED:

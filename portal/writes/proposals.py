@@ -106,7 +106,7 @@ class Proposals:
         for branch, oid in self._tips.items():
             brought = self._brought_by(oid, main)
             shared = self._still_open(brought, sorted(wanted.keys() & brought.contents.keys()), main)
-            if shared and brought.email == step.waiting.wish.caller.email and brought.contents == wanted:
+            if shared and brought.email == step.waiting.write.caller.email and brought.contents == wanted:
                 made = made_in(self.store.commit(oid))
                 return Landed("branch", oid, branch, id=step.waiting.asked.id if made is None else made.id)
             others += [(branch, path) for path in shared]
@@ -120,7 +120,7 @@ class Proposals:
 
     def _check_asked(self, step: Step, main: str) -> None:
         """ApiError 422 where the same caller asks for as many workspaces already as anybody may."""
-        caller = step.waiting.wish.caller
+        caller = step.waiting.write.caller
         if caller.is_admin or not _workspaces(step.changes):
             return
         brought = [self._brought_by(oid, main) for oid in self._tips.values()]
@@ -186,4 +186,4 @@ def _text(step: Step) -> str:
     lines = [
         f"- `{path}`{' is removed' if data is None else ''}" for path, data in sorted(step.changes.items())
     ]
-    return "\n".join(lines) + _TAIL.format(who=f"`{step.waiting.wish.caller.email}`")
+    return "\n".join(lines) + _TAIL.format(who=f"`{step.waiting.write.caller.email}`")

@@ -106,7 +106,7 @@ def wished(wish: Wish) -> RequestSpec:
     return found
 
 
-class Desk:
+class QuoteContext:
     """A state prepared for questions: what does not depend on the question is worked out once.
 
     An answer then costs the pools that are asked for, and not the requests that wait. One owner.
@@ -198,8 +198,8 @@ def _by_slice(facts: Facts) -> dict[str, Facts]:
 
 
 def quotes(state: State, spec: RequestSpec, name: str = UNFILED) -> tuple[Quote, ...]:
-    """As `Desk.quotes`, for whoever asks once."""
-    return Desk(state).quotes(spec, name)
+    """As `QuoteContext.quotes`, for whoever asks once."""
+    return QuoteContext(state).quotes(spec, name)
 
 
 def _without_start(answer: Quote, why: str) -> Quote:
@@ -258,7 +258,7 @@ def show_quotes(repo: str | None, now: str | None, wish: Wish, form: Form) -> in
     slice_ = slice_of(state, wish.slice)
     _check_clusters(spec, slice_)
     broken = limit_violations(spec, slice_)
-    desk = Desk(state)
+    desk = QuoteContext(state)
     answers = desk.quotes(spec)
     likely = {} if broken else likely_starts(state, desk.unfiled_request(spec), answers)
     rows = [quote_json(answer, state, is_barred=bool(broken)) for answer in answers]
