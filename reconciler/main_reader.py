@@ -9,7 +9,7 @@ from reconciler.approvals.who_approved import wording_of
 from reconciler.documents.finished_files import standing
 from reconciler.documents.in_force import Desired
 from reconciler.documents.unread_files import recorded
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.evidence import Admitted
 from reconciler.model.facts import Facts, Wanted
 from reconciler.ports import Ports
@@ -52,7 +52,7 @@ class MainReader:
         UserError where no commit of main was ever read: to go on would count every request as deleted.
         """
         alarms = list(alarms)
-        pending.note(Event(now, Told.MENDED, sentence) for sentence in self._store.mended())
+        pending.note(Event(now, EventReason.MENDED, sentence) for sentence in self._store.mended())
         main, self.has_more = self._store.tips().get(self._branch), False
         if main is not None and reachable:
             self.desired.repository.is_recorded = recorded(facts.requests)

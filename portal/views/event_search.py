@@ -22,7 +22,7 @@ from portal.identity.redaction import Redactor
 from portal.views.event_log import SEARCHED
 from portal.views.table_rows import clusters_seen
 from portal.views.view import View
-from reconciler.model.events import Told
+from reconciler.model.events import EventReason
 from reconciler.queries.arguments import moment
 from reconciler.queries.event_search import Between, EventRow, Filter, Spot, event_row, slice_of_event
 from reconciler.sources.command_errors import WrongUse
@@ -56,8 +56,8 @@ class Asked:
 
     def filter(self, view: View, now: datetime) -> Filter:
         """The same as commands have it; a request may be named by its id, too. ApiError 422."""
-        if self.reason and self.reason not in set(Told):
-            raise bad_parameters(f"reason: there is no reason {self.reason}; there are {listed(Told)}")
+        if self.reason and self.reason not in set(EventReason):
+            raise bad_parameters(f"reason: there is no reason {self.reason}; there are {listed(EventReason)}")
         try:
             since, until = moment("since", self.since or None, now), moment("until", self.until or None, now)
         except WrongUse as error:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import combinations
 
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.evidence import Word
 from reconciler.model.facts import Scene, Turn, Wanted
 from reconciler.model.status_edits import with_slip, without_promise
@@ -179,7 +179,7 @@ def _pending(
         return Turn(shown)  # what is missing may have changed
     slipped, told = _without_start(key, shown, cause, scene.now)
     pending = without_promise(slipped).edited(phase=advance(status.phase, Move.WITHHOLD))
-    waits = Event(scene.now, Told.PENDING_APPROVAL, f"{key} waits for approval: {why}", key)
+    waits = Event(scene.now, EventReason.PENDING_APPROVAL, f"{key} waits for approval: {why}", key)
     return Turn(pending, (*told, waits))
 
 
@@ -221,7 +221,7 @@ def _without_start(
     """A start that was promised goes only with its cause."""
     if status.estimated_start_time is None:
         return status, ()
-    told = Event(now, Told.DELAYED, f"{key} lost its start: {cause}, it needs an approval", key)
+    told = Event(now, EventReason.DELAYED, f"{key} lost its start: {cause}, it needs an approval", key)
     return with_slip(status, None, cause, key, now), (told,)
 
 
@@ -239,7 +239,7 @@ def _queued(
     elif word is None:
         return Turn(queued)
     what = f"{key} needs no approval any more" if word is None else f"{key} was approved by {word.by}"
-    return Turn(queued, (Event(now, Told.APPROVED, what, key),), (Cause.APPROVED, key))
+    return Turn(queued, (Event(now, EventReason.APPROVED, what, key),), (Cause.APPROVED, key))
 
 
 def _recorded(status: GPRStatus, reasons: tuple[str, ...], consent: Consent, now: datetime) -> ApprovalState:
@@ -279,4 +279,4 @@ def _rejected(key: str, status: GPRStatus, word: Word, now: datetime) -> Turn:
         message=f"rejected by {by}: {why}",
         approval=told,
     )
-    return Turn(rejected, (Event(now, Told.REJECTED, f"{key} was rejected by {by}: {why}", key),))
+    return Turn(rejected, (Event(now, EventReason.REJECTED, f"{key} was rejected by {by}: {why}", key),))

@@ -9,7 +9,7 @@ from egs import kinds
 from egs.listing import Asked, answer
 from reconciler.cli import output
 from reconciler.cli.answers.validation import checked
-from reconciler.model.events import Told
+from reconciler.model.events import EventReason
 from reconciler.queries import holds, policy_problems, tables, workload_rows
 from reconciler.queries.arguments import moment
 from reconciler.queries.event_search import Filter, event_row, events
@@ -108,8 +108,8 @@ def get_events(
     repo: str | None, wanted: Filter, span: tuple[str | None, str | None], limit: int, asked: Asked
 ) -> None:
     """Events, newest first; `span` are --since and --until as typed."""
-    if wanted.reason is not None and wanted.reason not in set(Told):
-        raise WrongUse(str(NotFound("reason", wanted.reason, set(Told))))
+    if wanted.reason is not None and wanted.reason not in set(EventReason):
+        raise WrongUse(str(NotFound("reason", wanted.reason, set(EventReason))))
 
     def rows() -> Rows:
         with opened(repo) as source:

@@ -20,7 +20,7 @@ from reconciler.deciding.slips import CommittedWorld, may_be_late
 from reconciler.lifecycle.early_end import STOPPED, stopped_text
 from reconciler.lifecycle.free_nodes import FreeNodes
 from reconciler.lifecycle.requeue import returning
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Facts, Scene, Seen, Wanted
 from reconciler.model.status_edits import promised_start, with_slip, without_promise
 from reconciler.model.statuses import Records, records
@@ -48,7 +48,15 @@ DAMPED_SHARE = 0.05
 TRIAL_WORK = 200_000
 """Requests planned again in one cycle to prove causes, at most; `CommittedWorld.has_time` bounds the time."""
 FEWEST_TRIALS = 8
-URGENT = frozenset({Told.DELAYED, Told.REQUEUED, Told.PROVISIONED, Told.POOL_GROWS, Told.PREEMPTED})
+URGENT = frozenset(
+    {
+        EventReason.DELAYED,
+        EventReason.REQUEUED,
+        EventReason.PROVISIONED,
+        EventReason.POOL_GROWS,
+        EventReason.PREEMPTED,
+    }
+)
 """Who has to wait longer than promised, or has nodes now, is told at once, whatever the push budget says."""
 PLAN_REASONS = frozenset({*Reason, "ClusterObserved"})
 """Reasons that planning gives, and takes back."""
@@ -174,7 +182,7 @@ def _delayed(slip: Moved, at: datetime) -> Event:
     to = "an unknown time" if slip.now is None else f"{instant(slip.now):%Y-%m-%d %H:%M:%SZ}"
     was = f"{instant(slip.was):%Y-%m-%d %H:%M:%SZ}"
     causes = " and ".join(map(str, _causes(slip)))
-    return Event(at, Told.DELAYED, f"{slip.key} moved from {was} to {to}: {causes}", slip.key)
+    return Event(at, EventReason.DELAYED, f"{slip.key} moved from {was} to {to}: {causes}", slip.key)
 
 
 def _say_why_unplaced(requests: Records, world: Snapshot, planned: Plan, scene: Scene) -> None:
@@ -302,7 +310,7 @@ def _accounted(committed: Mapping[str, GPRStatus], requests: Records, at: dateti
         cause, by = (Cause.POLICY_CHANGED, by) if now is None else (Cause.CONTROLLER_ABSENT, "controller")
         slipped = with_slip(old, now, cause, by or "", at)
         requests[key] = status.edited(slips=slipped.slips, delayed_count=slipped.delayed_count)
-        told.append(Event(at, Told.DELAYED, f"{key} lost its start: {cause} ({by})", key))
+        told.append(Event(at, EventReason.DELAYED, f"{key} lost its start: {cause} ({by})", key))
     return told
 
 
@@ -348,7 +356,7 @@ def _with_starts(
             continue
         requests[place.key] = _provisioning(status, place, nodes, scene.now)
         text = f"{place.key} gets {', '.join(nodes)} of {place.pool[0]} at {instant(place.start):%H:%M:%SZ}"
-        told.append(Event(scene.now, Told.PROVISIONING, text, place.key, place.pool[0]))
+        told.append(Event(scene.now, EventReason.PROVISIONING, text, place.key, place.pool[0]))
     return requests, told
 
 

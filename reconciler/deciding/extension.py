@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from reconciler.deciding.failed_attempts import FailedAttempts
 from reconciler.deciding.favour_delays import whom_it_delays
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.evidence import Word
 from reconciler.model.facts import Facts, Turn, Wanted
 from reconciler.model.status_edits import has_condition, with_condition, without_condition
@@ -72,7 +72,7 @@ def _turn(
         end_time=end, estimated_end_time=end, extended_by=asked
     )
     text = f"{key} may run {format_duration(asked)} longer in total"
-    return Turn(granted, (Event(facts.at, Told.EXTENDED, text, key),)), longer
+    return Turn(granted, (Event(facts.at, EventReason.EXTENDED, text, key),)), longer
 
 
 def _words_for(key: str, status: GPRStatus, wanted: Wanted, now: datetime) -> tuple[Word, ...]:
@@ -122,7 +122,7 @@ def _refused(key: str, status: GPRStatus, message: str, facts: Facts) -> Turn:
     if has_condition(status, "ExtensionRefused", message):
         return Turn(status)
     condition = Condition(type="ExtensionRefused", reason="ExtensionRefused", message=message, at=facts.at)
-    told = Event(facts.at, Told.EXTENSION_REFUSED, f"{key} is not extended: {message}", key)
+    told = Event(facts.at, EventReason.EXTENSION_REFUSED, f"{key} is not extended: {message}", key)
     return Turn(with_condition(status, condition), (told,))
 
 

@@ -30,7 +30,7 @@ from reconciler.lifecycle.missing_namespaces import home_turn, says_so
 from reconciler.lifecycle.provisioned import overdue_nodes, releasing_turn, running_turn
 from reconciler.lifecycle.provisioning import handover_turn
 from reconciler.model.cluster_port import Busy
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Facts, Filed, NodeKey, Reachability, Scene, Seen, Turn, Wanted
 from reconciler.model.request_files import with_filed
 from reconciler.model.selected_nodes import unmanaged_in
@@ -184,9 +184,11 @@ def _reachability(
             why = seen.silences.get(cluster)
             what = f"{cluster} cannot be looked at: {why}" if why else f"{cluster} does not answer"
             text = f"{what}; its leases stand, nothing new starts there"
-            gather.events.append(Event(now, Told.CLUSTER_UNREACHABLE, text, "", cluster))
+            gather.events.append(Event(now, EventReason.CLUSTER_UNREACHABLE, text, "", cluster))
         elif old is not None:
-            gather.events.append(Event(now, Told.CLUSTER_REACHABLE, f"{cluster} answers again", "", cluster))
+            gather.events.append(
+                Event(now, EventReason.CLUSTER_REACHABLE, f"{cluster} answers again", "", cluster)
+            )
     return found
 
 
@@ -208,7 +210,7 @@ def _with_held_deletions(facts: Facts, wanted: Wanted, now: datetime, gather: _G
             f"{wanted.project.limits.deletions_at_once}: nobody was cancelled; restore them, or confirm with "
             f"confirmedDeletions: [{digest}] in project.yaml"
         )
-        gather.events.append(Event(now, Told.DELETIONS_HELD, text))
+        gather.events.append(Event(now, EventReason.DELETIONS_HELD, text))
     return replace(wanted, filed=with_filed(wanted.filed, held)), digest
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reconciler.health.check_results import rows
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Scene
 from schemas.status.gpr_status import Check, GPRStatus
 
@@ -43,4 +43,4 @@ def _told(key: str, fresh: list[Check], status: GPRStatus, scene: Scene) -> Even
     texts = "; ".join(f"{c.node}: {c.log or c.value}" for c in fresh[:NAMED])
     more = f" and {len(fresh) - NAMED} more nodes" if len(fresh) > NAMED else ""
     text = f"{key}: its nodes reach each other too slowly: {texts}{more}"
-    return Event(scene.now, Told.LATENCY_HIGH, text, key, status.assignment.cluster, fresh[0].node)
+    return Event(scene.now, EventReason.LATENCY_HIGH, text, key, status.assignment.cluster, fresh[0].node)

@@ -16,7 +16,7 @@ from reconciler.accounts.gpu_hours import returning, served_until
 from reconciler.lifecycle.marks import with_marks
 from reconciler.lifecycle.provisioning import start_seen
 from reconciler.lifecycle.remaining_pods import STAYING
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Scene, Turn
 from reconciler.model.status_edits import (
     ENDED_LATE,
@@ -86,7 +86,7 @@ def _leaving(key: str, status: GPRStatus, when: tuple[datetime, timedelta], scen
         remaining=left,
         idle_since=None,
     )
-    return Turn(gone, (*marked, Event(scene.now, Told.EXITING, f"{key}: {text}", key)))
+    return Turn(gone, (*marked, Event(scene.now, EventReason.EXITING, f"{key}: {text}", key)))
 
 
 def queues_again(status: GPRStatus) -> bool:
@@ -127,7 +127,7 @@ def requeued(key: str, status: GPRStatus, scene: Scene) -> Turn:
         checks=(),
     )
     queued = with_its_return(queued, eviction) if reason == PREEMPTED else queued
-    told = Event(scene.now, Told.REQUEUED, f"{key}: {text}", key)
+    told = Event(scene.now, EventReason.REQUEUED, f"{key}: {text}", key)
     return Turn(queued, (told,), (Cause.REQUEUED, key))
 
 
@@ -137,7 +137,7 @@ def given_up(key: str, status: GPRStatus, scene: Scene) -> Turn:
         return Turn(status)
     text = "its people gave up the time that was left"
     status = status.edited(eviction=None, remaining=None, reason="EarlyRelease", message=text)
-    told = Event(scene.now, Told.EARLY_RELEASED, f"{key}: {text}", key)
+    told = Event(scene.now, EventReason.EARLY_RELEASED, f"{key}: {text}", key)
     return Turn(status, (told,))
 
 
@@ -180,7 +180,7 @@ def stopped(key: str, status: GPRStatus, scene: Scene) -> Turn:
     if phase is not Phase.PENDING_APPROVAL:  # else it waits for an approval, and says so
         held = held.edited(phase=phase, reason=STOPPED, message=stopped_text(key, status))
     text = f"{key} was stopped before its start"
-    return Turn(held, (Event(scene.now, Told.STOPPED, text, key),), (Cause.REQUEST_CHANGED, key))
+    return Turn(held, (Event(scene.now, EventReason.STOPPED, text, key),), (Cause.REQUEST_CHANGED, key))
 
 
 def _nodes_back(key: str, status: GPRStatus, scene: Scene) -> Turn:
@@ -190,7 +190,7 @@ def _nodes_back(key: str, status: GPRStatus, scene: Scene) -> Turn:
     turn = left_early(key, evicted, scene)
     if turn is None:  # less than a minute is left, and its strict end takes the nodes
         return Turn(status, marked)
-    told = Event(scene.now, Told.STOPPED, f"{key} was stopped by its people", key)
+    told = Event(scene.now, EventReason.STOPPED, f"{key} was stopped by its people", key)
     return replace(turn, events=(*marked, told, *turn.events))
 
 
@@ -200,5 +200,5 @@ def resumed(key: str, status: GPRStatus, scene: Scene) -> Turn:
     if status.phase is not Phase.PENDING_APPROVAL:
         status = status.edited(reason=None, message=None)
     text = f"{key} is started again and queues anew for the rest of its time"
-    told = Event(scene.now, Told.RESUMED, text, key)
+    told = Event(scene.now, EventReason.RESUMED, text, key)
     return Turn(status, (told,), (Cause.REQUEUED, key))

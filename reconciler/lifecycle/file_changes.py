@@ -22,7 +22,7 @@ from reconciler.lifecycle.early_end import (
 )
 from reconciler.lifecycle.marks import with_marks
 from reconciler.lifecycle.provisioning import start_seen
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Filed, Scene, Turn
 from reconciler.model.status_edits import has_condition, with_condition, without_condition, without_promise
 from scheduler.lifecycle import Event as Move
@@ -72,7 +72,7 @@ def _first_seen(key: str, filed: Filed | None, scene: Scene) -> Turn:
         accepted_spec=filed.spec,
         spec_digest=digest,
     )
-    told = Event(scene.now, Told.FILED, f"{key} was filed", key)
+    told = Event(scene.now, EventReason.FILED, f"{key} was filed", key)
     if filed.spec.early_release:
         return _cancelled(key, status, "EarlyRelease", "its file asks for release", scene)
     if filed.spec.stopped:
@@ -84,12 +84,14 @@ def _file_gone(key: str, status: GPRStatus, scene: Scene) -> Turn:
     if status.phase in TERMINAL:
         return Turn(None)
     if status.phase in WAITING:
-        return Turn(None, (Event(scene.now, Told.CANCELLED, f"{key} was cancelled: its file is gone", key),))
+        return Turn(
+            None, (Event(scene.now, EventReason.CANCELLED, f"{key} was cancelled: its file is gone", key),)
+        )
     message = missing_text(key)
     told = (
         ()
         if has_condition(status, "FileMissing", message)
-        else (Event(scene.now, Told.FILE_MISSING, f"{key}: {message}", key),)
+        else (Event(scene.now, EventReason.FILE_MISSING, f"{key}: {message}", key),)
     )
     return Turn(_noted(status, "FileMissing", "FileMissing", message, scene.now), told)
 
@@ -126,9 +128,9 @@ def _waiting(key: str, status: GPRStatus, spec: RequestSpec, scene: Scene) -> Tu
     after = with_what_is_left(status, after)
     if not reset and spec.move != status.accepted_spec.move:
         text = f"{key} was moved by an admin among the requests of its priority"
-        return Turn(after, (Event(scene.now, Told.MOVED, text, key),), (Cause.ADMIN_MOVED, key))
+        return Turn(after, (Event(scene.now, EventReason.MOVED, text, key),), (Cause.ADMIN_MOVED, key))
     how = "asks for more or something else and queues anew" if reset else "keeps its place"
-    told = Event(scene.now, Told.EDITED, f"{key} was edited and {how}", key)
+    told = Event(scene.now, EventReason.EDITED, f"{key} was edited and {how}", key)
     if spec.stopped != status.accepted_spec.stopped:
         turn = (stopped if spec.stopped else resumed)(key, after, scene)
         return replace(turn, events=((told, *turn.events) if reset else turn.events))
@@ -154,7 +156,7 @@ def _held(key: str, status: GPRStatus, spec: RequestSpec, scene: Scene) -> Turn:
             f"{', '.join(refused)} cannot change while nodes are held; the accepted values stay in force"
         )
         if not has_condition(status, "EditRefused", message):
-            told = (Event(scene.now, Told.EDIT_REFUSED, f"{key}: {message}", key),)
+            told = (Event(scene.now, EventReason.EDIT_REFUSED, f"{key}: {message}", key),)
         status = _noted(status, "EditRefused", "Held", message, scene.now)
     else:
         status = without_condition(status, "EditRefused")
@@ -175,7 +177,7 @@ def _released(key: str, status: GPRStatus, told: tuple[Event, ...], scene: Scene
         reason="EarlyRelease",
         message="released early at its owner's request",
     )
-    event = Event(scene.now, Told.EARLY_RELEASED, f"{key} was released early", key)
+    event = Event(scene.now, EventReason.EARLY_RELEASED, f"{key} was released early", key)
     return Turn(ended, (*told, *marked, event))
 
 
@@ -186,7 +188,7 @@ def _cancelled(key: str, status: GPRStatus, reason: str, why: str, scene: Scene)
         message=f"cancelled: {why}",
         conditions=(),
     )
-    return Turn(gone, (Event(scene.now, Told.CANCELLED, f"{key} was cancelled: {why}", key),))
+    return Turn(gone, (Event(scene.now, EventReason.CANCELLED, f"{key} was cancelled: {why}", key),))
 
 
 def _note_return(status: GPRStatus) -> GPRStatus:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from reconciler.lifecycle.early_end import IDLE
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import NodeKey, Scene, Turn
 from reconciler.model.status_edits import with_condition, without_condition
 from scheduler.lifecycle import Event as Move
@@ -95,7 +95,7 @@ def _kept(key: str, status: GPRStatus, timeout: Timeout | None, scene: Scene) ->
         why = "may go without use as long as it likes now"
     else:
         why = f"may go without use for {format_duration(timeout.after)} now ({timeout.whose})"
-    return Turn(kept, (Event(scene.now, Told.IDLE_OVER, f"{key} {why} and keeps its nodes", key),))
+    return Turn(kept, (Event(scene.now, EventReason.IDLE_OVER, f"{key} {why} and keeps its nodes", key),))
 
 
 def _told(key: str, status: GPRStatus, since: datetime, timeout: Timeout, scene: Scene) -> Turn:
@@ -108,7 +108,7 @@ def _told(key: str, status: GPRStatus, since: datetime, timeout: Timeout, scene:
     )
     noted = with_condition(status, Condition(type=IDLE, reason=IDLE, message=text, at=scene.now))
     warned = noted.edited(eviction=Eviction(reason=IDLE, at=at), idle_since=since)
-    return Turn(warned, (Event(scene.now, Told.IDLE, f"{key}: {text}", key),))
+    return Turn(warned, (Event(scene.now, EventReason.IDLE, f"{key}: {text}", key),))
 
 
 def _released(key: str, status: GPRStatus, scene: Scene) -> Turn:
@@ -123,4 +123,4 @@ def _released(key: str, status: GPRStatus, scene: Scene) -> Turn:
         eviction=None,
         idle_since=None,
     )
-    return Turn(ended, (Event(scene.now, Told.IDLE_RECLAIMED, f"{key} was {text}", key),))
+    return Turn(ended, (Event(scene.now, EventReason.IDLE_RECLAIMED, f"{key} was {text}", key),))

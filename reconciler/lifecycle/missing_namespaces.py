@@ -6,7 +6,7 @@ Its nodes stay its own: only pods in those namespaces can use them, so its peopl
 from __future__ import annotations
 
 from reconciler.model.cluster_port import Difference
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Scene, Turn
 from reconciler.model.status_edits import with_condition, without_condition
 from schemas.status.gpr_status import Condition, GPRStatus, Phase
@@ -38,7 +38,7 @@ def home_turn(key: str, status: GPRStatus, scene: Scene) -> Turn:
     noted = with_condition(status, Condition(type=NOT_READY, reason=NOT_READY, message=text, at=scene.now))
     if says_so(status):
         return Turn(noted)
-    told = Event(scene.now, Told.NAMESPACE_NOT_READY, f"{key}: {text}", key, held.cluster)
+    told = Event(scene.now, EventReason.NAMESPACE_NOT_READY, f"{key}: {text}", key, held.cluster)
     return Turn(noted, (told,))
 
 
@@ -47,7 +47,7 @@ def _ready(key: str, status: GPRStatus, scene: Scene) -> Turn:
         return Turn(status)
     assert status.assignment is not None
     text = f"{key}: the namespaces of its slice are as they should be again"
-    told = Event(scene.now, Told.NAMESPACE_READY, text, key, status.assignment.cluster)
+    told = Event(scene.now, EventReason.NAMESPACE_READY, text, key, status.assignment.cluster)
     return Turn(without_condition(status, NOT_READY), (told,))
 
 

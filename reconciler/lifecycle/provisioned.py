@@ -14,7 +14,7 @@ from reconciler.lifecycle.marks import with_marks
 from reconciler.lifecycle.provisioning import checked_nodes, failed_nodes, new_checks, with_check_results
 from reconciler.lifecycle.remaining_pods import is_given_up, with_staying
 from reconciler.lifecycle.requeue import unless_too_late
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import NodeKey, Scene, Turn
 from reconciler.model.pools import home_of
 from reconciler.model.status_edits import (
@@ -44,7 +44,7 @@ def running_turn(key: str, status: GPRStatus, scene: Scene, free_nodes: FreeNode
     if scene.now >= end:
         text = f"{key} reached its strict end; its nodes are taken back"
         ended = _ended(without_condition(status, PREEMPTED, IDLE))
-        events = (*events, Event(scene.now, Told.EXITING, text, key))
+        events = (*events, Event(scene.now, EventReason.EXITING, text, key))
         done = scene.seen.outcomes.taken_back.get(status.uid, scene.now)
         if done - end <= scene.settings.start_tolerance:
             return Turn(ended, events)
@@ -84,7 +84,9 @@ def _with_sound_nodes(key: str, status: GPRStatus, scene: Scene, free_nodes: Fre
         replaced_nodes=(*status.replaced_nodes, *out),
     )
     told = tuple(
-        Event(scene.now, Told.NODE_REPLACED, f"{key}: {new} replaces {old}", key, assignment.cluster, old)
+        Event(
+            scene.now, EventReason.NODE_REPLACED, f"{key}: {new} replaces {old}", key, assignment.cluster, old
+        )
         for old, new in zip(out, found, strict=True)
     )
     return Turn(moved, told, (Cause.NODE_REPLACED, f"{assignment.cluster}/{out[0]}"))
@@ -121,7 +123,7 @@ def _without_spare(key: str, status: GPRStatus, bad: tuple[str, ...], scene: Sce
     if noted is status:
         return Turn(status)
     told = Event(
-        scene.now, Told.NODE_NOT_REPLACED, f"{key}: {message}", key, status.assignment.cluster, bad[0]
+        scene.now, EventReason.NODE_NOT_REPLACED, f"{key}: {message}", key, status.assignment.cluster, bad[0]
     )
     return Turn(noted, (told,))
 
@@ -137,7 +139,7 @@ def _all_lost(key: str, status: GPRStatus, scene: Scene) -> Turn:
     if left < minute:
         text = f"{key} lost all its nodes in its last minute"
         ended = _ended(status).edited(end_time=scene.now)
-        return Turn(ended, (Event(scene.now, Told.EXITING, text, key),))
+        return Turn(ended, (Event(scene.now, EventReason.EXITING, text, key),))
     wants = status.accepted_spec.requeue_on_failure
     if not wants or status.retry_count >= scene.wanted.project.max_retries:
         why = (
@@ -164,7 +166,9 @@ def _all_lost(key: str, status: GPRStatus, scene: Scene) -> Turn:
         idle_since=None,
     )
     queued = without_condition(queued, PREEMPTED, IDLE)
-    return Turn(queued, (Event(scene.now, Told.REQUEUED, f"{key} was {text}", key),), (Cause.REQUEUED, key))
+    return Turn(
+        queued, (Event(scene.now, EventReason.REQUEUED, f"{key} was {text}", key),), (Cause.REQUEUED, key)
+    )
 
 
 def releasing_turn(key: str, status: GPRStatus, scene: Scene) -> Turn:
@@ -176,7 +180,7 @@ def releasing_turn(key: str, status: GPRStatus, scene: Scene) -> Turn:
     events = tuple(
         Event(
             scene.now,
-            Told.POST_CHECK_FAILED,
+            EventReason.POST_CHECK_FAILED,
             f"{c.node} is not clean after {key}: {c.name} failed: {c.log or c.value}",
             key,
             assignment.cluster,
@@ -217,13 +221,13 @@ def _completed(key: str, status: GPRStatus, events: tuple[Event, ...], scene: Sc
         cost=cost_until(status, cluster, scene.wanted.project.currency, end),
     )
     if is_failure:
-        return Turn(done, (*events, Event(scene.now, Told.FAILED, f"{key} {status.message}", key)))
+        return Turn(done, (*events, Event(scene.now, EventReason.FAILED, f"{key} {status.message}", key)))
     held, clean = status.assignment, checked_nodes(status, "post")
     of_them = [node for node in held.nodes if node in clean or scene.is_gone(held.cluster, node)]
     rest = [node for node in held.nodes if node not in of_them]
     text = f"{key} is complete; its nodes are clean: {', '.join(of_them) or 'none'} of {held.cluster}/{held.pool}"
     text += f"; quarantined, because pods do not leave: {', '.join(rest)}" if rest else ""
-    return Turn(done, (*events, Event(scene.now, Told.COMPLETED, text, key, held.cluster)))
+    return Turn(done, (*events, Event(scene.now, EventReason.COMPLETED, text, key, held.cluster)))
 
 
 def overdue_nodes(requests: Mapping[str, GPRStatus], scene: Scene) -> frozenset[NodeKey]:

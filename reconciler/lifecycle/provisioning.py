@@ -13,7 +13,7 @@ from datetime import datetime
 from reconciler.health.check_results import rows
 from reconciler.lifecycle.free_nodes import FreeNodes
 from reconciler.model.cluster_port import Busy, Stage
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import LeaseKey, Scene, Seen, Turn
 from reconciler.model.pools import home_of
 from reconciler.model.status_edits import first_wait, lease_duration, with_slip, without_promise
@@ -101,7 +101,7 @@ def with_check_results(key: str, status: GPRStatus, scene: Scene) -> tuple[GPRSt
     events = [
         Event(
             scene.now,
-            Told.CHECK_FAILED,
+            EventReason.CHECK_FAILED,
             f"{key}: {c.name} failed on {c.node}: {c.log or c.value}",
             key,
             assignment.cluster,
@@ -112,7 +112,7 @@ def with_check_results(key: str, status: GPRStatus, scene: Scene) -> tuple[GPRSt
     ]
     if checked_nodes(status, "pre") - failed_nodes(status) >= set(assignment.nodes):
         text = f"{key}: every node passed its checks ({', '.join(assignment.nodes)})"
-        events.append(Event(scene.now, Told.CHECKS_PASSED, text, key, assignment.cluster))
+        events.append(Event(scene.now, EventReason.CHECKS_PASSED, text, key, assignment.cluster))
     return status, tuple(events)
 
 
@@ -163,7 +163,7 @@ def _started(key: str, status: GPRStatus, events: tuple[Event, ...], now: dateti
     )
     held = status.assignment
     where = f"{', '.join(held.nodes)} of {held.cluster}/{held.pool}"
-    told = Event(now, Told.PROVISIONED, f"{key} has {where}", key, status.assignment.cluster)
+    told = Event(now, EventReason.PROVISIONED, f"{key} has {where}", key, status.assignment.cluster)
     return Turn(provisioned, (*events, told))
 
 
@@ -186,7 +186,7 @@ def _other_nodes(
         return _back(key, status, events, bad, scene)
     kept = tuple(n for n in assignment.nodes if n not in bad)
     text = f"{key}: {', '.join(bad)} skipped, {', '.join(found)} taken instead"
-    told = Event(scene.now, Told.NODE_REPLACED, text, key, assignment.cluster)
+    told = Event(scene.now, EventReason.NODE_REPLACED, text, key, assignment.cluster)
     moved = Assignment(cluster=pool[0], pool=pool[1], nodes=(*kept, *found))
     return Turn(status.edited(assignment=moved), (*events, told), (Cause.NODE_REPLACED, bad[0]))
 
@@ -208,7 +208,7 @@ def _back(key: str, status: GPRStatus, events: tuple[Event, ...], bad: tuple[str
         message=text,
         retry_count=status.retry_count + 1,
     )
-    told = Event(scene.now, Told.REQUEUED, f"{key} was {text}", key)
+    told = Event(scene.now, EventReason.REQUEUED, f"{key} was {text}", key)
     return Turn(queued, (*events, told), (Cause.REQUEUED, key))
 
 
@@ -223,7 +223,7 @@ def _requeued(
     scene, events = told
     queued = without_promise(with_slip(status, None, *why, scene.now))
     queued = queued.edited(phase=advance(status.phase, Move.CHECKS_FAILED))
-    event = Event(scene.now, Told.REQUEUED, f"{key} was queued again: {text}", key)
+    event = Event(scene.now, EventReason.REQUEUED, f"{key} was queued again: {text}", key)
     return Turn(queued, (*events, event), (Cause.REQUEUED, key))
 
 
@@ -243,7 +243,7 @@ def _late(key: str, status: GPRStatus, events: tuple[Event, ...], world: tuple[S
         estimated_start_time=start, estimated_end_time=start + lease_duration(status)
     )
     text = f"{key} starts later than promised: {cause} ({by})"
-    told = Event(scene.now, Told.DELAYED, text, key, status.assignment.cluster)
+    told = Event(scene.now, EventReason.DELAYED, text, key, status.assignment.cluster)
     return Turn(slipped, (*events, told), (cause, by))
 
 

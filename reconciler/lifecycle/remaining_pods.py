@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from reconciler.health.node_health import NOT_CLEAN, PODS_STAY
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Scene
 from reconciler.model.status_edits import with_condition, without_condition
 from schemas.status.gpr_status import Condition, GPRStatus, NodeRecord
@@ -34,7 +34,9 @@ def with_staying(
     if any(condition.type == STAYING for condition in status.conditions):
         return noted, ()
     node = min(found)
-    told = Event(scene.now, Told.POST_CHECK_FAILED, f"not clean after {key}: {text}", key, held.cluster, node)
+    told = Event(
+        scene.now, EventReason.POST_CHECK_FAILED, f"not clean after {key}: {text}", key, held.cluster, node
+    )
     return noted, (told,)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from reconciler.lifecycle.early_end import MINUTE, PREEMPTED, queues_again
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Scene, Turn
 from reconciler.model.status_edits import clean_by, with_its_return, with_slip, without_promise
 from scheduler.snapshot import Placement
@@ -73,7 +73,7 @@ def unless_too_late(key: str, status: GPRStatus, unclean: str, scene: Scene) -> 
     by = f"{status.assignment.cluster}/{unclean}"
     text = f"{key} moved from {format_instant(back.start)} to an unknown time: {Cause.CHECKS_FAILED} ({by})"
     slipped = with_slip(status, None, Cause.CHECKS_FAILED, by, scene.now)
-    return Turn(returning(slipped, None), (Event(scene.now, Told.DELAYED, text, key),))
+    return Turn(returning(slipped, None), (Event(scene.now, EventReason.DELAYED, text, key),))
 
 
 def returning(status: GPRStatus, place: Placement | None) -> GPRStatus:
