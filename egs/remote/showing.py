@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from egs import kinds, listing
-from egs.listing import Asked, GetForm, Names, Watch
+from egs.listing import GetForm, ListOptions, Names, Watch
 from egs.remote import asking, output
 from egs.remote.errors import wrong_use
 from egs.remote.options import Request
@@ -52,7 +52,7 @@ def gprs(
     Example:
       egs get gprs --slice vision --phase Provisioned
     """
-    asked = Asked(output, names, watch)
+    asked = ListOptions(output, names, watch)
     _answer(kinds.GPRS, lambda: asking.pages("tables/gprs", {"sliceName": slice_, "phase": phase}), asked)
 
 
@@ -63,7 +63,7 @@ def slices(names: Names = None, watch: Watch = False, output: listing.Output = G
     Example:
       egs get slices
     """
-    _answer(kinds.SLICES, lambda: asking.pages("tables/slices"), Asked(output, names, watch))
+    _answer(kinds.SLICES, lambda: asking.pages("tables/slices"), ListOptions(output, names, watch))
 
 
 def clusters(names: Names = None, watch: Watch = False, output: listing.Output = GetForm.TABLE) -> None:
@@ -73,7 +73,7 @@ def clusters(names: Names = None, watch: Watch = False, output: listing.Output =
     Example:
       egs get clusters
     """
-    asked = Asked(output, names, watch)
+    asked = ListOptions(output, names, watch)
     _answer(kinds.CLUSTERS, lambda: asking.pages("tables/clusters"), asked, kinds.by_pool)
 
 
@@ -90,7 +90,7 @@ def nodes(
     Example:
       egs get nodes --cluster east -o json
     """
-    asked = Asked(output, names, watch)
+    asked = ListOptions(output, names, watch)
     _answer(kinds.NODES, lambda: asking.pages("tables/nodes", {"cluster": cluster, "pool": pool}), asked)
 
 
@@ -101,7 +101,7 @@ def requests(names: Names = None, watch: Watch = False, output: listing.Output =
     Example:
       egs get requests
     """
-    _answer(kinds.REQUESTS, lambda: asking.pages("tables/requests"), Asked(output, names, watch))
+    _answer(kinds.REQUESTS, lambda: asking.pages("tables/requests"), ListOptions(output, names, watch))
 
 
 def queue(
@@ -116,7 +116,7 @@ def queue(
     Example:
       egs get queue --slice vision
     """
-    asked = Asked(output, names, watch)
+    asked = ListOptions(output, names, watch)
     _answer(kinds.QUEUE, lambda: [without_id(r) for r in asking.pages("queue", {"sliceName": slice_})], asked)
 
 
@@ -148,7 +148,7 @@ def events(  # noqa: PLR0913 - each is an option of the command
     """
     about = {"slice": slice_, "gpr": gpr, "node": node, "cluster": cluster, "reason": reason}
     when = {"type": kind, "q": grep, "since": since, "until": until}
-    asked = Asked(output, is_watched=watch)
+    asked = ListOptions(output, is_watched=watch)
     _answer(kinds.EVENTS, lambda: asking.pages("events", {**about, **when}, limit), asked)
 
 
@@ -159,7 +159,7 @@ def problems(watch: Watch = False, output: listing.Output = GetForm.TABLE) -> No
     Example:
       egs get problems
     """
-    _answer(kinds.PROBLEMS, lambda: asking.pages("problems"), Asked(output, is_watched=watch))
+    _answer(kinds.PROBLEMS, lambda: asking.pages("problems"), ListOptions(output, is_watched=watch))
 
 
 def workloads(
@@ -174,7 +174,7 @@ def workloads(
     Example:
       egs get workloads --slice vision
     """
-    asked = Asked(output, names, watch)
+    asked = ListOptions(output, names, watch)
     _answer(kinds.WORKLOADS, lambda: asking.pages("workloads", {"sliceName": slice_}), asked)
 
 

@@ -41,7 +41,7 @@ class EventData(Wire):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class EventQuery:
     """What is looked for, as sent; empty: it does not matter."""
 
     slice: str = ""

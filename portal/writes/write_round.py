@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from portal.http.errors import ApiError, conflict, forbidden
-from portal.http.headers import Asked
+from portal.http.headers import RequestOrigin
 from portal.views.view import View
 from portal.writes.base_content import BaseContent, held_in, new_contents, overtaken
 from portal.writes.idempotency import KEY, REQUEST_ID, SERVICE, History, Made, digest_of, trailer_of
@@ -41,7 +41,7 @@ class Waiting:
     """A write whose caller waits."""
 
     write: WriteRequest
-    asked: Asked
+    asked: RequestOrigin
     turn: int
     """What the writer had followed when it came."""
     seen: str
@@ -222,7 +222,7 @@ def made_before(history: History, email: str, id_: str, key: str) -> Made | None
     return history.of_id(email, id_) or (history.of_key(email, key) if key else None)
 
 
-def first_answer(asked: Asked, made: Made) -> Landed:
+def first_answer(asked: RequestOrigin, made: Made) -> Landed:
     """The first answer again. ApiError 409 where the key was used for something else."""
     if made.id != asked.id and asked.print and made.print != asked.print:
         raise conflict(

@@ -24,7 +24,7 @@ from http import HTTPStatus
 from uuid import uuid4
 
 from portal.http.errors import ApiError, unavailable
-from portal.http.headers import ASKED, Asked
+from portal.http.headers import REQUEST_ORIGIN, RequestOrigin
 from portal.identity.callers import Caller
 from portal.settings import PortalSettings
 from portal.views.reader import Reader
@@ -125,7 +125,7 @@ class GroupWriter:
         if not key:
             return None
         await asyncio.to_thread(self._follow_main)
-        asked = ASKED.get() or Asked(uuid4().hex)
+        asked = REQUEST_ORIGIN.get() or RequestOrigin(uuid4().hex)
         made = made_before(self._history, caller.email, asked.id, digest_of(caller.email, key))
         return None if made is None else first_answer(asked, made)
 
@@ -153,7 +153,7 @@ class GroupWriter:
             self._news.notify()
 
     def _queued(self, write: WriteRequest) -> Waiting:
-        asked = ASKED.get() or Asked(uuid4().hex)
+        asked = REQUEST_ORIGIN.get() or RequestOrigin(uuid4().hex)
         turn = 0 if self._main_tree is None else self._main_tree.turn
         waiting = Waiting(write, asked, turn, self._reader.view().main, self._clock.now())
         with self._news:

@@ -28,7 +28,7 @@ WORDS = frozenset({"description", "reason"})
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class NewSlice:
     """What is said of a slice that is to be, as typed."""
 
     name: str
@@ -69,7 +69,7 @@ def _only_cluster(state: State) -> str:
     return names[0]
 
 
-def request(means: Means, asked: Asked, who: tuple[str | None, str], *, is_trial: bool) -> None:
+def request(means: Means, asked: NewSlice, who: tuple[str | None, str], *, is_trial: bool) -> None:
     """Ask for a slice; `who` is the owner to be (None: whoever asks) and the reason."""
     mail, reason = who
     path = workspace_path(asked.name)
@@ -95,7 +95,7 @@ def request(means: Means, asked: Asked, who: tuple[str | None, str], *, is_trial
     _shown(done, path, is_trial=is_trial)
 
 
-def create(means: Means, asked: Asked, more: tuple[tuple[str, ...], str], *, is_trial: bool) -> None:
+def create(means: Means, asked: NewSlice, more: tuple[tuple[str, ...], str], *, is_trial: bool) -> None:
     """Make a slice; `more` are its owners and its description."""
     owners, description = more
     path = slice_path(asked.name)
@@ -125,7 +125,7 @@ def create(means: Means, asked: Asked, more: tuple[tuple[str, ...], str], *, is_
 
 
 def _people(
-    source: Source, means: Means, asked: Asked, owners: Sequence[str], wish: bytes | None
+    source: Source, means: Means, asked: NewSlice, owners: Sequence[str], wish: bytes | None
 ) -> dict[str, list[Entry] | None]:
     """Owners and members with what shows them: as the request for the slice had it, and as given for one of them."""
     named, known = tuple(owners) or asked.members, people_of(wish)
@@ -155,7 +155,7 @@ def _own_key(source: Source, means: Means, mail: str) -> str | None:
     return own_key(means.repo) if mine == mail.lower() else None
 
 
-def _check_name(asked: Asked) -> None:
+def _check_name(asked: NewSlice) -> None:
     if not is_name(asked.name):
         raise WrongUse(f"{asked.name} is no name: lower-case letters, digits and '-', at most 63")
     lasting("--max-duration", asked.limits.get("maxDuration"))

@@ -71,10 +71,10 @@ def kubeconfig(  # noqa: PLR0913 - each is an option of the command
 
     kubectl then gets short-lived tokens by itself, with your own credentials of the cluster or an admin's.
     """
-    from reconciler.cli.answers.member_kubeconfig import Asked, Own, Shape, give
+    from reconciler.cli.answers.member_kubeconfig import KubeconfigOptions, Own, Shape, give
 
     shape = Shape(expires if static else None, plugin_api, out)
-    give(repo, Asked(slice_, cluster, namespace, member), Own(kubeconfig, context), shape)
+    give(repo, KubeconfigOptions(slice_, cluster, namespace, member), Own(kubeconfig, context), shape)
 
 
 def kubeconfig_token(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from egs import kinds
-from egs.listing import Asked, answer
+from egs.listing import ListOptions, answer
 from reconciler.cli import output
 from reconciler.cli.answers.validation import checked
 from reconciler.model.events import EventReason
@@ -33,7 +33,9 @@ def _check_slice(state: State, slice_: str | None) -> None:
         raise NotFound("slice", slice_, state.wanted.slices)
 
 
-def get_gprs(repo: str | None, now: str | None, slice_: str | None, phase: str | None, asked: Asked) -> None:
+def get_gprs(
+    repo: str | None, now: str | None, slice_: str | None, phase: str | None, asked: ListOptions
+) -> None:
     """Requests."""
     if phase is not None and phase not in set(Phase):
         raise WrongUse(f"there is no phase {phase}; phases are {', '.join(Phase)}")
@@ -52,17 +54,19 @@ def get_gprs(repo: str | None, now: str | None, slice_: str | None, phase: str |
     answer(kinds.GPRS, rows, asked)
 
 
-def get_slices(repo: str | None, now: str | None, asked: Asked) -> None:
+def get_slices(repo: str | None, now: str | None, asked: ListOptions) -> None:
     """Slices."""
     answer(kinds.SLICES, lambda: tables.slices(_state(repo, now)), asked)
 
 
-def get_clusters(repo: str | None, now: str | None, asked: Asked) -> None:
+def get_clusters(repo: str | None, now: str | None, asked: ListOptions) -> None:
     """Clusters; in the table one row for each pool."""
     answer(kinds.CLUSTERS, lambda: tables.clusters(_state(repo, now)), asked, kinds.by_pool)
 
 
-def get_nodes(repo: str | None, now: str | None, cluster: str | None, pool: str | None, asked: Asked) -> None:
+def get_nodes(
+    repo: str | None, now: str | None, cluster: str | None, pool: str | None, asked: ListOptions
+) -> None:
     """Nodes; those of no pool at the end."""
 
     def rows() -> Rows:
@@ -83,12 +87,12 @@ def get_nodes(repo: str | None, now: str | None, cluster: str | None, pool: str 
     answer(kinds.NODES, rows, asked)
 
 
-def get_queue(repo: str | None, now: str | None, slice_: str | None, asked: Asked) -> None:
+def get_queue(repo: str | None, now: str | None, slice_: str | None, asked: ListOptions) -> None:
     """The queue."""
     answer(kinds.QUEUE, _of_slice(repo, now, slice_, tables.queue), asked)
 
 
-def get_workloads(repo: str | None, now: str | None, slice_: str | None, asked: Asked) -> None:
+def get_workloads(repo: str | None, now: str | None, slice_: str | None, asked: ListOptions) -> None:
     """What runs on requests' nodes."""
     answer(kinds.WORKLOADS, _of_slice(repo, now, slice_, workload_rows.rows), asked)
 
@@ -105,7 +109,7 @@ def _of_slice(
 
 
 def get_events(
-    repo: str | None, wanted: Filter, span: tuple[str | None, str | None], limit: int, asked: Asked
+    repo: str | None, wanted: Filter, span: tuple[str | None, str | None], limit: int, asked: ListOptions
 ) -> None:
     """Events, newest first; `span` are --since and --until as typed."""
     if wanted.reason is not None and wanted.reason not in set(EventReason):
@@ -121,7 +125,7 @@ def get_events(
     answer(kinds.EVENTS, rows, asked)
 
 
-def get_problems(repo: str | None, asked: Asked) -> None:
+def get_problems(repo: str | None, asked: ListOptions) -> None:
     """What is wrong with the documents, what of main does not count, and which requests break a policy now."""
     from dataclasses import asdict
 

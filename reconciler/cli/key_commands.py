@@ -80,11 +80,11 @@ def create(  # noqa: PLR0913 - each is an option of the command
 
     It never carries more than the person may by the manifests, and ends when they leave.
     """
-    from reconciler.changes.keys import Asked
+    from reconciler.changes.keys import NewKey
     from reconciler.changes.keys import create as run
     from reconciler.changes.publish import Means
 
-    asked = Asked(name, role.value, tuple(slice_ or ()), for_, expires, description)
+    asked = NewKey(name, role.value, tuple(slice_ or ()), for_, expires, description)
     run(Means(repo, author, pull_request), asked, is_trial=dry_run)
 
 

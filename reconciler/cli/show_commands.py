@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from egs import listing
-from egs.listing import Asked, GetForm, Names, Watch
+from egs.listing import GetForm, ListOptions, Names, Watch
 from reconciler.cli.command_options import Now, Output, Repo, Request
 from reconciler.cli.output import Form
 
@@ -54,7 +54,7 @@ def gprs(  # noqa: PLR0913 - each is an option of the command
     """
     from reconciler.cli.get import get_gprs
 
-    get_gprs(repo, now, slice_, phase, Asked(output, names, watch))
+    get_gprs(repo, now, slice_, phase, ListOptions(output, names, watch))
 
 
 def slices(
@@ -72,7 +72,7 @@ def slices(
     """
     from reconciler.cli.get import get_slices
 
-    get_slices(repo, now, Asked(output, names, watch))
+    get_slices(repo, now, ListOptions(output, names, watch))
 
 
 def clusters(
@@ -90,7 +90,7 @@ def clusters(
     """
     from reconciler.cli.get import get_clusters
 
-    get_clusters(repo, now, Asked(output, names, watch))
+    get_clusters(repo, now, ListOptions(output, names, watch))
 
 
 def nodes(  # noqa: PLR0913 - each is an option of the command
@@ -110,7 +110,7 @@ def nodes(  # noqa: PLR0913 - each is an option of the command
     """
     from reconciler.cli.get import get_nodes
 
-    get_nodes(repo, now, cluster, pool, Asked(output, names, watch))
+    get_nodes(repo, now, cluster, pool, ListOptions(output, names, watch))
 
 
 def requests(
@@ -128,7 +128,7 @@ def requests(
     """
     from reconciler.queries.workspace_requests import get_requests
 
-    get_requests(repo, now, Asked(output, names, watch))
+    get_requests(repo, now, ListOptions(output, names, watch))
 
 
 def queue(
@@ -147,7 +147,7 @@ def queue(
     """
     from reconciler.cli.get import get_queue
 
-    get_queue(repo, now, slice_, Asked(output, names, watch))
+    get_queue(repo, now, slice_, ListOptions(output, names, watch))
 
 
 def events(  # noqa: PLR0913 - each is an option of the command
@@ -176,7 +176,7 @@ def events(  # noqa: PLR0913 - each is an option of the command
     from reconciler.queries.event_search import Filter
 
     wanted = Filter(slice_, gpr, node, cluster, reason, type=None if kind is None else str(kind), text=grep)
-    get_events(repo, wanted, (since, until), limit, Asked(output, is_watched=watch))
+    get_events(repo, wanted, (since, until), limit, ListOptions(output, is_watched=watch))
 
 
 def problems(repo: Repo = None, watch: Watch = False, output: listing.Output = GetForm.TABLE) -> None:
@@ -188,7 +188,7 @@ def problems(repo: Repo = None, watch: Watch = False, output: listing.Output = G
     """
     from reconciler.cli.get import get_problems
 
-    get_problems(repo, Asked(output, is_watched=watch))
+    get_problems(repo, ListOptions(output, is_watched=watch))
 
 
 def workloads(
@@ -207,7 +207,7 @@ def workloads(
     """
     from reconciler.cli.get import get_workloads
 
-    get_workloads(repo, now, slice_, Asked(output, names, watch))
+    get_workloads(repo, now, slice_, ListOptions(output, names, watch))
 
 
 def describe_gpr(

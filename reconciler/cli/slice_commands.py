@@ -130,12 +130,12 @@ def request(  # noqa: PLR0913 - each is an option of the command
     `egs get requests` shows what became of it.
     """
     from reconciler.changes.publish import Means
-    from reconciler.changes.slices import Asked
+    from reconciler.changes.slices import NewSlice
     from reconciler.changes.slices import request as run
 
     limits = {"maxDuration": max_duration, "maxPriority": max_priority, "maxNodes": max_nodes}
     places = tuple(cluster or ()), tuple(namespace or ())
-    asked = Asked(name, *places, tuple(member or ()), quota, limits, tuple(key or ()), forge)
+    asked = NewSlice(name, *places, tuple(member or ()), quota, limits, tuple(key or ()), forge)
     means = Means(repo, author, pull_request, by_default="pull-request")
     run(means, asked, (email, reason), is_trial=dry_run)
 
@@ -168,12 +168,12 @@ def create(  # noqa: PLR0913 - each is an option of the command
       egs slice create vision --member bo@example.com --owner ida@example.com --quota 32 --max-nodes 8
     """
     from reconciler.changes.publish import Means
-    from reconciler.changes.slices import Asked
+    from reconciler.changes.slices import NewSlice
     from reconciler.changes.slices import create as run
 
     limits = {"maxDuration": max_duration, "maxPriority": max_priority, "maxNodes": max_nodes}
     places = tuple(cluster or ()), tuple(namespace or ())
-    asked = Asked(name, *places, tuple(member or ()), quota, limits, tuple(key or ()), forge)
+    asked = NewSlice(name, *places, tuple(member or ()), quota, limits, tuple(key or ()), forge)
     run(Means(repo, author, pull_request), asked, (tuple(owner or ()), description), is_trial=dry_run)
 
 

@@ -38,9 +38,9 @@ from reconciler.documents.in_force import Desired
 from reconciler.documents.restored_files import as_it_counts, last_read
 from reconciler.gpr_objects.object_changes import door_actions, held_cancellations, orphans
 from reconciler.gpr_objects.object_files import (
-    Asked,
     Author,
     Edit,
+    GprObject,
     Origin,
     Scene,
     StatusPatch,
@@ -117,7 +117,7 @@ class RequestDoor:
         self._status = StatusBranch(store, settings, "door", believes)
         self.woken = Event()
         path = f"{GPRS}/{PLURAL}"
-        self._objects: Informer[Asked] = Informer(api, path, asked_from, wake=self.woken.set)
+        self._objects: Informer[GprObject] = Informer(api, path, asked_from, wake=self.woken.set)
         self._namespaces: Informer[str] = Informer(
             api, "/api/v1/namespaces", _slice_label, NAMESPACE_SLICE, self.woken.set
         )
@@ -303,7 +303,7 @@ class _Seen:
     """What a pass begins with; the same values mean that nothing can have changed."""
 
     tips: Mapping[str, str]
-    objects: Mapping[str, Asked]
+    objects: Mapping[str, GprObject]
     namespaces: Mapping[str, str]
     guarded_since: datetime | None
 

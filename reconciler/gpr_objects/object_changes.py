@@ -30,9 +30,9 @@ from reconciler.gpr_objects.object_files import (
     GENERATION,
     ORIGIN,
     Action,
-    Asked,
     Author,
     Edit,
+    GprObject,
     Origin,
     Scene,
     StatusPatch,
@@ -170,14 +170,14 @@ def _outcome(path: str, data: bytes | None) -> Any:
 # -- objects that are there ----------------------------------------------------------------------------------
 
 
-def author_of(asked: Asked, guarded_since: datetime | None) -> Author:
+def author_of(asked: GprObject, guarded_since: datetime | None) -> Author:
     """The annotation is believed where nobody could have forged it, else it is the client's own word."""
     if asked.author is not None and guarded_since is not None and guarded_since <= asked.created:
         return Author(asked.author, is_verified=True)
     return Author(asked.author or asked.manager, is_verified=False)
 
 
-def _answer(asked: Asked, scene: Scene, trial: Repository) -> Action:
+def _answer(asked: GprObject, scene: Scene, trial: Repository) -> Action:
     author = author_of(asked, scene.guarded_since)
     standing = Standing(asked.generation, author.name, author.is_verified)
     slice_ = _slice_of(asked, scene)
@@ -196,7 +196,7 @@ def _answer(asked: Asked, scene: Scene, trial: Repository) -> Action:
     return _filing(asked, origin, replace(standing, is_filed=gpr is not None), scene, trial)
 
 
-def _brings_back(asked: Asked, status: GPRStatus | None, scene: Scene) -> bool:
+def _brings_back(asked: GprObject, status: GPRStatus | None, scene: Scene) -> bool:
     """Whether an object has spoken since its file was taken away, or spoiled, under a lease that goes on."""
     if status is None or status.phase not in HOLDING:
         return False
@@ -204,11 +204,11 @@ def _brings_back(asked: Asked, status: GPRStatus | None, scene: Scene) -> bool:
     return asked.is_released or asked.generation != seen or key in scene.proposals
 
 
-def _told(asked: Asked, standing: Standing, request: GPRStatus | None) -> StatusPatch:
+def _told(asked: GprObject, standing: Standing, request: GPRStatus | None) -> StatusPatch:
     return StatusPatch(asked, object_status(standing, request, asked.status))
 
 
-def _slice_of(asked: Asked, scene: Scene) -> str | Refusal:
+def _slice_of(asked: GprObject, scene: Scene) -> str | Refusal:
     slice_ = scene.namespaces.get(asked.namespace)
     if slice_ is None:
         return Refusal(
@@ -236,7 +236,7 @@ def _slice_of(asked: Asked, scene: Scene) -> str | Refusal:
     return slice_
 
 
-def _name_refusal(asked: Asked, origin: Origin, scene: Scene, trial: Repository) -> Refusal | None:
+def _name_refusal(asked: GprObject, origin: Origin, scene: Scene, trial: Repository) -> Refusal | None:
     """Whether another request has the name, here or by an edit that comes before ours."""
     slice_, name = origin.slice, origin.name
     path, was_filed = gpr_path(slice_, name), bool(asked.status.get("filed"))
@@ -267,7 +267,7 @@ def _taken(theirs: Origin | None, ours: Origin) -> Refusal | None:
     return Refusal(f"{ours.key} is filed already {whose}; else give this one another name", "NameTaken")
 
 
-def _filing(asked: Asked, origin: Origin, standing: Standing, scene: Scene, trial: Repository) -> Action:
+def _filing(asked: GprObject, origin: Origin, standing: Standing, scene: Scene, trial: Repository) -> Action:
     """The file as it should be, checked, and the way by which it gets there."""
     key, path = origin.key, gpr_path(origin.slice, origin.name)
     status = scene.statuses.get(key)
@@ -297,7 +297,7 @@ def _filing(asked: Asked, origin: Origin, standing: Standing, scene: Scene, tria
 
 
 def _wanted(
-    asked: Asked, origin: Origin, current: bytes | None, gpr: GPR | None, status: GPRStatus | None
+    asked: GprObject, origin: Origin, current: bytes | None, gpr: GPR | None, status: GPRStatus | None
 ) -> bytes:
     """The file's next content; what it has where neither the object's spec nor its release is news.
 

@@ -19,7 +19,7 @@ from reconciler.model.status_edits import lease_duration, waits_since
 from reconciler.model.statuses import Records, changed, live, records
 from scheduler.choices.fit import candidate_pools
 from scheduler.fairness.rank import RankInputs, mover, overtaking, rank_key, room_in_band, service_of
-from scheduler.fairness.usage_share import Asked, Scale, ahead, counted, decayed, of_lease, share
+from scheduler.fairness.usage_share import Demand, Scale, ahead, counted, decayed, of_lease, share
 from scheduler.fairness.wait_bounds import PROTECTED, aged, first_come, latest
 from scheduler.plan import plan
 from scheduler.reasons import Reason
@@ -62,7 +62,7 @@ def _places(facts: Facts, wanted: Wanted, fresh: Collection[str]) -> dict[str, P
     if fairness is None:
         return {}
     slices = {facts.requests[key].accepted_spec.slice for key in fresh}
-    waiting: dict[str, list[Asked]] = {name: [] for name in slices}
+    waiting: dict[str, list[Demand]] = {name: [] for name in slices}
     used = {name: _used(facts, name, fairness) for name in slices}
     for key, status in live(facts.requests).items():
         name = status.accepted_spec.slice
@@ -79,7 +79,7 @@ def _places(facts: Facts, wanted: Wanted, fresh: Collection[str]) -> dict[str, P
 
 
 def _places_in(
-    waiting: Iterable[Asked], used: float, fresh: Collection[str], facts: Facts, fairness: Fairness
+    waiting: Iterable[Demand], used: float, fresh: Collection[str], facts: Facts, fairness: Fairness
 ) -> dict[str, Place]:
     """The fresh places of one slice: none is better than what its requests filed before have by now.
 
@@ -142,9 +142,9 @@ def _used(facts: Facts, slice_: str, fairness: Fairness) -> float:
     return decayed(record.used, age, fairness.half_life.total_seconds())
 
 
-def _asked(key: str, status: GPRStatus, wanted: Wanted) -> Asked:
+def _asked(key: str, status: GPRStatus, wanted: Wanted) -> Demand:
     duration = int(lease_duration(status).total_seconds())
-    return Asked(key, seconds(status.filed_at), gpus_of(status, wanted), duration)
+    return Demand(key, seconds(status.filed_at), gpus_of(status, wanted), duration)
 
 
 def _held(status: GPRStatus, wanted: Wanted, now: datetime, fairness: Fairness) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from egs import kinds
-from egs.listing import Asked, answer
+from egs.listing import ListOptions, answer
 from reconciler.changes.propose import FOLDER
 from reconciler.cli import output
 from reconciler.cli.output import Form, wire
@@ -61,7 +61,7 @@ def _row(name: str, spec: WorkspaceRequestSpec | None, state: State) -> Row:
     }
 
 
-def get_requests(repo: str | None, now: str | None, asked: Asked) -> None:
+def get_requests(repo: str | None, now: str | None, asked: ListOptions) -> None:
     """The command."""
 
     def found() -> list[Row]:

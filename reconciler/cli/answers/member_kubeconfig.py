@@ -22,7 +22,7 @@ from schemas.reading.yaml_text import dump
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class KubeconfigOptions:
     """For whom, and where."""
 
     slice: str
@@ -48,7 +48,7 @@ class Shape:
     out: Path | None = None
 
 
-def give(repo: str | None, asked: Asked, own: Own, shape: Shape) -> None:
+def give(repo: str | None, asked: KubeconfigOptions, own: Own, shape: Shape) -> None:
     """A new kubeconfig; every older one of this member in these namespaces has ended."""
     life = _life(shape.life)
     if shape.protocol not in member_tokens.VERSIONS:
@@ -84,7 +84,7 @@ def _life(text: str | None) -> timedelta | None:
     return life
 
 
-def _permitted(state: State, source: Source, asked: Asked) -> tuple[tuple[str, ...], str]:
+def _permitted(state: State, source: Source, asked: KubeconfigOptions) -> tuple[tuple[str, ...], str]:
     """The namespaces, and the address of the member as the manifest spells it."""
     spec = state.wanted.slices.get(asked.slice)
     if spec is None:
@@ -100,7 +100,7 @@ def _permitted(state: State, source: Source, asked: Asked) -> tuple[tuple[str, .
     return tuple(dict.fromkeys(namespaces)), _member(asked, spec, source)
 
 
-def _member(asked: Asked, spec: SliceSpec, source: Source) -> str:
+def _member(asked: KubeconfigOptions, spec: SliceSpec, source: Source) -> str:
     email = asked.member or source.author(None).email
     found = next((p.email for p in spec.people if p.email.lower() == email.lower()), None)
     if found is None:

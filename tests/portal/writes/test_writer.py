@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.http.headers import ASKED, Asked
+from portal.http.headers import REQUEST_ORIGIN, RequestOrigin
 from portal.views.view import View
 from portal.writes.write_request import Landed, Tree, WriteRequest
 from tests.support import repos
@@ -130,11 +130,11 @@ def test_the_same_key_again(site: Site) -> None:
 
 def test_a_key_for_something_else(site: Site) -> None:
     """A key that was used for another body is a mistake, and is told."""
-    ASKED.set(Asked("1" * 32, "a" * 16))
+    REQUEST_ORIGIN.set(RequestOrigin("1" * 32, "a" * 16))
     landed(submit(site.portal, wish(site, "bo-editor", "vision/train", idempotency="k1"))[0])
-    ASKED.set(Asked("2" * 32, "b" * 16))
+    REQUEST_ORIGIN.set(RequestOrigin("2" * 32, "b" * 16))
     (found,) = submit(site.portal, wish(site, "bo-editor", "vision/other", idempotency="k1"))
-    ASKED.set(None)
+    REQUEST_ORIGIN.set(None)
     assert refused(found).reason == "IdempotencyKeyReused"
 
 

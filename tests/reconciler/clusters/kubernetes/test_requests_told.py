@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from reconciler.gpr_objects.object_files import (
-    Asked,
+    GprObject,
     asked_from,
 )
 from schemas.status.gpr_status import Assignment, Phase
@@ -18,7 +18,7 @@ from tests.support.world import at, gpr
 # -- branches ------------------------------------------------------------------------------------------------
 
 
-def proposal(thing: Asked) -> bytes:
+def proposal(thing: GprObject) -> bytes:
     return file_of(thing).encode()
 
 
