@@ -80,7 +80,7 @@ class Proposals:
         match self.store.push(branch, oid, None):
             case Outcome.COMMITTED:
                 self._tips[branch] = oid
-                return Landed("branch", oid, branch, id=step.waiting.asked.id)
+                return Landed("branch", oid, branch, id=step.waiting.origin.id)
             case Outcome.CONFLICT:
                 self.look()
                 return self.push(step, tip)
@@ -91,8 +91,8 @@ class Proposals:
 
     def _again(self, step: Step, branch: str, oid: str) -> Landed:
         made = made_in(self.store.commit(oid))
-        asked = step.waiting.asked.print
-        if made is None or (asked and step.waiting.key and made.print != asked):
+        origin = step.waiting.origin.print
+        if made is None or (origin and step.waiting.key and made.print != origin):
             raise conflict(
                 f"the branch {branch} holds another change under this Idempotency-Key; take a new key",
                 "IdempotencyKeyReused",
@@ -108,7 +108,7 @@ class Proposals:
             shared = self._still_open(brought, sorted(wanted.keys() & brought.contents.keys()), main)
             if shared and brought.email == step.waiting.write.caller.email and brought.contents == wanted:
                 made = made_in(self.store.commit(oid))
-                return Landed("branch", oid, branch, id=step.waiting.asked.id if made is None else made.id)
+                return Landed("branch", oid, branch, id=step.waiting.origin.id if made is None else made.id)
             others += [(branch, path) for path in shared]
         for branch, path in others:
             text = (
@@ -178,7 +178,7 @@ def branch_of(step: Step) -> str:
     """Of the subject and of what tells the change from others like it."""
     subject = step.draft.message.split("\n", 1)[0]
     slug = re.sub(r"[^a-z0-9]+", "-", subject.lower()).strip("-")[:60].strip("-")
-    own = (step.waiting.key or step.waiting.asked.id)[:12]
+    own = (step.waiting.key or step.waiting.origin.id)[:12]
     return f"{FOLDER}{slug}-{own}" if slug else f"{FOLDER}{own}"
 
 

@@ -41,7 +41,7 @@ class Waiting:
     """A write whose caller waits."""
 
     write: WriteRequest
-    asked: RequestOrigin
+    origin: RequestOrigin
     turn: int
     """What the writer had followed when it came."""
     seen: str
@@ -122,9 +122,9 @@ class WriteRound:
         return self.round
 
     def _one(self, waiting: Waiting) -> None:
-        made = made_before(self.history, waiting.write.caller.email, waiting.asked.id, waiting.key)
+        made = made_before(self.history, waiting.write.caller.email, waiting.origin.id, waiting.key)
         if made is not None:
-            self.round.answered.append((waiting, first_answer(waiting.asked, made)))
+            self.round.answered.append((waiting, first_answer(waiting.origin, made)))
             return
         waiting.write = self._with_rights_of_now(waiting.write)
         if self._is_surely_proposed(waiting.write):
@@ -152,18 +152,18 @@ class WriteRound:
 
     def _with_rights_of_now(self, write: WriteRequest) -> WriteRequest:
         """It may have waited for minutes, in which its key was deleted, or its caller taken out of a slice."""
-        asked = write.caller
-        if asked.again is None:
+        known = write.caller
+        if known.again is None:
             return write
         try:
-            found = asked.again(self.view, self.now)
+            found = known.again(self.view, self.now)
         except ApiError as error:
             raise forbidden(f"nothing is changed, because meanwhile {error}") from error
-        if found.email != asked.email:
+        if found.email != known.email:
             raise forbidden(
-                f"nothing is changed, because the API key {asked.key} is another person's meanwhile"
+                f"nothing is changed, because the API key {known.key} is another person's meanwhile"
             )
-        return replace(write, caller=replace(found, name=asked.name))
+        return replace(write, caller=replace(found, name=known.name))
 
     def _is_surely_proposed(self, write: WriteRequest) -> bool:
         project = self.main_tree.repository.project
@@ -222,9 +222,9 @@ def made_before(history: History, email: str, id_: str, key: str) -> Made | None
     return history.of_id(email, id_) or (history.of_key(email, key) if key else None)
 
 
-def first_answer(asked: RequestOrigin, made: Made) -> Landed:
+def first_answer(origin: RequestOrigin, made: Made) -> Landed:
     """The first answer again. ApiError 409 where the key was used for something else."""
-    if made.id != asked.id and asked.print and made.print != asked.print:
+    if made.id != origin.id and origin.print and made.print != origin.print:
         raise conflict(
             "this Idempotency-Key was used for another change already; take a new key for a new change",
             "IdempotencyKeyReused",
@@ -242,9 +242,9 @@ def author_of(waiting: Waiting) -> Person:
 def message_of(waiting: Waiting) -> str:
     """The commit's message: the subject, and trailers by which it is found again and vouched for."""
     who = author_of(waiting)
-    trailers = [f"{REQUEST_ID}: {waiting.asked.id}"]
+    trailers = [f"{REQUEST_ID}: {waiting.origin.id}"]
     if waiting.key:
-        trailers.append(f"{KEY}: {trailer_of(waiting.key, waiting.asked.print)}")
+        trailers.append(f"{KEY}: {trailer_of(waiting.key, waiting.origin.print)}")
     trailers.append(f"{ON_BEHALF_OF}: {who.name} <{who.email}>")
     return "\n".join([_subject(waiting.write.subject), "", *trailers, ""])
 

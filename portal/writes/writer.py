@@ -98,7 +98,7 @@ class GroupWriter:
             # Whoever goes away takes nothing back: the change may be on its way already.
             return await asyncio.wait_for(asyncio.shield(inner), ANSWER_S)
         except TimeoutError as error:
-            id_ = waiting.asked.id
+            id_ = waiting.origin.id
             text = (
                 "the repository did not answer whether the change arrived; look for it, or ask again with the same "
                 "Idempotency-Key"
@@ -125,9 +125,9 @@ class GroupWriter:
         if not key:
             return None
         await asyncio.to_thread(self._follow_main)
-        asked = REQUEST_ORIGIN.get() or RequestOrigin(uuid4().hex)
-        made = made_before(self._history, caller.email, asked.id, digest_of(caller.email, key))
-        return None if made is None else first_answer(asked, made)
+        origin = REQUEST_ORIGIN.get() or RequestOrigin(uuid4().hex)
+        made = made_before(self._history, caller.email, origin.id, digest_of(caller.email, key))
+        return None if made is None else first_answer(origin, made)
 
     def _follow_main(self) -> None:
         tip = self._store.tips().get(self._main)
@@ -153,9 +153,9 @@ class GroupWriter:
             self._news.notify()
 
     def _queued(self, write: WriteRequest) -> Waiting:
-        asked = REQUEST_ORIGIN.get() or RequestOrigin(uuid4().hex)
+        origin = REQUEST_ORIGIN.get() or RequestOrigin(uuid4().hex)
         turn = 0 if self._main_tree is None else self._main_tree.turn
-        waiting = Waiting(write, asked, turn, self._reader.view().main, self._clock.now())
+        waiting = Waiting(write, origin, turn, self._reader.view().main, self._clock.now())
         with self._news:
             if self._ended:
                 raise unavailable("the portal is ending; ask again, another replica answers")
@@ -220,8 +220,8 @@ class GroupWriter:
         for waiting in self._queue:
             if not waiting.accepted:
                 waiting.accepted = True
-                landed = Landed("accepted", id=waiting.asked.id)
-                self._outcomes.keep(waiting.asked.id, waiting.write.caller.email, landed)
+                landed = Landed("accepted", id=waiting.origin.id)
+                self._outcomes.keep(waiting.origin.id, waiting.write.caller.email, landed)
                 waiting.future.set_result(landed)
 
     def _carry(self, batch: list[Waiting]) -> None:
@@ -298,7 +298,7 @@ class GroupWriter:
         main_tree.landed(oids[-1], made)
         self._keep_read(steps)
         answers = [
-            (step.waiting, Landed("pushed", oid, id=step.waiting.asked.id))
+            (step.waiting, Landed("pushed", oid, id=step.waiting.origin.id))
             for oid, step in zip(oids, steps, strict=True)
         ]
         # Whoever reads on the heels of the answer finds their own write.
@@ -328,7 +328,7 @@ class GroupWriter:
                 return True
         text = "the repository did not answer whether the change arrived; ask again with the same Idempotency-Key"
         for waiting in left:
-            data = {"id": waiting.asked.id}
+            data = {"id": waiting.origin.id}
             self._answer(
                 waiting,
                 ApiError(HTTPStatus.SERVICE_UNAVAILABLE, "OutcomeUnknown", text, data, {"Retry-After": "5"}),
@@ -393,7 +393,7 @@ class GroupWriter:
 
     def _answer(self, waiting: Waiting, what: Landed | Exception) -> None:
         if waiting.accepted:
-            self._outcomes.keep(waiting.asked.id, waiting.write.caller.email, what)
+            self._outcomes.keep(waiting.origin.id, waiting.write.caller.email, what)
         elif waiting.future.done():
             return
         elif isinstance(what, Exception):

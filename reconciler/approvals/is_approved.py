@@ -14,7 +14,7 @@ from itertools import combinations
 
 from reconciler.model.events import Event, EventReason
 from reconciler.model.evidence import Word
-from reconciler.model.facts import Scene, Turn, Wanted
+from reconciler.model.facts import RequestOutcome, Scene, Wanted
 from reconciler.model.status_edits import with_slip, without_promise
 from scheduler.choices.fit import (
     approval_reasons,
@@ -44,10 +44,10 @@ class Consent:
     limit: ApprovalLimit
 
 
-def approval_turn(key: str, status: GPRStatus, scene: Scene, more: tuple[str, ...] = ()) -> Turn:
+def approval_outcome(key: str, status: GPRStatus, scene: Scene, more: tuple[str, ...] = ()) -> RequestOutcome:
     """Moves a waiting request between PendingApproval, Queued and Rejected; `more` reasons to ask than its own."""
     if status.phase not in WAITING or status.accepted_spec.slice not in scene.wanted.slices:
-        return Turn(status)
+        return RequestOutcome(status)
     words = standing_words(key, status, scene)
     rejection = next((word for word in words if word.decision == "reject"), None)
     if rejection is not None:
@@ -165,7 +165,7 @@ def hard_violations(status: GPRStatus, wanted: Wanted) -> tuple[str, ...]:
 
 def _pending(
     key: str, status: GPRStatus, found: tuple[tuple[str, ...], tuple[Word, ...], Cause], scene: Scene
-) -> Turn:
+) -> RequestOutcome:
     """Waiting for a word. Those that are there and not enough are shown, so that each is known as used."""
     reasons, words, cause = found
     why = " and ".join(reasons)
@@ -176,11 +176,11 @@ def _pending(
         approval=_shown(status, reasons, words),
     )
     if status.phase is Phase.PENDING_APPROVAL:
-        return Turn(shown)  # what is missing may have changed
+        return RequestOutcome(shown)  # what is missing may have changed
     slipped, told = _without_start(key, shown, cause, scene.now)
     pending = without_promise(slipped).edited(phase=advance(status.phase, Move.WITHHOLD))
     waits = Event(scene.now, EventReason.PENDING_APPROVAL, f"{key} waits for approval: {why}", key)
-    return Turn(pending, (*told, waits))
+    return RequestOutcome(pending, (*told, waits))
 
 
 def _shown(status: GPRStatus, reasons: tuple[str, ...], words: tuple[Word, ...]) -> ApprovalState:
@@ -227,19 +227,19 @@ def _without_start(
 
 def _queued(
     key: str, status: GPRStatus, reasons: tuple[str, ...], consent: Consent | None, now: datetime
-) -> Turn:
+) -> RequestOutcome:
     """In the queue, with the words that let it in: their limit says which pools may serve."""
     word = None if consent is None else _recorded(status, reasons, consent, now)
     if status.phase is Phase.QUEUED and word == status.approval:
-        return Turn(status)
+        return RequestOutcome(status)
     queued = status.edited(approval=word)
     if status.phase is not Phase.QUEUED:
         phase = advance(status.phase, Move.ALLOW if word is None else Move.APPROVE)
         queued = queued.edited(phase=phase, reason=None, message=None)
     elif word is None:
-        return Turn(queued)
+        return RequestOutcome(queued)
     what = f"{key} needs no approval any more" if word is None else f"{key} was approved by {word.by}"
-    return Turn(queued, (Event(now, EventReason.APPROVED, what, key),), (Cause.APPROVED, key))
+    return RequestOutcome(queued, (Event(now, EventReason.APPROVED, what, key),), (Cause.APPROVED, key))
 
 
 def _recorded(status: GPRStatus, reasons: tuple[str, ...], consent: Consent, now: datetime) -> ApprovalState:
@@ -268,7 +268,7 @@ def _ids(words: tuple[Word, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word.id for word in words))
 
 
-def _rejected(key: str, status: GPRStatus, word: Word, now: datetime) -> Turn:
+def _rejected(key: str, status: GPRStatus, word: Word, now: datetime) -> RequestOutcome:
     by, why = word.by, word.reason or "no reason given"
     queued = status.phase is Phase.QUEUED  # a word against it counts also where none was needed
     pending = advance(status.phase, Move.WITHHOLD) if queued else status.phase
@@ -279,4 +279,6 @@ def _rejected(key: str, status: GPRStatus, word: Word, now: datetime) -> Turn:
         message=f"rejected by {by}: {why}",
         approval=told,
     )
-    return Turn(rejected, (Event(now, EventReason.REJECTED, f"{key} was rejected by {by}: {why}", key),))
+    return RequestOutcome(
+        rejected, (Event(now, EventReason.REJECTED, f"{key} was rejected by {by}: {why}", key),)
+    )

@@ -12,7 +12,7 @@ from reconciler.deciding.failed_attempts import FailedAttempts
 from reconciler.deciding.favour_delays import whom_it_delays
 from reconciler.model.events import Event, EventReason
 from reconciler.model.evidence import Word
-from reconciler.model.facts import Facts, Turn, Wanted
+from reconciler.model.facts import Facts, RequestOutcome, Wanted
 from reconciler.model.status_edits import has_condition, with_condition, without_condition
 from reconciler.model.statuses import records
 from reconciler.planning.queue_place import gpus_of
@@ -36,10 +36,10 @@ def extended(
     asking = sorted(key for key, status in requests.live.items() if asks_for_more_time(status))
     for key in asking:
         status = requests[key]
-        turn, snapshot = _turn(key, status, known, snapshot)
-        assert turn.status is not None
-        requests[key] = turn.status
-        events += turn.events
+        outcome, snapshot = _outcome(key, status, known, snapshot)
+        assert outcome.status is not None
+        requests[key] = outcome.status
+        events += outcome.events
     return replace(facts, requests=requests), snapshot, tuple(events)
 
 
@@ -48,9 +48,9 @@ def asks_for_more_time(status: GPRStatus) -> bool:
     return status.phase is Phase.PROVISIONED and status.accepted_spec.extend > status.extended_by
 
 
-def _turn(
+def _outcome(
     key: str, status: GPRStatus, known: tuple[Facts, Wanted, FailedAttempts], snapshot: Snapshot
-) -> tuple[Turn, Snapshot]:
+) -> tuple[RequestOutcome, Snapshot]:
     facts, wanted, attempts = known
     asked, most = status.accepted_spec.extend, wanted.project.max_extension
     words = () if asked <= most else _words_for(key, status, wanted, facts.at)
@@ -72,7 +72,7 @@ def _turn(
         end_time=end, estimated_end_time=end, extended_by=asked
     )
     text = f"{key} may run {format_duration(asked)} longer in total"
-    return Turn(granted, (Event(facts.at, EventReason.EXTENDED, text, key),)), longer
+    return RequestOutcome(granted, (Event(facts.at, EventReason.EXTENDED, text, key),)), longer
 
 
 def _words_for(key: str, status: GPRStatus, wanted: Wanted, now: datetime) -> tuple[Word, ...]:
@@ -118,12 +118,12 @@ def _with_words(status: GPRStatus, words: tuple[Word, ...], now: datetime) -> GP
     return status.edited(approval=state)
 
 
-def _refused(key: str, status: GPRStatus, message: str, facts: Facts) -> Turn:
+def _refused(key: str, status: GPRStatus, message: str, facts: Facts) -> RequestOutcome:
     if has_condition(status, "ExtensionRefused", message):
-        return Turn(status)
+        return RequestOutcome(status)
     condition = Condition(type="ExtensionRefused", reason="ExtensionRefused", message=message, at=facts.at)
     told = Event(facts.at, EventReason.EXTENSION_REFUSED, f"{key} is not extended: {message}", key)
-    return Turn(with_condition(status, condition), (told,))
+    return RequestOutcome(with_condition(status, condition), (told,))
 
 
 def _with_longer_lease(key: str, by: timedelta, snapshot: Snapshot) -> Snapshot:

@@ -1,7 +1,7 @@
 """Everything that happened since the last commit, folded into the facts; nothing is planned here. Pure.
 
 Order: which clusters answer, what main says of each request, which nodes are sound, then each lease. One request's
-trouble never touches another's turn.
+failure never affects another.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from datetime import datetime
 from reconciler.accounts.gpu_hours import with_spent
 from reconciler.accounts.insights import with_ended
 from reconciler.accounts.ledger import with_finished
-from reconciler.accounts.monthly_limits import bounded_slices, bounded_turns, unbounded_turn
+from reconciler.accounts.monthly_limits import bounded_outcomes, bounded_slices, unbounded_outcome
 from reconciler.approvals import held_changes
 from reconciler.approvals.used_approvals import spent_after
 from reconciler.deciding.preemption_limits import with_losses
@@ -23,15 +23,15 @@ from reconciler.documents.workspace_outcomes import workspace_turn
 from reconciler.health.check_results import cut
 from reconciler.health.node_faults import with_faults
 from reconciler.health.node_health import health_events, judge_nodes
-from reconciler.lifecycle.file_changes import file_turn
+from reconciler.lifecycle.file_changes import file_outcome
 from reconciler.lifecycle.free_nodes import FreeNodes
-from reconciler.lifecycle.idle import idle_turn
-from reconciler.lifecycle.missing_namespaces import home_turn, says_so
-from reconciler.lifecycle.provisioned import overdue_nodes, releasing_turn, running_turn
-from reconciler.lifecycle.provisioning import handover_turn
+from reconciler.lifecycle.idle import idle_outcome
+from reconciler.lifecycle.missing_namespaces import home_outcome, says_so
+from reconciler.lifecycle.provisioned import overdue_nodes, releasing_outcome, running_outcome
+from reconciler.lifecycle.provisioning import handover_outcome
 from reconciler.model.cluster_port import Busy
 from reconciler.model.events import Event, EventReason
-from reconciler.model.facts import Facts, Filed, NodeKey, Reachability, Scene, Seen, Turn, Wanted
+from reconciler.model.facts import Facts, Filed, NodeKey, Reachability, RequestOutcome, Scene, Seen, Wanted
 from reconciler.model.request_files import with_filed
 from reconciler.model.selected_nodes import unmanaged_in
 from reconciler.model.statuses import Records, live, records
@@ -66,7 +66,7 @@ def fold(
 ) -> Folded:
     """The facts as they are now, before planning.
 
-    `unchanged` remembers of the folds before who needs no turn; None: everybody has one, which gives the same.
+    `unchanged` remembers which requests need not be judged again; None: all are judged, with the same result.
     """
     gather = _Gather(records(facts.requests))
     gather.events += held_changes.told(facts.trust, wanted.trust, now)
@@ -74,7 +74,7 @@ def fold(
     clusters = _reachability(facts, wanted, seen, now, gather)
     wanted, held = _with_held_deletions(facts, wanted, now, gather)
     scene = Scene(now, settings, wanted, seen, facts.nodes, clusters)
-    _file_turns(scene, facts, gather, UnchangedRequests() if unchanged is None else unchanged)
+    _file_outcomes(scene, facts, gather, UnchangedRequests() if unchanged is None else unchanged)
     nodes, failed = _judged(facts, gather.requests, scene)
     gather.events += health_events(facts.nodes, nodes, now)
     faults = with_faults(facts.faults, (facts.nodes, nodes), wanted.clusters, now)
@@ -94,7 +94,7 @@ def fold(
         found=wanted.found,
         unmanaged=_unmanaged(facts, wanted, seen),
     )
-    _lease_turns(scene, current, gather)
+    _lease_outcomes(scene, current, gather)
     spaces, told = workspace_turn(facts, wanted, now)
     gather.events += told
     current = _with_accounts(facts, replace(current, workspaces=spaces), gather.requests, wanted)
@@ -121,52 +121,56 @@ def _of_moves(before: Facts, after: Facts, wanted: Wanted) -> dict[str, tuple[Ca
 
 @dataclass(slots=True)
 class _Gather:
-    """Collects the turns of one cycle."""
+    """Collects the outcomes of one cycle."""
 
     requests: Records
     events: list[Event] = field(default_factory=list)
     causes: dict[str, tuple[Cause, str]] = field(default_factory=dict)
 
-    def turn(self, key: str, turn: Turn) -> None:
-        if turn.status is None:
+    def add(self, key: str, outcome: RequestOutcome) -> None:
+        if outcome.status is None:
             self.requests.pop(key, None)
         else:
-            self.requests[key] = turn.status
-        self.events += turn.events
-        if turn.cause is not None:
-            self.causes[key] = turn.cause
+            self.requests[key] = outcome.status
+        self.events += outcome.events
+        if outcome.cause is not None:
+            self.causes[key] = outcome.cause
 
 
-def _file_turns(scene: Scene, facts: Facts, gather: _Gather, unchanged: UnchangedRequests) -> None:
+def _file_outcomes(scene: Scene, facts: Facts, gather: _Gather, unchanged: UnchangedRequests) -> None:
     """What main says of each request, and the words about it; where slices are bounded, who of them is let in."""
     due, bounded = unchanged.due(facts, scene.wanted, scene.now), bounded_slices(scene.wanted)
     for key in sorted(due):
         old = gather.requests.get(key)
-        turn = file_turn(key, scene.wanted.filed.get(key), old, scene)
-        if turn.status is not None and turn.status.accepted_spec.slice not in bounded:
-            then = unbounded_turn(key, turn.status, scene)
-            turn = Turn(then.status, (*turn.events, *then.events), then.cause or turn.cause)
-        turn = without_news(turn, old)
-        unchanged.had(key, old, turn)
-        gather.turn(key, turn)
+        outcome = file_outcome(key, scene.wanted.filed.get(key), old, scene)
+        if outcome.status is not None and outcome.status.accepted_spec.slice not in bounded:
+            then = unbounded_outcome(key, outcome.status, scene)
+            outcome = RequestOutcome(
+                then.status, (*outcome.events, *then.events), then.cause or outcome.cause
+            )
+        outcome = without_news(outcome, old)
+        unchanged.had(key, old, outcome)
+        gather.add(key, outcome)
     touched = bounded.intersection(key.partition("/")[0] for key in due)
-    for key, turn in bounded_turns(touched, gather.requests, facts.usage, scene):
-        turn = without_news(turn, gather.requests.get(key))
-        if (turn.status, turn.events) != (facts.requests.get(key), ()):
-            unchanged.had(key, facts.requests.get(key), turn)  # a commit that does not land must not lose it
-        gather.turn(key, turn)
+    for key, outcome in bounded_outcomes(touched, gather.requests, facts.usage, scene):
+        outcome = without_news(outcome, gather.requests.get(key))
+        if (outcome.status, outcome.events) != (facts.requests.get(key), ()):
+            unchanged.had(
+                key, facts.requests.get(key), outcome
+            )  # a commit that does not land must not lose it
+        gather.add(key, outcome)
 
 
-def _lease_turns(scene: Scene, current: Facts, gather: _Gather) -> None:
+def _lease_outcomes(scene: Scene, current: Facts, gather: _Gather) -> None:
     free_nodes = FreeNodes(*pools_and_leases(scene.wanted, current), scene.now, scene.traits)
     for key in sorted(key for key, status in gather.requests.live.items() if status.assignment is not None):
         status = gather.requests[key]
-        gather.turn(key, handover_turn(key, status, scene, free_nodes))
-        gather.turn(key, running_turn(key, gather.requests[key], scene, free_nodes))
-        gather.turn(key, idle_turn(key, gather.requests[key], scene))
-        gather.turn(key, releasing_turn(key, gather.requests[key], scene))
+        gather.add(key, handover_outcome(key, status, scene, free_nodes))
+        gather.add(key, running_outcome(key, gather.requests[key], scene, free_nodes))
+        gather.add(key, idle_outcome(key, gather.requests[key], scene))
+        gather.add(key, releasing_outcome(key, gather.requests[key], scene))
     for key in sorted(k for k, s in gather.requests.live.items() if s.assignment is not None or says_so(s)):
-        gather.turn(key, home_turn(key, gather.requests[key], scene))
+        gather.add(key, home_outcome(key, gather.requests[key], scene))
 
 
 def _reachability(

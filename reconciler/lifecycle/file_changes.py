@@ -23,7 +23,7 @@ from reconciler.lifecycle.early_end import (
 from reconciler.lifecycle.marks import with_marks
 from reconciler.lifecycle.provisioning import start_seen
 from reconciler.model.events import Event, EventReason
-from reconciler.model.facts import Filed, Scene, Turn
+from reconciler.model.facts import Filed, RequestOutcome, Scene
 from reconciler.model.status_edits import has_condition, with_condition, without_condition, without_promise
 from scheduler.lifecycle import Event as Move
 from scheduler.lifecycle import advance
@@ -34,15 +34,15 @@ from schemas.rules.fit import free_priority
 from schemas.status.gpr_status import HOLDING, TERMINAL, WAITING, Cause, Condition, GPRStatus, Phase
 
 
-def file_turn(key: str, filed: Filed | None, status: GPRStatus | None, scene: Scene) -> Turn:
+def file_outcome(key: str, filed: Filed | None, status: GPRStatus | None, scene: Scene) -> RequestOutcome:
     """What the file (None: there is none) makes of the record (None: there is none)."""
-    turn = _turned(key, filed, status, scene)
-    if turn.status is None or filed is None:
-        return turn
-    return replace(turn, status=with_evidence(status, turn.status, filed, scene.now))
+    outcome = _outcome(key, filed, status, scene)
+    if outcome.status is None or filed is None:
+        return outcome
+    return replace(outcome, status=with_evidence(status, outcome.status, filed, scene.now))
 
 
-def _turned(key: str, filed: Filed | None, status: GPRStatus | None, scene: Scene) -> Turn:
+def _outcome(key: str, filed: Filed | None, status: GPRStatus | None, scene: Scene) -> RequestOutcome:
     if status is None:
         return _first_seen(key, filed, scene)
     if filed is None:
@@ -50,20 +50,20 @@ def _turned(key: str, filed: Filed | None, status: GPRStatus | None, scene: Scen
     status = _note_return(status)
     spec = filed.spec
     if spec is None and (not filed.ends or status.phase in TERMINAL):
-        return Turn(_noted(status, "InvalidFile", "Invalid", filed.problem, scene.now))
+        return RequestOutcome(_noted(status, "InvalidFile", "Invalid", filed.problem, scene.now))
     if spec is None:  # whatever else is wrong with the file, its people want the end
         spec = status.accepted_spec.edited(early_release=True)
     status = without_condition(status, "InvalidFile")
     if status.phase in TERMINAL:
-        return Turn(_finished(status, spec, scene))
+        return RequestOutcome(_finished(status, spec, scene))
     if status.phase in WAITING:
         return _waiting(key, status, spec, scene)
     return _held(key, status, spec, scene)
 
 
-def _first_seen(key: str, filed: Filed | None, scene: Scene) -> Turn:
+def _first_seen(key: str, filed: Filed | None, scene: Scene) -> RequestOutcome:
     if filed is None or filed.spec is None:
-        return Turn(None)
+        return RequestOutcome(None)
     digest = filed.spec.digest(_ceiling(filed.spec, scene))
     status = GPRStatus(
         phase=Phase.QUEUED,
@@ -76,15 +76,15 @@ def _first_seen(key: str, filed: Filed | None, scene: Scene) -> Turn:
     if filed.spec.early_release:
         return _cancelled(key, status, "EarlyRelease", "its file asks for release", scene)
     if filed.spec.stopped:
-        return Turn(status.edited(reason=STOPPED, message=stopped_text(key, status)), (told,))
-    return Turn(status, (told,), (Cause.HIGHER_RANK_ARRIVED, key))
+        return RequestOutcome(status.edited(reason=STOPPED, message=stopped_text(key, status)), (told,))
+    return RequestOutcome(status, (told,), (Cause.HIGHER_RANK_ARRIVED, key))
 
 
-def _file_gone(key: str, status: GPRStatus, scene: Scene) -> Turn:
+def _file_gone(key: str, status: GPRStatus, scene: Scene) -> RequestOutcome:
     if status.phase in TERMINAL:
-        return Turn(None)
+        return RequestOutcome(None)
     if status.phase in WAITING:
-        return Turn(
+        return RequestOutcome(
             None, (Event(scene.now, EventReason.CANCELLED, f"{key} was cancelled: its file is gone", key),)
         )
     message = missing_text(key)
@@ -93,7 +93,7 @@ def _file_gone(key: str, status: GPRStatus, scene: Scene) -> Turn:
         if has_condition(status, "FileMissing", message)
         else (Event(scene.now, EventReason.FILE_MISSING, f"{key}: {message}", key),)
     )
-    return Turn(_noted(status, "FileMissing", "FileMissing", message, scene.now), told)
+    return RequestOutcome(_noted(status, "FileMissing", "FileMissing", message, scene.now), told)
 
 
 def missing_text(key: str) -> str:
@@ -111,11 +111,11 @@ def _finished(status: GPRStatus, spec: RequestSpec, scene: Scene) -> GPRStatus:
     return _noted(status, "EditRefused", "Finished", message, scene.now)
 
 
-def _waiting(key: str, status: GPRStatus, spec: RequestSpec, scene: Scene) -> Turn:
+def _waiting(key: str, status: GPRStatus, spec: RequestSpec, scene: Scene) -> RequestOutcome:
     if spec.early_release:
         return _cancelled(key, status, "EarlyRelease", "its file asks for release", scene)
     if spec == status.accepted_spec:
-        return Turn(without_condition(status, "EditRefused"))
+        return RequestOutcome(without_condition(status, "EditRefused"))
     reset = asks_more_or_other(status.accepted_spec, spec)
     digest = spec.digest(_ceiling(spec, scene))
     after = without_condition(status, "EditRefused").edited(accepted_spec=spec, spec_digest=digest)
@@ -128,13 +128,15 @@ def _waiting(key: str, status: GPRStatus, spec: RequestSpec, scene: Scene) -> Tu
     after = with_what_is_left(status, after)
     if not reset and spec.move != status.accepted_spec.move:
         text = f"{key} was moved by an admin among the requests of its priority"
-        return Turn(after, (Event(scene.now, EventReason.MOVED, text, key),), (Cause.ADMIN_MOVED, key))
+        return RequestOutcome(
+            after, (Event(scene.now, EventReason.MOVED, text, key),), (Cause.ADMIN_MOVED, key)
+        )
     how = "asks for more or something else and queues anew" if reset else "keeps its place"
     told = Event(scene.now, EventReason.EDITED, f"{key} was edited and {how}", key)
     if spec.stopped != status.accepted_spec.stopped:
-        turn = (stopped if spec.stopped else resumed)(key, after, scene)
-        return replace(turn, events=((told, *turn.events) if reset else turn.events))
-    return Turn(after, (told,), (Cause.REQUEST_CHANGED, key))
+        outcome = (stopped if spec.stopped else resumed)(key, after, scene)
+        return replace(outcome, events=((told, *outcome.events) if reset else outcome.events))
+    return RequestOutcome(after, (told,), (Cause.REQUEST_CHANGED, key))
 
 
 def _wants_sooner(was: datetime | None, wanted: datetime | None, now: datetime) -> bool:
@@ -142,9 +144,9 @@ def _wants_sooner(was: datetime | None, wanted: datetime | None, now: datetime) 
     return was is not None and was > now and (wanted is None or wanted < was)
 
 
-def _held(key: str, status: GPRStatus, spec: RequestSpec, scene: Scene) -> Turn:
+def _held(key: str, status: GPRStatus, spec: RequestSpec, scene: Scene) -> RequestOutcome:
     if status.phase is Phase.RELEASING:
-        return given_up(key, status, scene) if spec.early_release else Turn(status)
+        return given_up(key, status, scene) if spec.early_release else RequestOutcome(status)
     refused = tuple(FIELD_NAMES.get(field, field) for field in changed_terms(status.accepted_spec, spec))
     free = {field: getattr(spec, field) for field in ALWAYS_FREE}
     accepted = status.accepted_spec.model_copy(update=free)
@@ -161,13 +163,13 @@ def _held(key: str, status: GPRStatus, spec: RequestSpec, scene: Scene) -> Turn:
     else:
         status = without_condition(status, "EditRefused")
     if spec.early_release:
-        begun = start_seen(key, status, scene) or Turn(status)
+        begun = start_seen(key, status, scene) or RequestOutcome(status)
         return _released(key, begun.status or status, (*told, *begun.events), scene)
-    turn = stopped(key, status, scene) if spec.stopped else Turn(status)
-    return replace(turn, events=(*told, *turn.events))
+    outcome = stopped(key, status, scene) if spec.stopped else RequestOutcome(status)
+    return replace(outcome, events=(*told, *outcome.events))
 
 
-def _released(key: str, status: GPRStatus, told: tuple[Event, ...], scene: Scene) -> Turn:
+def _released(key: str, status: GPRStatus, told: tuple[Event, ...], scene: Scene) -> RequestOutcome:
     """Ends a lease now; the room it leaves makes others earlier, never later."""
     status, marked = with_marks(key, status, scene.now)
     ended = without_condition(status, PREEMPTED, IDLE).edited(
@@ -178,17 +180,19 @@ def _released(key: str, status: GPRStatus, told: tuple[Event, ...], scene: Scene
         message="released early at its owner's request",
     )
     event = Event(scene.now, EventReason.EARLY_RELEASED, f"{key} was released early", key)
-    return Turn(ended, (*told, *marked, event))
+    return RequestOutcome(ended, (*told, *marked, event))
 
 
-def _cancelled(key: str, status: GPRStatus, reason: str, why: str, scene: Scene) -> Turn:
+def _cancelled(key: str, status: GPRStatus, reason: str, why: str, scene: Scene) -> RequestOutcome:
     gone = without_promise(status).edited(
         phase=advance(status.phase, Move.CANCEL),
         reason=reason,
         message=f"cancelled: {why}",
         conditions=(),
     )
-    return Turn(gone, (Event(scene.now, EventReason.CANCELLED, f"{key} was cancelled: {why}", key),))
+    return RequestOutcome(
+        gone, (Event(scene.now, EventReason.CANCELLED, f"{key} was cancelled: {why}", key),)
+    )
 
 
 def _note_return(status: GPRStatus) -> GPRStatus:

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from reconciler.lifecycle.early_end import IDLE
 from reconciler.model.events import Event, EventReason
-from reconciler.model.facts import NodeKey, Scene, Turn
+from reconciler.model.facts import NodeKey, RequestOutcome, Scene
 from reconciler.model.status_edits import with_condition, without_condition
 from scheduler.lifecycle import Event as Move
 from scheduler.lifecycle import advance
@@ -32,10 +32,10 @@ class Timeout:
     whose: str
 
 
-def idle_turn(key: str, status: GPRStatus, scene: Scene) -> Turn:
+def idle_outcome(key: str, status: GPRStatus, scene: Scene) -> RequestOutcome:
     """One look at whether a running request is used: told a notice before the timeout, released when it is over."""
     if status.phase is not Phase.PROVISIONED or (status.eviction is not None and not _is_idle(status)):
-        return Turn(status)
+        return RequestOutcome(status)
     policy = scene.wanted.project.scheduling.idle
     timeout = timeout_of(status, policy)
     since = None if timeout is None else idle_since(status, scene.seen.reports)
@@ -46,7 +46,7 @@ def idle_turn(key: str, status: GPRStatus, scene: Scene) -> Turn:
     if eviction is None or due > eviction.at or max(due, soonest) < eviction.at:
         # Its people have the whole notice, however late it is.
         return _told(key, status, since, timeout, scene)
-    return _released(key, status, scene) if scene.now >= eviction.at else Turn(status)
+    return _released(key, status, scene) if scene.now >= eviction.at else RequestOutcome(status)
 
 
 def timeout_of(status: GPRStatus, policy: IdleReclaim) -> Timeout | None:
@@ -82,23 +82,25 @@ def _is_idle(status: GPRStatus) -> bool:
     return status.eviction is not None and status.eviction.reason == IDLE
 
 
-def _kept(key: str, status: GPRStatus, timeout: Timeout | None, scene: Scene) -> Turn:
+def _kept(key: str, status: GPRStatus, timeout: Timeout | None, scene: Scene) -> RequestOutcome:
     """It may go on; what was told of it before holds no more."""
     if not _is_idle(status) and status.idle_since is None:
-        return Turn(status)
+        return RequestOutcome(status)
     kept = without_condition(status, IDLE).edited(eviction=None, idle_since=None)
     if not _is_idle(status):
-        return Turn(kept)
+        return RequestOutcome(kept)
     if idle_since(status, scene.seen.reports) != status.idle_since:
         why = "is used again"
     elif timeout is None:
         why = "may go without use as long as it likes now"
     else:
         why = f"may go without use for {format_duration(timeout.after)} now ({timeout.whose})"
-    return Turn(kept, (Event(scene.now, EventReason.IDLE_OVER, f"{key} {why} and keeps its nodes", key),))
+    return RequestOutcome(
+        kept, (Event(scene.now, EventReason.IDLE_OVER, f"{key} {why} and keeps its nodes", key),)
+    )
 
 
-def _told(key: str, status: GPRStatus, since: datetime, timeout: Timeout, scene: Scene) -> Turn:
+def _told(key: str, status: GPRStatus, since: datetime, timeout: Timeout, scene: Scene) -> RequestOutcome:
     at = max(since + timeout.after, scene.now + scene.wanted.project.scheduling.idle.notice)
     if status.end_time is None or at >= status.end_time:
         return _kept(key, status, timeout, scene)
@@ -108,10 +110,10 @@ def _told(key: str, status: GPRStatus, since: datetime, timeout: Timeout, scene:
     )
     noted = with_condition(status, Condition(type=IDLE, reason=IDLE, message=text, at=scene.now))
     warned = noted.edited(eviction=Eviction(reason=IDLE, at=at), idle_since=since)
-    return Turn(warned, (Event(scene.now, EventReason.IDLE, f"{key}: {text}", key),))
+    return RequestOutcome(warned, (Event(scene.now, EventReason.IDLE, f"{key}: {text}", key),))
 
 
-def _released(key: str, status: GPRStatus, scene: Scene) -> Turn:
+def _released(key: str, status: GPRStatus, scene: Scene) -> RequestOutcome:
     assert status.end_time is not None
     assert status.idle_since is not None
     text = f"released: none of its GPUs was used since {format_instant(status.idle_since)}"
@@ -123,4 +125,4 @@ def _released(key: str, status: GPRStatus, scene: Scene) -> Turn:
         eviction=None,
         idle_since=None,
     )
-    return Turn(ended, (Event(scene.now, EventReason.IDLE_RECLAIMED, f"{key} was {text}", key),))
+    return RequestOutcome(ended, (Event(scene.now, EventReason.IDLE_RECLAIMED, f"{key} was {text}", key),))

@@ -15,7 +15,7 @@ from reconciler.lifecycle.provisioning import checked_nodes, failed_nodes, new_c
 from reconciler.lifecycle.remaining_pods import is_given_up, with_staying
 from reconciler.lifecycle.requeue import unless_too_late
 from reconciler.model.events import Event, EventReason
-from reconciler.model.facts import NodeKey, Scene, Turn
+from reconciler.model.facts import NodeKey, RequestOutcome, Scene
 from reconciler.model.pools import home_of
 from reconciler.model.status_edits import (
     ENDED_LATE,
@@ -33,13 +33,13 @@ FAILURES = frozenset({"ChecksFailed", "NodeLost"})
 """Reasons with which a request that is Releasing ends as Failed."""
 
 
-def running_turn(key: str, status: GPRStatus, scene: Scene, free_nodes: FreeNodes) -> Turn:
+def running_outcome(key: str, status: GPRStatus, scene: Scene, free_nodes: FreeNodes) -> RequestOutcome:
     """One look at a request that is Provisioned: its marks, its end, then its nodes."""
     if status.phase is not Phase.PROVISIONED or status.start_time is None or status.end_time is None:
-        return Turn(status)
+        return RequestOutcome(status)
     end = status.end_time
-    if (turn := left_early(key, status, scene)) is not None:
-        return turn
+    if (outcome := left_early(key, status, scene)) is not None:
+        return outcome
     status, events = with_marks(key, status, scene.now)
     if scene.now >= end:
         text = f"{key} reached its strict end; its nodes are taken back"
@@ -47,14 +47,14 @@ def running_turn(key: str, status: GPRStatus, scene: Scene, free_nodes: FreeNode
         events = (*events, Event(scene.now, EventReason.EXITING, text, key))
         done = scene.seen.outcomes.taken_back.get(status.uid, scene.now)
         if done - end <= scene.settings.start_tolerance:
-            return Turn(ended, events)
+            return RequestOutcome(ended, events)
         message = f"its end was carried out at {scene.now:%Y-%m-%dT%H:%M:%SZ}: the controller was away"
         late = Condition(type=ENDED_LATE, reason=str(Cause.CONTROLLER_ABSENT), message=message, at=scene.now)
-        return Turn(with_condition(ended, late), events, (Cause.CONTROLLER_ABSENT, "controller"))
+        return RequestOutcome(with_condition(ended, late), events, (Cause.CONTROLLER_ABSENT, "controller"))
     status, checked = with_check_results(key, status, scene)
     status, slow = with_latency(key, status, scene)
-    turn = _with_sound_nodes(key, status, scene, free_nodes)
-    return Turn(turn.status, (*events, *checked, *slow, *turn.events), turn.cause)
+    outcome = _with_sound_nodes(key, status, scene, free_nodes)
+    return RequestOutcome(outcome.status, (*events, *checked, *slow, *outcome.events), outcome.cause)
 
 
 def _ended(status: GPRStatus) -> GPRStatus:
@@ -64,13 +64,13 @@ def _ended(status: GPRStatus) -> GPRStatus:
     )
 
 
-def _with_sound_nodes(key: str, status: GPRStatus, scene: Scene, free_nodes: FreeNodes) -> Turn:
+def _with_sound_nodes(key: str, status: GPRStatus, scene: Scene, free_nodes: FreeNodes) -> RequestOutcome:
     assignment = status.assignment
     assert assignment is not None
     assert status.end_time is not None
     bad = nodes_to_replace(status, scene)
     if not bad:
-        return Turn(without_condition(status, "NoSpare"))
+        return RequestOutcome(without_condition(status, "NoSpare"))
     pool = home_of(assignment, scene.wanted.pools)
     avoid = frozenset(assignment.nodes) | {c.node for c in status.checks if not c.passed}
     until, beside = status.end_time, assignment.nodes
@@ -89,7 +89,7 @@ def _with_sound_nodes(key: str, status: GPRStatus, scene: Scene, free_nodes: Fre
         )
         for old, new in zip(out, found, strict=True)
     )
-    return Turn(moved, told, (Cause.NODE_REPLACED, f"{assignment.cluster}/{out[0]}"))
+    return RequestOutcome(moved, told, (Cause.NODE_REPLACED, f"{assignment.cluster}/{out[0]}"))
 
 
 def nodes_to_replace(status: GPRStatus, scene: Scene) -> tuple[str, ...]:
@@ -114,21 +114,21 @@ def _is_bad(cluster: str, node: str, scene: Scene) -> bool:
     return record.state in {NodeState.UNHEALTHY, NodeState.QUARANTINED}
 
 
-def _without_spare(key: str, status: GPRStatus, bad: tuple[str, ...], scene: Scene) -> Turn:
+def _without_spare(key: str, status: GPRStatus, bad: tuple[str, ...], scene: Scene) -> RequestOutcome:
     assert status.assignment is not None
     if len(bad) == len(status.assignment.nodes):
         return _all_lost(key, status, scene)
     message = f"{', '.join(bad)} cannot be replaced: no spare in the pool; the other nodes go on"
     noted = with_condition(status, Condition(type="NoSpare", reason="NoSpare", message=message, at=scene.now))
     if noted is status:
-        return Turn(status)
+        return RequestOutcome(status)
     told = Event(
         scene.now, EventReason.NODE_NOT_REPLACED, f"{key}: {message}", key, status.assignment.cluster, bad[0]
     )
-    return Turn(noted, (told,))
+    return RequestOutcome(noted, (told,))
 
 
-def _all_lost(key: str, status: GPRStatus, scene: Scene) -> Turn:
+def _all_lost(key: str, status: GPRStatus, scene: Scene) -> RequestOutcome:
     """No node is left: back into the queue for the rest of its time, or failed if it does not want that."""
     assert status.assignment is not None
     assert status.end_time is not None
@@ -139,7 +139,7 @@ def _all_lost(key: str, status: GPRStatus, scene: Scene) -> Turn:
     if left < minute:
         text = f"{key} lost all its nodes in its last minute"
         ended = _ended(status).edited(end_time=scene.now)
-        return Turn(ended, (Event(scene.now, EventReason.EXITING, text, key),))
+        return RequestOutcome(ended, (Event(scene.now, EventReason.EXITING, text, key),))
     wants = status.accepted_spec.requeue_on_failure
     if not wants or status.retry_count >= scene.wanted.project.max_retries:
         why = (
@@ -147,7 +147,7 @@ def _all_lost(key: str, status: GPRStatus, scene: Scene) -> Turn:
         )
         text = f"failed: all its nodes are lost and {why}"
         phase = advance(status.phase, Move.FAIL)
-        return Turn(
+        return RequestOutcome(
             status.edited(phase=phase, reason="NodeLost", message=text, eviction=None, end_time=scene.now)
         )
     text = "queued again for the rest of its time: all its nodes are lost"
@@ -166,16 +166,16 @@ def _all_lost(key: str, status: GPRStatus, scene: Scene) -> Turn:
         idle_since=None,
     )
     queued = without_condition(queued, PREEMPTED, IDLE)
-    return Turn(
+    return RequestOutcome(
         queued, (Event(scene.now, EventReason.REQUEUED, f"{key} was {text}", key),), (Cause.REQUEUED, key)
     )
 
 
-def releasing_turn(key: str, status: GPRStatus, scene: Scene) -> Turn:
+def releasing_outcome(key: str, status: GPRStatus, scene: Scene) -> RequestOutcome:
     """One look at a request whose time is over: it is Completed when its last node is clean."""
     assignment = status.assignment
     if status.phase is not Phase.RELEASING or assignment is None:
-        return Turn(status)
+        return RequestOutcome(status)
     added = new_checks(status, "post", scene)
     events = tuple(
         Event(
@@ -197,11 +197,11 @@ def releasing_turn(key: str, status: GPRStatus, scene: Scene) -> Turn:
     events = (*events, *told)
     left = [node for node in here if not is_given_up(assignment.cluster, node, scene)]
     if left:  # on those that are gone there is nothing to clean
-        turn = unless_too_late(key, status, left[0], scene)
-        return Turn(turn.status, (*events, *turn.events), turn.cause)
+        outcome = unless_too_late(key, status, left[0], scene)
+        return RequestOutcome(outcome.status, (*events, *outcome.events), outcome.cause)
     if queues_again(status):
-        turn = requeued(key, status, scene)
-        return Turn(turn.status, (*events, *turn.events), turn.cause)
+        outcome = requeued(key, status, scene)
+        return RequestOutcome(outcome.status, (*events, *outcome.events), outcome.cause)
     return _completed(key, status, events, scene)
 
 
@@ -210,7 +210,7 @@ def is_clean(status: GPRStatus, node: str) -> bool:
     return node in checked_nodes(status, "post")
 
 
-def _completed(key: str, status: GPRStatus, events: tuple[Event, ...], scene: Scene) -> Turn:
+def _completed(key: str, status: GPRStatus, events: tuple[Event, ...], scene: Scene) -> RequestOutcome:
     assert status.assignment is not None
     cluster = scene.wanted.clusters.get(status.assignment.cluster)
     end = status.end_time or scene.now
@@ -221,13 +221,15 @@ def _completed(key: str, status: GPRStatus, events: tuple[Event, ...], scene: Sc
         cost=cost_until(status, cluster, scene.wanted.project.currency, end),
     )
     if is_failure:
-        return Turn(done, (*events, Event(scene.now, EventReason.FAILED, f"{key} {status.message}", key)))
+        return RequestOutcome(
+            done, (*events, Event(scene.now, EventReason.FAILED, f"{key} {status.message}", key))
+        )
     held, clean = status.assignment, checked_nodes(status, "post")
     of_them = [node for node in held.nodes if node in clean or scene.is_gone(held.cluster, node)]
     rest = [node for node in held.nodes if node not in of_them]
     text = f"{key} is complete; its nodes are clean: {', '.join(of_them) or 'none'} of {held.cluster}/{held.pool}"
     text += f"; quarantined, because pods do not leave: {', '.join(rest)}" if rest else ""
-    return Turn(done, (*events, Event(scene.now, EventReason.COMPLETED, text, key, held.cluster)))
+    return RequestOutcome(done, (*events, Event(scene.now, EventReason.COMPLETED, text, key, held.cluster)))
 
 
 def overdue_nodes(requests: Mapping[str, GPRStatus], scene: Scene) -> frozenset[NodeKey]:

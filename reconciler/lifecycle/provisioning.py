@@ -14,7 +14,7 @@ from reconciler.health.check_results import rows
 from reconciler.lifecycle.free_nodes import FreeNodes
 from reconciler.model.cluster_port import Busy, Stage
 from reconciler.model.events import Event, EventReason
-from reconciler.model.facts import LeaseKey, Scene, Seen, Turn
+from reconciler.model.facts import LeaseKey, RequestOutcome, Scene, Seen
 from reconciler.model.pools import home_of
 from reconciler.model.status_edits import first_wait, lease_duration, with_slip, without_promise
 from scheduler.lifecycle import Event as Move
@@ -22,11 +22,11 @@ from scheduler.lifecycle import advance
 from schemas.status.gpr_status import Assignment, Cause, Check, GPRStatus, Phase
 
 
-def handover_turn(key: str, status: GPRStatus, scene: Scene, free_nodes: FreeNodes) -> Turn:
+def handover_outcome(key: str, status: GPRStatus, scene: Scene, free_nodes: FreeNodes) -> RequestOutcome:
     """One look at a request that is Provisioning."""
     assignment, start = status.assignment, status.estimated_start_time
     if status.phase is not Phase.PROVISIONING or assignment is None or start is None:
-        return Turn(status)
+        return RequestOutcome(status)
     if (begun := start_seen(key, status, scene)) is not None:
         return begun
     status, events = with_check_results(key, status, scene)
@@ -39,10 +39,10 @@ def handover_turn(key: str, status: GPRStatus, scene: Scene, free_nodes: FreeNod
         return _other_nodes(key, status, events, bad, (scene, free_nodes))
     if scene.now - start > scene.settings.start_tolerance:
         return _late(key, status, events, (scene, free_nodes))
-    return Turn(status, events)
+    return RequestOutcome(status, events)
 
 
-def start_seen(key: str, status: GPRStatus, scene: Scene) -> Turn | None:
+def start_seen(key: str, status: GPRStatus, scene: Scene) -> RequestOutcome | None:
     """Its start, where all its nodes are its own already; None: they are not.
 
     While nothing can be committed that may have been long ago: whatever comes next finds a lease that runs.
@@ -148,7 +148,7 @@ def handed_over(requests: Iterable[GPRStatus], seen: Seen) -> frozenset[LeaseKey
     return frozenset(found)
 
 
-def _started(key: str, status: GPRStatus, events: tuple[Event, ...], now: datetime) -> Turn:
+def _started(key: str, status: GPRStatus, events: tuple[Event, ...], now: datetime) -> RequestOutcome:
     start = status.estimated_start_time
     assert start is not None
     assert status.assignment is not None
@@ -164,7 +164,7 @@ def _started(key: str, status: GPRStatus, events: tuple[Event, ...], now: dateti
     held = status.assignment
     where = f"{', '.join(held.nodes)} of {held.cluster}/{held.pool}"
     told = Event(now, EventReason.PROVISIONED, f"{key} has {where}", key, status.assignment.cluster)
-    return Turn(provisioned, (*events, told))
+    return RequestOutcome(provisioned, (*events, told))
 
 
 def _other_nodes(
@@ -173,7 +173,7 @@ def _other_nodes(
     events: tuple[Event, ...],
     bad: tuple[str, ...],
     world: tuple[Scene, FreeNodes],
-) -> Turn:
+) -> RequestOutcome:
     """Other nodes of the same pool for the bad ones, or back into the queue when there are not enough."""
     scene, free_nodes = world
     assignment = status.assignment
@@ -188,10 +188,12 @@ def _other_nodes(
     text = f"{key}: {', '.join(bad)} skipped, {', '.join(found)} taken instead"
     told = Event(scene.now, EventReason.NODE_REPLACED, text, key, assignment.cluster)
     moved = Assignment(cluster=pool[0], pool=pool[1], nodes=(*kept, *found))
-    return Turn(status.edited(assignment=moved), (*events, told), (Cause.NODE_REPLACED, bad[0]))
+    return RequestOutcome(status.edited(assignment=moved), (*events, told), (Cause.NODE_REPLACED, bad[0]))
 
 
-def _back(key: str, status: GPRStatus, events: tuple[Event, ...], bad: tuple[str, ...], scene: Scene) -> Turn:
+def _back(
+    key: str, status: GPRStatus, events: tuple[Event, ...], bad: tuple[str, ...], scene: Scene
+) -> RequestOutcome:
     assert status.assignment is not None
     where = f"{status.assignment.cluster}/{bad[0]}"
     cause = Cause.CHECKS_FAILED if bad[0] in failed_nodes(status) else Cause.NODE_LOST
@@ -199,7 +201,7 @@ def _back(key: str, status: GPRStatus, events: tuple[Event, ...], bad: tuple[str
         text = f"failed: no sound nodes after {status.retry_count} retries; last: {where}"
         phase = advance(status.phase, Move.FAIL)
         failed = status.edited(phase=phase, reason="ChecksFailed", message=text, end_time=scene.now)
-        return Turn(failed, events)
+        return RequestOutcome(failed, events)
     text = f"queued again: {where} failed and the pool has no other node free"
     slipped = with_slip(status, None, cause, where, scene.now)
     queued = without_promise(slipped).edited(
@@ -209,7 +211,7 @@ def _back(key: str, status: GPRStatus, events: tuple[Event, ...], bad: tuple[str
         retry_count=status.retry_count + 1,
     )
     told = Event(scene.now, EventReason.REQUEUED, f"{key} was {text}", key)
-    return Turn(queued, (*events, told), (Cause.REQUEUED, key))
+    return RequestOutcome(queued, (*events, told), (Cause.REQUEUED, key))
 
 
 def _requeued(
@@ -218,16 +220,18 @@ def _requeued(
     why: tuple[Cause, str],
     text: str,
     told: tuple[Scene, tuple[Event, ...]],
-) -> Turn:
+) -> RequestOutcome:
     """Planned anew for no fault of its nodes: that is no retry."""
     scene, events = told
     queued = without_promise(with_slip(status, None, *why, scene.now))
     queued = queued.edited(phase=advance(status.phase, Move.CHECKS_FAILED))
     event = Event(scene.now, EventReason.REQUEUED, f"{key} was queued again: {text}", key)
-    return Turn(queued, (*events, event), (Cause.REQUEUED, key))
+    return RequestOutcome(queued, (*events, event), (Cause.REQUEUED, key))
 
 
-def _late(key: str, status: GPRStatus, events: tuple[Event, ...], world: tuple[Scene, FreeNodes]) -> Turn:
+def _late(
+    key: str, status: GPRStatus, events: tuple[Event, ...], world: tuple[Scene, FreeNodes]
+) -> RequestOutcome:
     """The committed start passed without the nodes: commit a later one and say why, or plan it anew."""
     assert status.assignment is not None
     scene, free_nodes = world
@@ -244,7 +248,7 @@ def _late(key: str, status: GPRStatus, events: tuple[Event, ...], world: tuple[S
     )
     text = f"{key} starts later than promised: {cause} ({by})"
     told = Event(scene.now, EventReason.DELAYED, text, key, status.assignment.cluster)
-    return Turn(slipped, (*events, told), (cause, by))
+    return RequestOutcome(slipped, (*events, told), (cause, by))
 
 
 def _is_cut_off(status: GPRStatus, scene: Scene) -> bool:

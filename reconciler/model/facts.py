@@ -197,7 +197,7 @@ IN_SERVICE = frozenset({"Ready", "Suspect"})
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class RequestOutcome:
     """What became of one request: its status (None: forgotten), what to tell, and why others may move."""
 
     status: GPRStatus | None

@@ -21,7 +21,7 @@ from reconciler.accounts.gpu_hours import (
     under_way,
     with_spent,
 )
-from reconciler.accounts.monthly_limits import barred_pools, bounded_slices, bounded_turns, full_account
+from reconciler.accounts.monthly_limits import barred_pools, bounded_outcomes, bounded_slices, full_account
 from reconciler.approvals.is_approved import OUTSIDE
 from reconciler.model.facts import Facts, Scene, Seen, Wanted
 from reconciler.model.pools import manifest_pools
@@ -82,7 +82,9 @@ class Book:
 
     def cycle(self) -> None:
         scene = Scene(self.facts.at, Settings(repo="", state=Path()), self.wanted, Seen({}), {})
-        for key, turn in bounded_turns(bounded_slices(self.wanted), self.statuses, self.facts.usage, scene):
+        for key, turn in bounded_outcomes(
+            bounded_slices(self.wanted), self.statuses, self.facts.usage, scene
+        ):
             self.put(key, turn.status)
 
     def passes(self, time: timedelta) -> None:
