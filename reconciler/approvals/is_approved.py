@@ -14,7 +14,7 @@ from itertools import combinations
 
 from reconciler.model.events import Event, EventReason
 from reconciler.model.evidence import Word
-from reconciler.model.facts import RequestOutcome, Scene, Wanted
+from reconciler.model.facts import Context, RequestOutcome, Wanted
 from reconciler.model.status_edits import with_slip, without_promise
 from scheduler.choices.fit import (
     approval_reasons,
@@ -44,33 +44,35 @@ class Consent:
     limit: ApprovalLimit
 
 
-def approval_outcome(key: str, status: GPRStatus, scene: Scene, more: tuple[str, ...] = ()) -> RequestOutcome:
+def approval_outcome(
+    key: str, status: GPRStatus, context: Context, more: tuple[str, ...] = ()
+) -> RequestOutcome:
     """Moves a waiting request between PendingApproval, Queued and Rejected; `more` reasons to ask than its own."""
-    if status.phase not in WAITING or status.accepted_spec.slice not in scene.wanted.slices:
+    if status.phase not in WAITING or status.accepted_spec.slice not in context.wanted.slices:
         return RequestOutcome(status)
-    words = standing_words(key, status, scene)
+    words = standing_words(key, status, context)
     rejection = next((word for word in words if word.decision == "reject"), None)
     if rejection is not None:
-        return _rejected(key, status, rejection, scene.now)
-    reasons = (*needed_reasons(status, scene), *more)
+        return _rejected(key, status, rejection, context.now)
+    reasons = (*needed_reasons(status, context), *more)
     if not reasons:
-        return _queued(key, status, (), None, scene.now)
-    cause, status = _why_not(key, status, scene), _bound_anew(status, scene)
-    words = tuple(word for word in standing_words(key, status, scene) if word.decision == "approve")
-    consent = consent_of(words, status.accepted_spec, scene.wanted)
+        return _queued(key, status, (), None, context.now)
+    cause, status = _why_not(key, status, context), _bound_anew(status, context)
+    words = tuple(word for word in standing_words(key, status, context) if word.decision == "approve")
+    consent = consent_of(words, status.accepted_spec, context.wanted)
     if consent is None:
-        return _pending(key, status, (reasons, words, cause), scene)
-    return _queued(key, status, reasons, consent, scene.now)
+        return _pending(key, status, (reasons, words, cause), context)
+    return _queued(key, status, reasons, consent, context.now)
 
 
-def standing_words(key: str, status: GPRStatus, scene: Scene) -> tuple[Word, ...]:
+def standing_words(key: str, status: GPRStatus, context: Context) -> tuple[Word, ...]:
     """Decisions on this request as it reads now, in the order of their authors' names."""
     return tuple(
         word
-        for word in sorted(scene.wanted.words.get(key, ()), key=lambda w: (w.by, w.id))
+        for word in sorted(context.wanted.words.get(key, ()), key=lambda w: (w.by, w.id))
         if word.rule == "request"
         and (word.digest == status.spec_digest or word.id in _carried(status))
-        and (word.not_after is None or scene.now < word.not_after)
+        and (word.not_after is None or context.now < word.not_after)
     )
 
 
@@ -95,9 +97,9 @@ def _carried(status: GPRStatus) -> tuple[str, ...]:
     return known.ids if known is not None and known.digest == status.spec_digest else ()
 
 
-def _bound_anew(status: GPRStatus, scene: Scene) -> GPRStatus:
+def _bound_anew(status: GPRStatus, context: Context) -> GPRStatus:
     """With the digest that words must have by the present policy: it says from which priority on that is bound."""
-    spec, wanted = status.accepted_spec, scene.wanted
+    spec, wanted = status.accepted_spec, context.wanted
     digest = spec.digest(free_priority(wanted.slices[spec.slice], wanted.project))
     return status if digest == status.spec_digest else status.edited(spec_digest=digest)
 
@@ -143,9 +145,9 @@ def _is_enough(limit: ApprovalLimit, spec: RequestSpec, wanted: Wanted) -> bool:
     return not fitting or bool(usable_pools(spec, slice_, wanted.project, wanted.pools, limit))
 
 
-def needed_reasons(status: GPRStatus, scene: Scene) -> tuple[str, ...]:
+def needed_reasons(status: GPRStatus, context: Context) -> tuple[str, ...]:
     """Why an admin must approve this request, as `schemas.rules.fit` lists it; () if nothing."""
-    spec, wanted = status.accepted_spec, scene.wanted
+    spec, wanted = status.accepted_spec, context.wanted
     needs = approval_reasons(spec, wanted.slices[spec.slice], wanted.project, wanted.pools)
     return tuple(dict.fromkeys(need.reason for need in needs))
 
@@ -164,12 +166,12 @@ def hard_violations(status: GPRStatus, wanted: Wanted) -> tuple[str, ...]:
 
 
 def _pending(
-    key: str, status: GPRStatus, found: tuple[tuple[str, ...], tuple[Word, ...], Cause], scene: Scene
+    key: str, status: GPRStatus, found: tuple[tuple[str, ...], tuple[Word, ...], Cause], context: Context
 ) -> RequestOutcome:
     """Waiting for a word. Those that are there and not enough are shown, so that each is known as used."""
     reasons, words, cause = found
     why = " and ".join(reasons)
-    doubts = [*_too_little(words), *scene.wanted.doubts.get(key, ())][:MOST_DOUBTS]
+    doubts = [*_too_little(words), *context.wanted.doubts.get(key, ())][:MOST_DOUBTS]
     shown = status.edited(
         reason="NeedsApproval",
         message="; ".join((f"{why}: an admin approves it with `egs approve {key}`", *doubts)),
@@ -177,9 +179,9 @@ def _pending(
     )
     if status.phase is Phase.PENDING_APPROVAL:
         return RequestOutcome(shown)  # what is missing may have changed
-    slipped, told = _without_start(key, shown, cause, scene.now)
+    slipped, told = _without_start(key, shown, cause, context.now)
     pending = without_promise(slipped).edited(phase=advance(status.phase, Move.WITHHOLD))
-    waits = Event(scene.now, EventReason.PENDING_APPROVAL, f"{key} waits for approval: {why}", key)
+    waits = Event(context.now, EventReason.PENDING_APPROVAL, f"{key} waits for approval: {why}", key)
     return RequestOutcome(pending, (*told, waits))
 
 
@@ -207,12 +209,12 @@ def _too_little(words: tuple[Word, ...]) -> tuple[str, ...]:
     )
 
 
-def _why_not(key: str, status: GPRStatus, scene: Scene) -> Cause:
+def _why_not(key: str, status: GPRStatus, context: Context) -> Cause:
     """Why a request that was let in would not be any more: its own edit, else a word or a rule that changed."""
     had = () if status.approval is None else status.approval.ids
-    words = (w for w in scene.wanted.words.get(key, ()) if w.rule == "request" and w.id in had)
+    words = (w for w in context.wanted.words.get(key, ()) if w.rule == "request" and w.id in had)
     is_other = any(word.digest != status.spec_digest for word in words) and not _carried(status)
-    return Cause.REQUEST_CHANGED if status.filed_at == scene.now or is_other else Cause.POLICY_CHANGED
+    return Cause.REQUEST_CHANGED if status.filed_at == context.now or is_other else Cause.POLICY_CHANGED
 
 
 def _without_start(

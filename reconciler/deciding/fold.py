@@ -31,7 +31,7 @@ from reconciler.lifecycle.provisioned import overdue_nodes, releasing_outcome, r
 from reconciler.lifecycle.provisioning import handover_outcome
 from reconciler.model.cluster_port import Busy
 from reconciler.model.events import Event, EventReason
-from reconciler.model.facts import Facts, Filed, NodeKey, Reachability, RequestOutcome, Scene, Seen, Wanted
+from reconciler.model.facts import Context, Facts, Filed, NodeKey, Reachability, RequestOutcome, Seen, Wanted
 from reconciler.model.request_files import with_filed
 from reconciler.model.selected_nodes import unmanaged_in
 from reconciler.model.statuses import Records, live, records
@@ -73,12 +73,12 @@ def fold(
     facts = replace(facts, trust=wanted.trust)
     clusters = _reachability(facts, wanted, seen, now, gather)
     wanted, held = _with_held_deletions(facts, wanted, now, gather)
-    scene = Scene(now, settings, wanted, seen, facts.nodes, clusters)
-    _file_outcomes(scene, facts, gather, UnchangedRequests() if unchanged is None else unchanged)
-    nodes, failed = _judged(facts, gather.requests, scene)
+    context = Context(now, settings, wanted, seen, facts.nodes, clusters)
+    _file_outcomes(context, facts, gather, UnchangedRequests() if unchanged is None else unchanged)
+    nodes, failed = _judged(facts, gather.requests, context)
     gather.events += health_events(facts.nodes, nodes, now)
     faults = with_faults(facts.faults, (facts.nodes, nodes), wanted.clusters, now)
-    scene = replace(scene, nodes=nodes, faults=faults)
+    context = replace(context, nodes=nodes, faults=faults)
     grown = came(facts, wanted, seen, now)
     gather.events += grown.events
     current = replace(
@@ -94,7 +94,7 @@ def fold(
         found=wanted.found,
         unmanaged=_unmanaged(facts, wanted, seen),
     )
-    _lease_outcomes(scene, current, gather)
+    _lease_outcomes(context, current, gather)
     spaces, told = workspace_turn(facts, wanted, now)
     gather.events += told
     current = _with_accounts(facts, replace(current, workspaces=spaces), gather.requests, wanted)
@@ -137,14 +137,14 @@ class _Gather:
             self.causes[key] = outcome.cause
 
 
-def _file_outcomes(scene: Scene, facts: Facts, gather: _Gather, unchanged: UnchangedRequests) -> None:
+def _file_outcomes(context: Context, facts: Facts, gather: _Gather, unchanged: UnchangedRequests) -> None:
     """What main says of each request, and the words about it; where slices are bounded, who of them is let in."""
-    due, bounded = unchanged.due(facts, scene.wanted, scene.now), bounded_slices(scene.wanted)
+    due, bounded = unchanged.due(facts, context.wanted, context.now), bounded_slices(context.wanted)
     for key in sorted(due):
         old = gather.requests.get(key)
-        outcome = file_outcome(key, scene.wanted.filed.get(key), old, scene)
+        outcome = file_outcome(key, context.wanted.filed.get(key), old, context)
         if outcome.status is not None and outcome.status.accepted_spec.slice not in bounded:
-            then = unbounded_outcome(key, outcome.status, scene)
+            then = unbounded_outcome(key, outcome.status, context)
             outcome = RequestOutcome(
                 then.status, (*outcome.events, *then.events), then.cause or outcome.cause
             )
@@ -152,7 +152,7 @@ def _file_outcomes(scene: Scene, facts: Facts, gather: _Gather, unchanged: Uncha
         unchanged.had(key, old, outcome)
         gather.add(key, outcome)
     touched = bounded.intersection(key.partition("/")[0] for key in due)
-    for key, outcome in bounded_outcomes(touched, gather.requests, facts.usage, scene):
+    for key, outcome in bounded_outcomes(touched, gather.requests, facts.usage, context):
         outcome = without_news(outcome, gather.requests.get(key))
         if (outcome.status, outcome.events) != (facts.requests.get(key), ()):
             unchanged.had(
@@ -161,16 +161,16 @@ def _file_outcomes(scene: Scene, facts: Facts, gather: _Gather, unchanged: Uncha
         gather.add(key, outcome)
 
 
-def _lease_outcomes(scene: Scene, current: Facts, gather: _Gather) -> None:
-    free_nodes = FreeNodes(*pools_and_leases(scene.wanted, current), scene.now, scene.traits)
+def _lease_outcomes(context: Context, current: Facts, gather: _Gather) -> None:
+    free_nodes = FreeNodes(*pools_and_leases(context.wanted, current), context.now, context.traits)
     for key in sorted(key for key, status in gather.requests.live.items() if status.assignment is not None):
         status = gather.requests[key]
-        gather.add(key, handover_outcome(key, status, scene, free_nodes))
-        gather.add(key, running_outcome(key, gather.requests[key], scene, free_nodes))
-        gather.add(key, idle_outcome(key, gather.requests[key], scene))
-        gather.add(key, releasing_outcome(key, gather.requests[key], scene))
+        gather.add(key, handover_outcome(key, status, context, free_nodes))
+        gather.add(key, running_outcome(key, gather.requests[key], context, free_nodes))
+        gather.add(key, idle_outcome(key, gather.requests[key], context))
+        gather.add(key, releasing_outcome(key, gather.requests[key], context))
     for key in sorted(k for k, s in gather.requests.live.items() if s.assignment is not None or says_so(s)):
-        gather.add(key, home_outcome(key, gather.requests[key], scene))
+        gather.add(key, home_outcome(key, gather.requests[key], context))
 
 
 def _reachability(
@@ -234,20 +234,20 @@ def deletions_digest(keys: Iterable[str]) -> str:
 
 
 def _judged(
-    facts: Facts, requests: Records, scene: Scene
+    facts: Facts, requests: Records, context: Context
 ) -> tuple[dict[NodeKey, NodeRecord], dict[NodeKey, Cause]]:
-    fresh = _freshly_failed(requests.live, scene)
-    overdue = overdue_nodes(requests.live, scene) | stray_nodes(at(facts, scene.now), scene.seen)
+    fresh = _freshly_failed(requests.live, context)
+    overdue = overdue_nodes(requests.live, context) | stray_nodes(at(facts, context.now), context.seen)
     before = {**facts.nodes, **fresh}
-    nodes = judge_nodes(scene.wanted.clusters, scene.seen, before, overdue, scene.now)
+    nodes = judge_nodes(context.wanted.clusters, context.seen, before, overdue, context.now)
     return nodes, dict.fromkeys(fresh, Cause.CHECKS_FAILED)
 
 
-def _freshly_failed(requests: Mapping[str, GPRStatus], scene: Scene) -> dict[NodeKey, NodeRecord]:
+def _freshly_failed(requests: Mapping[str, GPRStatus], context: Context) -> dict[NodeKey, NodeRecord]:
     """Nodes whose checks failed and whose request does not know it yet."""
     by_uid = {status.uid: status for status in requests.values() if status.assignment is not None}
     found: dict[NodeKey, NodeRecord] = {}
-    for (uid, node, stage), results in sorted(scene.seen.outcomes.checks.items(), key=lambda item: item[0]):
+    for (uid, node, stage), results in sorted(context.seen.outcomes.checks.items(), key=lambda item: item[0]):
         status = by_uid.get(uid)
         if status is None or status.assignment is None or isinstance(results, Busy) or stage == "run":
             continue
@@ -263,7 +263,7 @@ def _freshly_failed(requests: Mapping[str, GPRStatus], scene: Scene) -> dict[Nod
             state=NodeState.UNHEALTHY if pre else NodeState.QUARANTINED,
             reason="PreCheckFailed" if pre else "PostCheckFailed",
             message=f"{bad[0].name} failed: {cut(bad[0].log) or bad[0].value}",
-            since=scene.now,
-            until=scene.now + scene.settings.recheck_after if pre else None,
+            since=context.now,
+            until=context.now + context.settings.recheck_after if pre else None,
         )
     return found

@@ -16,7 +16,7 @@ from reconciler.deciding.fold import deletions_to_hold
 from reconciler.deciding.unchanged_requests import OF_ONE, differs_for_all, unsettled
 from reconciler.documents.workspace_outcomes import workspace_turn
 from reconciler.lifecycle.file_changes import file_outcome
-from reconciler.model.facts import Facts, Filed, Scene, Seen, Wanted
+from reconciler.model.facts import Context, Facts, Filed, Seen, Wanted
 from reconciler.model.request_files import raw, with_filed
 from reconciler.model.statuses import differing, records
 from reconciler.planning.queue_place import placed
@@ -74,14 +74,14 @@ def preview(
     `looked` remembers the look before this one, so that this one costs what differs; None gives the same.
     """
     looked = Looked() if looked is None else looked
-    scene = Scene(now, Settings(repo="", state=Path()), wanted, Seen({}), committed.nodes)
+    context = Context(now, Settings(repo="", state=Path()), wanted, Seen({}), committed.nodes)
     held, _ = deletions_to_hold(committed, wanted)
     filed = with_filed(wanted.filed, held)
     requests, bounded = records(committed.requests), bounded_slices(wanted)
     known, found = looked.known(committed, wanted, filed, now), dict[str, GPRStatus | None]()
     for key in sorted(unsettled(committed.requests, filed)):
         old = committed.requests.get(key)
-        status = known[key] if key in known else _judged(key, filed.get(key), old, (scene, bounded))
+        status = known[key] if key in known else _judged(key, filed.get(key), old, (context, bounded))
         found[key] = status
         if status is None:
             requests.pop(key, None)
@@ -90,7 +90,7 @@ def preview(
             status = status.edited(filed_at=filed_at)
         requests[key] = status
     looked.keep(found, (committed, wanted, filed, now))
-    for key, outcome in bounded_outcomes(bounded, requests, committed.usage, scene):
+    for key, outcome in bounded_outcomes(bounded, requests, committed.usage, context):
         if outcome.status is not None:
             requests[key] = outcome.status
     requests.sort()
@@ -100,14 +100,14 @@ def preview(
 
 
 def _judged(
-    key: str, filed: Filed | None, old: GPRStatus | None, among: tuple[Scene, Collection[str]]
+    key: str, filed: Filed | None, old: GPRStatus | None, among: tuple[Context, Collection[str]]
 ) -> GPRStatus | None:
-    """What the file and the words about it make of the record; `among`: the scene, and slices that are bounded."""
-    scene, bounded = among
-    status = file_outcome(key, filed, old, scene).status
+    """What the file and the words about it make of the record; `among`: the context, and slices that are bounded."""
+    context, bounded = among
+    status = file_outcome(key, filed, old, context).status
     if status is None or status.accepted_spec.slice in bounded:
         return status
-    return unbounded_outcome(key, status, scene).status
+    return unbounded_outcome(key, status, context).status
 
 
 def alike(wanted: Wanted, known: Wanted) -> Wanted:

@@ -101,7 +101,7 @@ def origin_of(document: GPR) -> Origin | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class ObjectsView:
     """All that is looked at."""
 
     cluster: str

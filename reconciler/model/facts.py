@@ -159,7 +159,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class Context:
     """All that a decision about one request may look at."""
 
     now: datetime

@@ -9,7 +9,7 @@ from reconciler.gpr_objects.object_files import (
     ORIGIN,
     Edit,
     GprObject,
-    Scene,
+    ObjectsView,
     StatusPatch,
 )
 from schemas.documents.gpr import GPR, RequestSpec, resolve
@@ -62,7 +62,7 @@ def status(phase: Phase = Phase.QUEUED, **more: object) -> GPRStatus:
     return found.model_copy(update=more)
 
 
-def scene(*objects: GprObject, files: dict[str, str] | None = None, **more: object) -> Scene:
+def view(*objects: GprObject, files: dict[str, str] | None = None, **more: object) -> ObjectsView:
     """A cluster and a repository; `files` come on top of project, cluster and slices."""
     texts = BASE | (files or {})
     repository = Repository.empty()
@@ -72,22 +72,22 @@ def scene(*objects: GprObject, files: dict[str, str] | None = None, **more: obje
         "objects": {f"{thing.namespace}/{thing.name}": thing for thing in objects},
         "text": lambda path: texts[path].encode(), "statuses": {}, "guarded_since": START,
     }  # fmt: skip
-    return Scene(**given | more)  # type: ignore[arg-type]
+    return ObjectsView(**given | more)  # type: ignore[arg-type]
 
 
-def edit(found: Scene) -> Edit:
+def edit(found: ObjectsView) -> Edit:
     (action,) = door_actions(found)
     assert isinstance(action, Edit), action
     return action
 
 
-def told(found: Scene) -> dict[str, object]:
+def told(found: ObjectsView) -> dict[str, object]:
     (action,) = door_actions(found)
     assert isinstance(action, StatusPatch), action
     return action.status
 
 
-def said(found: Scene) -> tuple[object, object]:
+def said(found: ObjectsView) -> tuple[object, object]:
     """Phase, and why it is not accepted."""
     status_ = told(found)
     (accepted,) = [c for c in status_["conditions"] if c["type"] == "Accepted"]  # type: ignore[attr-defined]
