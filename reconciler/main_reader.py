@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from reconciler.approvals.who_approved import wording_of
+from reconciler.approvals.who_approved import decision_reader_of
 from reconciler.documents.finished_files import standing
 from reconciler.documents.in_force import Desired
 from reconciler.documents.unread_files import recorded
@@ -32,7 +32,7 @@ class MainReader:
         """Why main is not followed until a person acts; empty: it is followed."""
         sources = ports.sources or sources_of(settings)
         self._gate = Gate(ports.store, ports.cache, sources, self.desired.in_force, adopt=adopt)
-        self._wording = ports.wording or wording_of(settings, ports.store)
+        self._decision_reader = ports.decision_reader or decision_reader_of(settings, ports.store)
         self._store, self._branch = ports.store, settings.main_branch
 
     @property
@@ -62,7 +62,7 @@ class MainReader:
             pending.note_main(admitted.commit, admitted.alarm, self.adoption, now)
             alarms += self._update(admitted, facts, pending, now)
         pending.note_alarms(alarms, now)
-        return self._wording.hear(self.known(facts), facts, now)
+        return self._decision_reader.hear(self.known(facts), facts, now)
 
     def problems(self, facts: Facts) -> tuple[Problem, ...]:
         """What is wrong with the documents, without files of requests that never run again."""

@@ -20,7 +20,7 @@ from portal.vendor.gpr_answers import Found, found_in
 from portal.vendor.gpr_models import Span
 from portal.views.view import View
 from portal.writes.write_request import Changes, Tree
-from reconciler.changes.approve import COUNTS_FOR, Word, approval_spec, bound, check_needed
+from reconciler.changes.approve import COUNTS_FOR, DecisionOptions, approval_spec, bound, check_needed
 from reconciler.model.statuses import live
 from reconciler.sources.command_errors import NotAllowed
 from schemas.documents.base import API_VERSION
@@ -144,7 +144,7 @@ def decided(view: View, tree: Tree, key: str, word: Decision, caller: Caller, no
     return {f"approvals/{key}/{handle}.yaml": dump({**head, "spec": content}).encode()}
 
 
-def _said(word: Decision) -> Word:
+def _said(word: Decision) -> DecisionOptions:
     limit = word.limit or Limit()
     if (limit.extend is not None) != (word.rule == "extension" and word.decision == "approve"):
         # The digest leaves grace out: whoever asks could ask for more between the look and the word.
@@ -152,7 +152,9 @@ def _said(word: Decision) -> Word:
             "limit.extend: the rule extension approves so much grace and no more, so give it, and only with that rule"
         )
     extend = None if limit.extend is None else format_duration(checked_duration("limit.extend", limit.extend))
-    return Word(word.decision, word.reason, limit.gpus, limit.nodes, rule=word.rule, limit_extend=extend)
+    return DecisionOptions(
+        word.decision, word.reason, limit.gpus, limit.nodes, rule=word.rule, limit_extend=extend
+    )
 
 
 def _check_shown(view: View, key: str, spec: RequestSpec, word: Decision) -> None:

@@ -82,11 +82,11 @@ def approve(  # noqa: PLR0913 - each is an option of the command
 
     It is signed with --key, or with the SSH key that git signs with; that needs no network.
     """
-    from reconciler.changes.approve import Word, decide
+    from reconciler.changes.approve import DecisionOptions, decide
 
     limits = (limit_gpus, limit_nodes)
-    word = Word("approve", reason, *limits, not_after, as_, rule, limit_extend, key)
-    decide(repo, request, word, author, now)
+    options = DecisionOptions("approve", reason, *limits, not_after, as_, rule, limit_extend, key)
+    decide(repo, request, options, author, now)
 
 
 def reject(  # noqa: PLR0913 - each is an option of the command
@@ -105,10 +105,10 @@ def reject(  # noqa: PLR0913 - each is an option of the command
     Example:
       egs reject vision/train --reason "wait for the new nodes"
     """
-    from reconciler.changes.approve import Word, decide
+    from reconciler.changes.approve import DecisionOptions, decide
 
-    word = Word("reject", reason, not_after=not_after, handle=as_, key=key)
-    decide(repo, request, word, author, now)
+    options = DecisionOptions("reject", reason, not_after=not_after, handle=as_, key=key)
+    decide(repo, request, options, author, now)
 
 
 def resubmit(

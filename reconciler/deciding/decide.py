@@ -112,7 +112,7 @@ def decide(
     requests, started = _with_starts(requests, due, (world, planned), context)
     told += [*lost, *started]
     spent = spent_after(folded.facts, requests, wanted, facts.at)
-    final = replace(facts, requests=requests, spent_words=spent)
+    final = replace(facts, requests=requests, used_approvals=spent)
     final, scaled = rescaled(final, world, planned, wanted)
     told += scaled
     urgent = bool(started) or any(event.reason in URGENT for event in told)

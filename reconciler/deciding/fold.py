@@ -111,7 +111,7 @@ def _with_accounts(before: Facts, current: Facts, requests: Records, wanted: Wan
     usage = with_losses(before, requests, usage, wanted.project.currency)
     spent = spent_after(before, requests, wanted, current.at)
     insights, ended = with_ended(before, requests, wanted, current.at)
-    return replace(current, usage=usage, spent_words=spent, insights=insights, ended=ended)
+    return replace(current, usage=usage, used_approvals=spent, insights=insights, ended=ended)
 
 
 def _of_moves(before: Facts, after: Facts, wanted: Wanted) -> dict[str, tuple[Cause, str]]:

@@ -43,8 +43,8 @@ class Looked:
         before, was, files, at = self._last
         if before is not committed or at != now or differs_for_all(was, wanted):
             return {}
-        moved = differing(raw(files), raw(filed)) | differing(was.words, wanted.words)
-        moved |= differing(was.doubts, wanted.doubts)
+        moved = differing(raw(files), raw(filed)) | differing(was.decisions, wanted.decisions)
+        moved |= differing(was.ignored_decisions, wanted.ignored_decisions)
         slices = differing(was.slices, wanted.slices)
         return {
             key: status

@@ -21,7 +21,7 @@ from schemas.status.gpr_status import HOLDING, TERMINAL, GPRStatus
 
 OF_ONE = frozenset(
     {
-        "commit", "filed", "approvals", "words", "doubts", "slices", "trust", "workspaces", "worked_out",
+        "commit", "filed", "approvals", "decisions", "ignored_decisions", "slices", "trust", "workspaces", "worked_out",
         "templates", "bindings", "keys", "profiles",
     }
 )  # fmt: skip
@@ -51,8 +51,8 @@ class UnchangedRequests:
             slices |= differing(was.slices, wanted.slices)
             found |= {key for key in there if key.partition("/")[0] in slices} if slices else set()
             found |= {key for key, status in there.items() if status.phase in HOLDING}
-        words = differing(was.words, wanted.words) | differing(was.doubts, wanted.doubts)
-        return found | words | wanted.words.keys()
+        found |= differing(was.decisions, wanted.decisions) | wanted.decisions.keys()
+        return found | differing(was.ignored_decisions, wanted.ignored_decisions)
 
     def had(self, key: str, status: GPRStatus | None, outcome: RequestOutcome) -> None:
         """Remember what became of a request that was judged."""
