@@ -8,7 +8,7 @@ from typing import Any
 
 from egs.commands import output
 from reconciler.cli.answers.validation import checked
-from reconciler.model.events import Told
+from reconciler.model.events import EventReason
 from reconciler.queries import details, holds, policy_problems, tables, workload_rows, workspace_requests
 from reconciler.queries.arguments import moment
 from reconciler.queries.event_search import EventRow, Filter, event_row, events
@@ -90,8 +90,8 @@ def _nodes(state: State, filters: Filters) -> Rows:
 
 
 def _events(source: Source, filters: Filters) -> Rows:
-    if filters["reason"] is not None and filters["reason"] not in set(Told):
-        raise WrongUse(str(NotFound("reason", filters["reason"], set(Told))))
+    if filters["reason"] is not None and filters["reason"] not in set(EventReason):
+        raise WrongUse(str(NotFound("reason", filters["reason"], set(EventReason))))
     now = clock(None, source)
     wanted = Filter(
         **{name: filters[name] for name in ("slice", "gpr", "node", "cluster", "reason")},

@@ -100,14 +100,14 @@ class Repository:
         restore(self._means(), request)
 
     def request_slice(self, name: str, about: Mapping[str, Any], *, is_trial: bool) -> None:
-        from reconciler.changes.slices import Asked, request
+        from reconciler.changes.slices import NewSlice, request
 
-        request(self._means(), Asked(name, **about), is_trial=is_trial)
+        request(self._means(), NewSlice(name, **about), is_trial=is_trial)
 
     def create_slice(self, name: str, about: Mapping[str, Any], *, is_trial: bool) -> None:
-        from reconciler.changes.slices import Asked, create
+        from reconciler.changes.slices import NewSlice, create
 
-        create(self._means(), Asked(name, **about), is_trial=is_trial)
+        create(self._means(), NewSlice(name, **about), is_trial=is_trial)
 
     def slice_parts(self, name: str) -> Row:
         from reconciler.changes.slices import parts
@@ -143,9 +143,9 @@ class Repository:
         return list(listed(self.where.repo, self.where.now))
 
     def create_key(self, name: str, about: Mapping[str, Any], *, is_trial: bool) -> str:
-        from reconciler.changes.keys import Asked, create
+        from reconciler.changes.keys import create
 
-        return create(self._means(), Asked(name, **about), is_trial=is_trial)
+        return create(self._means(), NewKey(name, **about), is_trial=is_trial)
 
     def revoke_key(self, name: str) -> None:
         from reconciler.changes.keys import revoke

@@ -17,7 +17,7 @@ from reconciler.forges.open_forge import open_forge
 from reconciler.model.evidence import Voucher
 from reconciler.pulls import check_sentences
 from reconciler.pulls.check import PullCheck
-from reconciler.pulls.check_repository import Asked, checked
+from reconciler.pulls.check_repository import PullToCheck, checked
 from reconciler.queries.state import clock
 from reconciler.sources.bare_repository import Bare
 from reconciler.sources.believed_keys import trust_folder
@@ -153,7 +153,7 @@ def _checked(remote: Bare, proposal: Proposal, now: datetime) -> PullCheck | str
     """
     status, folder = remote.status(), trust_folder()
     vouchers = {"": (Voucher("forge", account=proposal.account),)} if proposal.account else {}
-    asked = Asked(
+    asked = PullToCheck(
         remote.commit_of(None),
         proposal.head,
         None if status is None else status[1],

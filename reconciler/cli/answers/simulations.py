@@ -55,14 +55,14 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SimulationOutput:
     """How it is answered."""
 
     form: Form
     requests_out: Path | None
 
 
-def show_simulation(tried: Tried, told: Told) -> int:
+def show_simulation(tried: Tried, told: SimulationOutput) -> int:
     """The command; gives the exit code."""
     try:
         trace, own = _history(tried) if tried.history else (_rows(tried), None)
