@@ -11,7 +11,7 @@ from threading import Event
 from uuid import uuid4
 
 from reconciler.approvals.forge_reviews import OneByOne, Reviews
-from reconciler.approvals.who_approved import wording_of
+from reconciler.approvals.who_approved import decision_reader_of
 from reconciler.clock import SystemClock, Timepiece
 from reconciler.clusters.open_cluster import Ground, open_cluster
 from reconciler.clusters.pulled_cluster import PullCluster, ReportBranches
@@ -131,7 +131,7 @@ def controller(
             settled=reports.settled,
             machines=machines,
             sources=sources_of(settings, _forge(settings, IN_LOOP, hear)),
-            wording=wording_of(settings, store, _reviews(settings, wake, hooked, hear)),
+            decision_reader=decision_reader_of(settings, store, _reviews(settings, wake, hooked, hear)),
             records=records,
             mailroom=None if settings.routes is None else Mailroom(Secrets(settings.routes), Courier()),
             clock=clock,

@@ -16,7 +16,7 @@ from datetime import datetime
 from reconciler.documents.in_force import Desired
 from reconciler.documents.unread_files import recorded
 from reconciler.model.cluster_port import ClusterView, Stamp
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Facts, NodeKey, Wanted
 from reconciler.model.status_edits import leaves_at
 from reconciler.model.statuses import live
@@ -165,8 +165,10 @@ class Leading:
             self._term = self.branch.stamp.term
             self._called, self._stood_down, self._passed_over = False, False, None
             text = f"a controller took over as term {self._term}"
-            alarms = [Event(now, Told.ALARM, sentence) for sentence in (*self.branch.alarms, *loaded.alarms)]
-            self.pending.begin([Event(now, Told.TAKEN_OVER, text), *alarms, *self._put_back(now)])
+            alarms = [
+                Event(now, EventReason.ALARM, sentence) for sentence in (*self.branch.alarms, *loaded.alarms)
+            ]
+            self.pending.begin([Event(now, EventReason.TAKEN_OVER, text), *alarms, *self._put_back(now)])
         self._desired.restore(loaded.accepted)
         self._desired.repository.is_recorded = recorded(loaded.facts.requests)
         self._desired.leave_unread(loaded.notes)
@@ -182,7 +184,7 @@ class Leading:
         text = (
             f"branch {name}: {self.branch.put_back}; it was put back as it was known here; protect the branch"
         )
-        return [Event(now, Told.PUT_BACK, text)]
+        return [Event(now, EventReason.PUT_BACK, text)]
 
     def rise(self, views: Mapping[str, ClusterView], now: datetime) -> None:
         """Take a term above what clusters bear, where the branch that they bear it of was lost.
@@ -199,7 +201,7 @@ class Leading:
         if above is not None and self.branch.rise(now, above) is not None:
             self._term = self.branch.stamp.term
             text = f"a controller took over as term {self._term}, above what clusters bear"
-            self.pending.note([Event(now, Told.TAKEN_OVER, text)])
+            self.pending.note([Event(now, EventReason.TAKEN_OVER, text)])
 
     def _recall(self, facts: Facts) -> None:
         """The documents that the committed facts answered, so that causes are judged against them."""

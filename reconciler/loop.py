@@ -28,7 +28,7 @@ from reconciler.ports import Ports
 from reconciler.settings import Settings
 from reconciler.status.recognised_leases import recognised
 from reconciler.store.refresh import fetched
-from reconciler.timekeeping.timekeeper import Moment, words_of
+from reconciler.timekeeping.timekeeper import Moment, readings_of
 from reconciler.trust.adopted_main import Adoption
 from scheduler.snapshot import Snapshot
 from schemas.reading.collector import collector_paused
@@ -199,7 +199,7 @@ class Reconciler:
         time = self._memory.time
         time.mark()
         views, facts = ({}, None) if seen is None else (seen.views, self._branch.facts)
-        return time.look(now, words_of(self._branch.decided_at(), facts, views), views)
+        return time.look(now, readings_of(self._branch.decided_at(), facts, views), views)
 
     def _leads(self, moment: Moment, reachable: bool) -> bool:
         """True while this process leads. With a clock in doubt it supersedes no other controller at first."""

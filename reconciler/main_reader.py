@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from reconciler.approvals.who_approved import wording_of
+from reconciler.approvals.who_approved import decision_reader_of
 from reconciler.documents.finished_files import standing
 from reconciler.documents.in_force import Desired
 from reconciler.documents.unread_files import recorded
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.evidence import Admitted
 from reconciler.model.facts import Facts, Wanted
 from reconciler.ports import Ports
@@ -32,7 +32,7 @@ class MainReader:
         """Why main is not followed until a person acts; empty: it is followed."""
         sources = ports.sources or sources_of(settings)
         self._gate = Gate(ports.store, ports.cache, sources, self.desired.in_force, adopt=adopt)
-        self._wording = ports.wording or wording_of(settings, ports.store)
+        self._decision_reader = ports.decision_reader or decision_reader_of(settings, ports.store)
         self._store, self._branch = ports.store, settings.main_branch
 
     @property
@@ -52,7 +52,7 @@ class MainReader:
         UserError where no commit of main was ever read: to go on would count every request as deleted.
         """
         alarms = list(alarms)
-        pending.note(Event(now, Told.MENDED, sentence) for sentence in self._store.mended())
+        pending.note(Event(now, EventReason.MENDED, sentence) for sentence in self._store.mended())
         main, self.has_more = self._store.tips().get(self._branch), False
         if main is not None and reachable:
             self.desired.repository.is_recorded = recorded(facts.requests)
@@ -62,7 +62,7 @@ class MainReader:
             pending.note_main(admitted.commit, admitted.alarm, self.adoption, now)
             alarms += self._update(admitted, facts, pending, now)
         pending.note_alarms(alarms, now)
-        return self._wording.hear(self.known(facts), facts, now)
+        return self._decision_reader.hear(self.known(facts), facts, now)
 
     def problems(self, facts: Facts) -> tuple[Problem, ...]:
         """What is wrong with the documents, without files of requests that never run again."""

@@ -17,7 +17,7 @@ from reconciler.documents.slice_terms import terms_in
 from reconciler.health.agent_reports import Reports
 from reconciler.lifecycle.provisioning import handed_over
 from reconciler.model.cluster_port import Busy, CheckResult, ClusterView, Stamp
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Facts, LeaseKey, Outcomes, Seen, Wanted
 from reconciler.model.request_files import unrecorded
 from reconciler.model.selected_nodes import found_in, with_found
@@ -114,4 +114,4 @@ class Fleet:
 
 def _drift(action: Action, now: datetime) -> Event:
     text = f"{action.cluster}/{action.node} had lost its lease of {action.request}; given back"
-    return Event(now, Told.DRIFT, text, action.request, action.cluster, action.node)
+    return Event(now, EventReason.DRIFT, text, action.request, action.cluster, action.node)

@@ -15,7 +15,7 @@ from datetime import datetime
 from reconciler.acting.agreed_ends import agreed_ends, next_end
 from reconciler.acting.apply import Answers, ClusterFailures, apply
 from reconciler.model.cluster_port import ClusterDriver
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Seen, Wanted
 from reconciler.settings import Settings
 from reconciler.status.branch import StatusBranch
@@ -45,7 +45,9 @@ class Standstill:
         if not told:
             return ()
         return (
-            Event(now, Told.CLOCK_BELIEVED, "the controller's clock is believed again; planning goes on"),
+            Event(
+                now, EventReason.CLOCK_BELIEVED, "the controller's clock is believed again; planning goes on"
+            ),
         )
 
     def tell(self, doubt: Doubt, *, reachable: bool) -> tuple[Event, ...]:
@@ -54,7 +56,7 @@ class Standstill:
         assert facts is not None, "a leader has read its branch"
         self.pushed, at = "", max(facts.at, doubt.earliest)
         if self._event is None:
-            self._event = Event(at, Told.CLOCK_DOUBTED, doubt.sentence)
+            self._event = Event(at, EventReason.CLOCK_DOUBTED, doubt.sentence)
         if self._is_told or not reachable:
             return ()
         events = self.pending.with_notes((self._event,))

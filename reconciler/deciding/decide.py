@@ -20,8 +20,8 @@ from reconciler.deciding.slips import CommittedWorld, may_be_late
 from reconciler.lifecycle.early_end import STOPPED, stopped_text
 from reconciler.lifecycle.free_nodes import FreeNodes
 from reconciler.lifecycle.requeue import returning
-from reconciler.model.events import Event, Told
-from reconciler.model.facts import Facts, Scene, Seen, Wanted
+from reconciler.model.events import Event, EventReason
+from reconciler.model.facts import Context, Facts, Seen, Wanted
 from reconciler.model.status_edits import promised_start, with_slip, without_promise
 from reconciler.model.statuses import Records, records
 from reconciler.planning.elastic_pools import known_causes, rescaled
@@ -48,7 +48,15 @@ DAMPED_SHARE = 0.05
 TRIAL_WORK = 200_000
 """Requests planned again in one cycle to prove causes, at most; `CommittedWorld.has_time` bounds the time."""
 FEWEST_TRIALS = 8
-URGENT = frozenset({Told.DELAYED, Told.REQUEUED, Told.PROVISIONED, Told.POOL_GROWS, Told.PREEMPTED})
+URGENT = frozenset(
+    {
+        EventReason.DELAYED,
+        EventReason.REQUEUED,
+        EventReason.PROVISIONED,
+        EventReason.POOL_GROWS,
+        EventReason.PREEMPTED,
+    }
+)
 """Who has to wait longer than promised, or has nodes now, is told at once, whatever the push budget says."""
 PLAN_REASONS = frozenset({*Reason, "ClusterObserved"})
 """Reasons that planning gives, and takes back."""
@@ -92,8 +100,8 @@ def decide(
     for slip in later:
         requests[slip.key] = _slipped(requests[slip.key], slip, facts.at, is_taken=slip.key in taken)
         told.append(_delayed(slip, facts.at))
-    scene = Scene(facts.at, settings, wanted, seen, facts.nodes, faults=facts.faults)
-    _say_why_unplaced(requests, world, planned, scene)
+    context = Context(facts.at, settings, wanted, seen, facts.nodes, faults=facts.faults)
+    _say_why_unplaced(requests, world, planned, context)
     requests = with_first_come(requests, folded.anew, world, wanted.project.scheduling)
     due = due_starts(world, planned, settings)
     # Whoever is sent away leaves for a start that is committed with it: else the next look would find nobody in need.
@@ -101,10 +109,10 @@ def decide(
         _publish(requests, world, planned)
         with_forecasts(folded.facts, requests, world, planned)
     lost = _accounted(folded.facts.requests, requests, facts.at)
-    requests, started = _with_starts(requests, due, (world, planned), scene)
+    requests, started = _with_starts(requests, due, (world, planned), context)
     told += [*lost, *started]
     spent = spent_after(folded.facts, requests, wanted, facts.at)
-    final = replace(facts, requests=requests, spent_words=spent)
+    final = replace(facts, requests=requests, used_approvals=spent)
     final, scaled = rescaled(final, world, planned, wanted)
     told += scaled
     urgent = bool(started) or any(event.reason in URGENT for event in told)
@@ -174,10 +182,10 @@ def _delayed(slip: Moved, at: datetime) -> Event:
     to = "an unknown time" if slip.now is None else f"{instant(slip.now):%Y-%m-%d %H:%M:%SZ}"
     was = f"{instant(slip.was):%Y-%m-%d %H:%M:%SZ}"
     causes = " and ".join(map(str, _causes(slip)))
-    return Event(at, Told.DELAYED, f"{slip.key} moved from {was} to {to}: {causes}", slip.key)
+    return Event(at, EventReason.DELAYED, f"{slip.key} moved from {was} to {to}: {causes}", slip.key)
 
 
-def _say_why_unplaced(requests: Records, world: Snapshot, planned: Plan, scene: Scene) -> None:
+def _say_why_unplaced(requests: Records, world: Snapshot, planned: Plan, context: Context) -> None:
     """Waiting requests without a start say why."""
     shown = any(pool.observed for pool in world.pools.values())
     for key, status in list(requests.live.items()):
@@ -185,25 +193,25 @@ def _say_why_unplaced(requests: Records, world: Snapshot, planned: Plan, scene: 
             continue
         refusal = planned.refusals.get(key)
         if key not in world.requests:
-            refusal = _outside(key, status, scene)
+            refusal = _outside(key, status, context)
         elif refusal is not None and refusal.reason == Reason.FITS_NOWHERE:
-            refusal = _nowhere(key, status, scene)
+            refusal = _nowhere(key, status, context)
         place = planned.placements.get(key) if shown else None
         said = _with_refusal(status, refusal, place, world)
         if said is not status:
             requests[key] = said
 
 
-def _outside(key: str, status: GPRStatus, scene: Scene) -> Refusal:
+def _outside(key: str, status: GPRStatus, context: Context) -> Refusal:
     """Why a waiting request is not even planned."""
     if status.accepted_spec.stopped:
         return Refusal(key, STOPPED, stopped_text(key, status))
-    return Refusal(key, Reason.LIMIT_EXCEEDED, "; ".join(hard_violations(status, scene.wanted)))
+    return Refusal(key, Reason.LIMIT_EXCEEDED, "; ".join(hard_violations(status, context.wanted)))
 
 
-def _nowhere(key: str, status: GPRStatus, scene: Scene) -> Refusal:
+def _nowhere(key: str, status: GPRStatus, context: Context) -> Refusal:
     """What its clusters have, for a request that none of them could hold."""
-    spec, wanted = status.accepted_spec, scene.wanted
+    spec, wanted = status.accepted_spec, context.wanted
     fits = would_fit(spec, wanted.slices[spec.slice], wanted.pools)
     return Refusal(key, Reason.FITS_NOWHERE, "no pool it may use could ever hold it", fits)
 
@@ -302,7 +310,7 @@ def _accounted(committed: Mapping[str, GPRStatus], requests: Records, at: dateti
         cause, by = (Cause.POLICY_CHANGED, by) if now is None else (Cause.CONTROLLER_ABSENT, "controller")
         slipped = with_slip(old, now, cause, by or "", at)
         requests[key] = status.edited(slips=slipped.slips, delayed_count=slipped.delayed_count)
-        told.append(Event(at, Told.DELAYED, f"{key} lost its start: {cause} ({by})", key))
+        told.append(Event(at, EventReason.DELAYED, f"{key} lost its start: {cause} ({by})", key))
     return told
 
 
@@ -331,11 +339,11 @@ def _with_starts(
     requests: Records,
     due: tuple[Placement, ...],
     known: tuple[Snapshot, Plan],
-    scene: Scene,
+    context: Context,
 ) -> tuple[Records, list[Event]]:
     """The due requests with nodes of their own; one whose nodes are not free yet keeps its promise and waits."""
     world, _ = known
-    free_nodes = FreeNodes(world.pools, world.leases, scene.now, scene.traits)
+    free_nodes = FreeNodes(world.pools, world.leases, context.now, context.traits)
     told = []
     for place in due:
         status = requests[place.key]
@@ -346,9 +354,9 @@ def _with_starts(
             nodes = free_nodes.take(place.pool, status.accepted_spec.nodes, end, bound=place.bound)
         if nodes is None:
             continue
-        requests[place.key] = _provisioning(status, place, nodes, scene.now)
+        requests[place.key] = _provisioning(status, place, nodes, context.now)
         text = f"{place.key} gets {', '.join(nodes)} of {place.pool[0]} at {instant(place.start):%H:%M:%SZ}"
-        told.append(Event(scene.now, Told.PROVISIONING, text, place.key, place.pool[0]))
+        told.append(Event(context.now, EventReason.PROVISIONING, text, place.key, place.pool[0]))
     return requests, told
 
 

@@ -16,7 +16,7 @@ from reconciler.deciding.failed_attempts import FailedAttempts
 from reconciler.deciding.favour_delays import whom_it_delays
 from reconciler.deciding.preemption_limits import losses
 from reconciler.lifecycle.early_end import IDLE, PREEMPTED
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Facts, Wanted
 from reconciler.model.status_edits import with_condition, without_condition
 from reconciler.model.statuses import live, records
@@ -159,7 +159,7 @@ def _decided(facts: Facts, found: Preemption) -> tuple[Facts, tuple[Event, ...]]
         status = requests[key]
         requests[key] = _leaving(status, Eviction(reason=PREEMPTED, at=at, by=found.by), facts.at)
         text = f"{key} leaves its nodes at {format_instant(at)} for {found.by}; save its work until then"
-        told.append(Event(facts.at, Told.PREEMPTED, text, key))
+        told.append(Event(facts.at, EventReason.PREEMPTED, text, key))
     return replace(facts, requests=requests), tuple(told)
 
 
@@ -225,4 +225,4 @@ def _staying(facts: Facts, key: str, stays: GPRStatus) -> tuple[Facts, Event]:
     requests = records(facts.requests)
     requests[key] = without_condition(stays, PREEMPTED)
     text = f"{key} keeps its nodes: {was.by} does not need them any more"
-    return replace(facts, requests=requests), Event(facts.at, Told.PREEMPTION_OFF, text, key)
+    return replace(facts, requests=requests), Event(facts.at, EventReason.PREEMPTION_OFF, text, key)

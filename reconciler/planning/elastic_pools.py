@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Facts, Seen, Wanted
 from reconciler.model.statuses import live
 from scheduler.calendars.elastic import Sizes, existing, expected, is_placeholder, sizes
@@ -121,7 +121,7 @@ def _told_late(key: PoolKey, scale: PoolScale, now: datetime) -> Event:
         f"{so_many} nodes that {key[0]}/{key[1]} was asked for are not there in time; look at what scales it: its "
         "quota, and whether the provider has such machines"
     )
-    return Event(now, Told.NODES_LATE, text, "", key[0])
+    return Event(now, EventReason.NODES_LATE, text, "", key[0])
 
 
 def known_causes(
@@ -227,7 +227,7 @@ def _told(key: PoolKey, old: PoolScale, new: PoolScale, at: datetime) -> Event:
     where = f"{key[0]}/{key[1]}"
     if new.wanted > old.wanted:
         text = f"{where} is asked for {new.wanted - old.wanted} more nodes, {new.wanted} in all"
-        return Event(at, Told.POOL_GROWS, text, "", key[0])
+        return Event(at, EventReason.POOL_GROWS, text, "", key[0])
     names = ", ".join(sorted(set(new.leaving) - set(old.leaving)))
     text = f"{where} is let shrink from {old.wanted} to {new.wanted} nodes" + (f": {names}" if names else "")
-    return Event(at, Told.POOL_SHRINKS, text, "", key[0])
+    return Event(at, EventReason.POOL_SHRINKS, text, "", key[0])

@@ -36,7 +36,7 @@ from reconciler.store.document_cache import DocumentCache
 from reconciler.store.refresh import fetched
 from reconciler.store.store_port import Store
 from reconciler.telling.cluster_notes import ClusterNotes
-from reconciler.timekeeping.timekeeper import Moment, Timekeeper, words_of
+from reconciler.timekeeping.timekeeper import Moment, Timekeeper, readings_of
 from reconciler.trust.machines import Machines
 from schemas.documents.cluster import ClusterSpec
 from schemas.errors import EgsError, Fault, UserError
@@ -190,7 +190,7 @@ class Applier:
     def _moment(self, decided: Decided, view: ClusterView, now: datetime) -> Moment:
         """The present, and whether what was decided and what the cluster says let us believe our clock."""
         views, facts = {self._cluster: view}, decided.facts
-        moment = self._time.look(now, words_of(facts.at, facts, views), views)
+        moment = self._time.look(now, readings_of(facts.at, facts, views), views)
         self._time.note(moment)
         return moment
 

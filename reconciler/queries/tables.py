@@ -13,12 +13,11 @@ from reconciler.model.statuses import live
 from reconciler.queries.costs import cost_so_far, running
 from reconciler.queries.schedule import ranked_row, unranked_row
 from reconciler.queries.state import State
-from reconciler.sources.output import wire
 from scheduler.calendars.elastic import existing
 from scheduler.choices.node_choice import choose_nodes, in_order_of_begin, need
 from scheduler.plan import plan
 from scheduler.snapshot import FOREVER, Lease, Plan, PoolKey, Snapshot
-from schemas.reading.units import format_duration, instant
+from schemas.reading.units import format_duration, instant, wire
 from schemas.status.gpr_status import HOLDING, WAITING, Cost, GPRStatus, NodeState, Phase
 
 Rows = list[dict[str, Any]]

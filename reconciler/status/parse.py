@@ -92,7 +92,7 @@ def facts_of(records: Mapping[str, Record], at: datetime, intent: str) -> Facts:
         usage={r.metadata.name: r for _, r in of(UsageRecord)},
         found=_found(of(PoolNodes)),
         trust=_trust_of([r for _, r in of(TrustRecord)]),
-        spent_words={r.metadata.name: r.spent for _, r in of(SpentRecord)},
+        used_approvals={r.metadata.name: r.spent for _, r in of(SpentRecord)},
         workspaces={r.metadata.name: r for _, r in of(WorkspaceRecord)},
         insights=next((r for _, r in of(Insights)), None),
         ended={r.metadata.name: r for _, r in of(EndedRecord)},

@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Wanted
 from reconciler.status.render import event_rows
 from reconciler.status.yaml_rows import without_empty
@@ -130,11 +130,11 @@ def _looked_through(
     silent = record.silent and not arrived
     why = heard.silent.get(way.key, "")
     if why and record.deliveries and not silent:
-        told.append(_event(Told.ROUTE_SILENT, way, f"nothing is sent by {way.shown}: {why}", now))
+        told.append(_event(EventReason.ROUTE_SILENT, way, f"nothing is sent by {way.shown}: {why}", now))
         silent = True
     if lost and (arrived or not record.lost):
         text = f"{counted(lost, 'event')} could not be sent by {way.shown} within a day and will not be"
-        told.append(_event(Told.NOTICES_LOST, way, text, now))
+        told.append(_event(EventReason.NOTICES_LOST, way, text, now))
     after = record.edited(deliveries=allowed, lost=lost, silent=silent)
     return (record if after == record else after), told
 
@@ -204,10 +204,10 @@ def _is_over(record: OutboxRecord) -> bool:
     return not (record.deliveries or record.silent or record.lost)
 
 
-def _event(reason: Told, way: Way, text: str, now: datetime) -> Event:
+def _event(reason: EventReason, way: Way, text: str, now: datetime) -> Event:
     return Event(now, reason, text, slice=way.owner if way.scope == "slice" else "")
 
 
 def _too_many(left_out: int, now: datetime) -> Event:
     text = f"more than {MOST_OUTBOXES} routes have something waiting; {counted(left_out, 'route')} got nothing of this"
-    return Event(now, Told.NOTICES_LOST, text)
+    return Event(now, EventReason.NOTICES_LOST, text)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from schemas.status.gpr_status import Cause
 from tests.support.world import START
 
@@ -29,8 +29,8 @@ def test_the_generated_tables_are_fresh() -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("told", list(Told))
-def test_every_event_is_documented_with_its_type(told: Told) -> None:
+@pytest.mark.parametrize("told", list(EventReason))
+def test_every_event_is_documented_with_its_type(told: EventReason) -> None:
     """H10: one line for each event."""
     row = next(
         (

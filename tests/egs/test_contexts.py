@@ -9,8 +9,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from egs.commands.errors import Said
 from egs.contexts import Book, Context, path_of, read, write
-from egs.remote.errors import Said
 from tests.support.profile import law
 
 PROD = Context("https://egs.example.com", "bo@example.com", api_key="egs_secret")

@@ -9,7 +9,7 @@ from pathlib import Path
 from reconciler.lifecycle.free_nodes import FreeNodes
 from reconciler.lifecycle.provisioning import with_check_results
 from reconciler.model.cluster_port import CheckResult
-from reconciler.model.facts import Outcomes, Scene, Seen
+from reconciler.model.facts import Context, Outcomes, Seen
 from reconciler.settings import Settings
 from reconciler.status.yaml_rows import document as rendered
 from scheduler.snapshot import Lease
@@ -40,7 +40,9 @@ def test_the_checks_of_a_thousand_nodes_stay_a_small_file_and_the_failed_one_tel
     bad = (*CHECKS[1:], CheckResult("NcclLatency", False, "900 us", "too slow"))
     found = {("u", node, "pre"): bad if node == "h100-7" else CHECKS for node in nodes}
     seen = Seen({}, outcomes=Outcomes(found))  # type: ignore[arg-type]
-    checked, told = with_check_results("a/x", status, Scene(at(1), Settings("", Path()), wanted(), seen, {}))
+    checked, told = with_check_results(
+        "a/x", status, Context(at(1), Settings("", Path()), wanted(), seen, {})
+    )
     assert [(c.node, c.name, c.value, c.log) for c in checked.checks if not c.passed] == [
         ("h100-7", "NcclLatency", "900 us", "too slow")
     ]

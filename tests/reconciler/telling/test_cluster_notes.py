@@ -6,7 +6,7 @@ from reconciler.acting.apply import STALE, ClusterFailures, announce, compare, o
 from reconciler.clusters.simulated.embedded import EmbeddedCluster
 from reconciler.clusters.simulated.scripted_faults import ApiFails
 from reconciler.model.cluster_port import ClusterDriver, ClusterView, SliceTerms
-from reconciler.model.events import Event, Told, mark_text
+from reconciler.model.events import Event, EventReason, mark_text
 from reconciler.model.facts import Facts
 from reconciler.telling.cluster_notes import MOST_KEPT, ClusterNotes, cluster_of, note_of
 from schemas.documents.cluster import Cluster
@@ -16,7 +16,7 @@ from tests.support.world import at, cluster, parsed
 
 RUNNING = request("a/x", Phase.PROVISIONED, ("h100-1",), 0, marks=(Mark(percent=25, at=at(15)),))
 FACTS = Facts(at(20), "c0", {"a/x": RUNNING})
-MARK = Event(at(15), Told.MARK_25, mark_text("a/x", 25), "a/x")
+MARK = Event(at(15), EventReason.MARK_25, mark_text("a/x", 25), "a/x")
 
 
 def driver(name: str) -> EmbeddedCluster:
@@ -27,12 +27,14 @@ def driver(name: str) -> EmbeddedCluster:
 
 def test_an_event_goes_where_its_nodes_are_else_to_the_first_cluster_of_its_slice() -> None:
     assert cluster_of(MARK, wanted(), FACTS) == "east"
-    filed = Event(at(0), Told.FILED, "a/y was filed", "a/y")
+    filed = Event(at(0), EventReason.FILED, "a/y was filed", "a/y")
     assert cluster_of(filed, wanted(), FACTS) == "east"
     assert cluster_of(filed, wanted("observe"), FACTS) is None
-    assert cluster_of(Event(at(0), Told.ALARM, "nobody's"), wanted(), FACTS) is None
-    assert cluster_of(Event(at(0), Told.CLUSTER_UNREACHABLE, "…", "", "east"), wanted(), FACTS) is None
-    assert cluster_of(Event(at(0), Told.NODE_OUT, "…", "", "east", "h100-1"), wanted(), FACTS) == "east"
+    assert cluster_of(Event(at(0), EventReason.ALARM, "nobody's"), wanted(), FACTS) is None
+    assert cluster_of(Event(at(0), EventReason.CLUSTER_UNREACHABLE, "…", "", "east"), wanted(), FACTS) is None
+    assert (
+        cluster_of(Event(at(0), EventReason.NODE_OUT, "…", "", "east", "h100-1"), wanted(), FACTS) == "east"
+    )
 
 
 def test_a_note_has_one_key_in_every_process_and_another_for_another_life_of_the_request() -> None:
@@ -54,7 +56,9 @@ def test_whoever_takes_over_tells_recent_marks_again_under_their_old_keys() -> N
 
 def test_notes_wait_for_their_cluster_in_bounded_number() -> None:
     notes = ClusterNotes()
-    notes.post([Event(at(i), Told.EDITED, "…", "a/x") for i in range(MOST_KEPT + 3)], 0, wanted(), FACTS)
+    notes.post(
+        [Event(at(i), EventReason.EDITED, "…", "a/x") for i in range(MOST_KEPT + 3)], 0, wanted(), FACTS
+    )
     assert notes.waiting(["west"]) == {}
     assert len(notes.waiting(["east"])["east"]) == MOST_KEPT
     notes.told(["east"])
