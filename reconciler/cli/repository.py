@@ -143,7 +143,7 @@ class Repository:
         return list(listed(self.where.repo, self.where.now))
 
     def create_key(self, name: str, about: Mapping[str, Any], *, is_trial: bool) -> str:
-        from reconciler.changes.keys import create
+        from reconciler.changes.keys import NewKey, create
 
         return create(self._means(), NewKey(name, **about), is_trial=is_trial)
 
