@@ -90,25 +90,25 @@ def _operators(name: str, cluster: ClusterSpec | None) -> tuple[str, str | None]
     access = cluster.access
     if access is None or access.kubeconfig is None:
         raise bad_parameters(
-            f"clusterName: clusters/{name}.yaml names no kubeconfig in spec.access.kubeconfig, by which alone the API "
-            f"reaches clusters; run `egs kubeconfig` with your own credentials of {name}"
+            f"clusterName: clusters/{name}.yaml has no spec.access.kubeconfig, which the API needs to reach it; "
+            f"run `egs kubeconfig` with your own credentials for {name}"
         )
     return access.kubeconfig, access.context
 
 
 def _member(spec: SliceSpec, caller: Caller, name: str) -> str:
-    """The address as the manifest spells it, of which the ServiceAccount is made."""
+    """The address as spelled in the manifest, which names the ServiceAccount."""
     found = next((p.email for p in spec.people if p.email.lower() == caller.email.lower()), None)
     if found is None:
         raise forbidden(
-            f"{caller.email} is no member of workspace {name}, and members alone have an account in its namespaces; "
-            "an owner or admin adds the address to its members first"
+            f"{caller.email} is not a member of workspace {name}, and only members have an account in its namespaces; "
+            "an owner or admin must add the address to its members first"
         )
     return found
 
 
 def given(way: Way, folder: Path | None) -> KubeConfig:
-    """Asks the cluster. ApiError 409 where the namespaces are not there yet, 422 without a way, 503 in trouble."""
+    """Gets the tokens. ApiError 409 if the namespaces are not ready, 422 without access, 503 on faults."""
     door = _door(way, folder)
     try:
         server = member_tokens.server_of(door)
@@ -138,8 +138,8 @@ def _door(way: Way, folder: Path | None) -> Door:
         raise ApiError(
             HTTPStatus.UNPROCESSABLE_ENTITY,
             "NoKubeconfig",
-            f"this portal has no kubeconfig of cluster {way.cluster}: its operator puts {way.file} into a folder and "
-            "starts it with --kubeconfigs DIR; `egs kubeconfig` works with your own credentials",
+            f"this portal has no kubeconfig for cluster {way.cluster}: its operator must put {way.file} into a folder "
+            "and start the portal with --kubeconfigs DIR; `egs kubeconfig` works with your own credentials",
         )
     return Door(folder / way.file, text, way.context)
 

@@ -87,10 +87,15 @@ def said(answer, status, key):
             id="elsewhere",
         ),
         pytest.param(
-            "bo-editor", {"clusterName": "pulled"}, 422, "BadParameters", "names no kubeconfig", id="no file"
+            "bo-editor",
+            {"clusterName": "pulled"},
+            422,
+            "BadParameters",
+            "has no spec.access.kubeconfig",
+            id="no file",
         ),
         pytest.param(
-            "bo-editor", {}, 422, "NoKubeconfig", "starts it with --kubeconfigs DIR", id="no folder"
+            "bo-editor", {}, 422, "NoKubeconfig", "start the portal with --kubeconfigs DIR", id="no folder"
         ),
         pytest.param("bo-viewer", {}, 403, "Forbidden", "of role Viewer", id="by a key that reads"),
         pytest.param("ada-owner", {}, 403, "Forbidden", "is no member of workspace vision", id="by an admin"),
