@@ -84,7 +84,7 @@ class GroupGrant(Model):
 
 
 class ProjectSpec(Model):
-    """The admins' settings for all slices."""
+    """Admins, and the rules that they set for all slices."""
 
     description: Annotated[str, Field(max_length=500, description="Informational.")] = ""
     admins: Annotated[

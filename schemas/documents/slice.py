@@ -101,7 +101,7 @@ class SliceLimits(Model):
 
 
 class SliceSpec(Model):
-    """Who works here, where, and within which limits."""
+    """People, places and limits of a slice."""
 
     description: Annotated[str, Field(max_length=500, description="Informational.")] = ""
     members: Annotated[

@@ -12,7 +12,7 @@ from schemas.reading.units import Name
 
 
 class WorkspaceRequestSpec(Model):
-    """The requested slice."""
+    """The slice that the requester wants."""
 
     requester: Annotated[Person, Field(description="The requester, who will own the slice.")]
     members: Annotated[tuple[Person, ...], Field(max_length=999, description="The other members.")] = ()

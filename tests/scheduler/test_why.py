@@ -71,7 +71,7 @@ TWO = pool(2)
         pytest.param(
             world(request("a", 3), pools=[TWO]),
             [
-                "it asks for 3 nodes but no pool it may use has so many.",
+                "it asks for 3 nodes but no pool that it may use has so many.",
                 "What would fit: 2 nodes or fewer, in east/h100.",
             ],
             id="it fits nowhere",
