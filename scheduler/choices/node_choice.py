@@ -41,9 +41,9 @@ def choose_nodes(
     """Names free for the whole hold, in the pool's order; None if there are too few.
 
     First the names bound by the plan, then nodes that stay free for ever, then those whose free time ends soonest:
-    nodes with their own calendars may be needed by another planned request. Among equally free ones, those that are close
-    together and have not failed before (see `scheduler.choices.topology`). Nodes in `avoid` (they failed checks) and
-    nodes that do not exist yet are skipped. Call in order of `wanted.hold.begin`.
+    nodes with their own calendars may be needed by another planned request. Among equally free ones, those that are
+    close together and have not failed before (see `scheduler.choices.topology`). Nodes in `avoid` (they failed checks)
+    and nodes that do not exist yet are skipped. Call in order of `wanted.hold.begin`.
     """
     stretches = free_stretches(pool, leases, wanted.hold.begin)
     free = {
