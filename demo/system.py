@@ -67,7 +67,7 @@ class System:
 
     @property
     def repository(self) -> Path:
-        """The bare repository that all parts push to."""
+        """The bare repository shared by all parts."""
         return self.root / "fleet.git"
 
     @property

@@ -1,7 +1,7 @@
 """Elastic pools: nodes come when needed and go when not. Pure.
 
 Nodes that a pool could have but has not are in it as placeholders, equal to all others, and withheld until they can
-exist: counted from now if nobody requested them, else from the request. So planning needs no special case: a request
+exist: counted from their request, or from now if there is none yet. So planning needs no special case: a request
 for which a new node is worth the wait is planned on one.
 
 Held by tests/scheduler/calendars/test_elastic.py:

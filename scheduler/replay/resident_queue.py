@@ -114,8 +114,8 @@ class Resident:
         after, gone = found
         self._promise(after.table)
         refused = [before.requests[i] for i in np.flatnonzero(after.table[SPOT] == NOWHERE).tolist()]
-        nobody = Snapshot(now, pools, {}, {})
-        refusals = {request.key: no_place(nobody, request) for request in refused}
+        empty = Snapshot(now, pools, {}, {})
+        refusals = {request.key: no_place(empty, request) for request in refused}
 
         def made() -> tuple[Snapshot, Plan]:
             order = tuple(request.key for request in after.requests)
@@ -164,7 +164,7 @@ class Resident:
 
         def starts(undone: Sequence[Change]) -> Starts:
             found = without(undone)
-            return _nobody if found is None else partial(self._start_in, *found)
+            return _no_start if found is None else partial(self._start_in, *found)
 
         was, spots, now = last.before.table[START], self._table[SPOT], self._table[START]
         moved = (
@@ -308,7 +308,7 @@ class _Requests(Mapping[str, Request]):
         return len(self._queue._filed)
 
 
-def _nobody(key: str) -> int | None:  # noqa: ARG001
+def _no_start(key: str) -> int | None:  # noqa: ARG001
     """No start."""
     return None
 

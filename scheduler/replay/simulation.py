@@ -290,9 +290,9 @@ def queue_for(trace: Trace, rules: Rules) -> Waiting:
     slices = [a.request.slice for a in trace.arrivals if a.request.slice]
     slices += [lease.slice for lease in trace.running.values() if lease.slice]
     plain = all(pool.open and not (pool.windows or pool.withheld) for pool in trace.pools.values())
-    binds_nobody = len(set(slices)) == len(slices)
+    is_unbound = len(set(slices)) == len(slices)
     fits = all(a.request.movable and not a.request.fallback for a in trace.arrivals)
-    if len(trace.arrivals) < rules.compiled_from or rules.preemption or not (plain and binds_nobody and fits):
+    if len(trace.arrivals) < rules.compiled_from or rules.preemption or not (plain and is_unbound and fits):
         return Queue(trace.pools)
     from scheduler.replay.resident_queue import Resident
 

@@ -89,7 +89,7 @@ GONE: Mapping[str, tuple[Mapping[str, str | None], str]] = {
     ),
     "another's key": (
         {"keys/bo-editor.yaml": api_key("bo-editor").replace("bo@example.com", "olga@example.com")},
-        "another person's",
+        "belongs to another person",
     ),
 }
 

@@ -81,7 +81,9 @@ def test_a_row_without_a_start_says_why_and_what_would_fit() -> None:
         pytest.param(
             HEAD + "r,a,0,1,99999999999999999999,1,,,", "duration is", id="a number beyond all bounds"
         ),
-        pytest.param(HEAD + "r,a,0,1,9,1,,yes,", "running is 'yes'; use 1, 0 or leave it empty", id="running"),
+        pytest.param(
+            HEAD + "r,a,0,1,9,1,,yes,", "running is 'yes'; use 1, 0 or leave it empty", id="running"
+        ),
         pytest.param(HEAD + "r,a,0,1,9,1,,", "8 fields; give 9", id="too few fields"),
         pytest.param(HEAD + ",a,0,1,9,1,,,", "id is empty", id="no id"),
         pytest.param(
