@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from reconciler.changes.publish import Build, Change, Means, Submitted, report, submit
-from reconciler.changes.reinstate import ground
+from reconciler.changes.reinstate import file_versions
 from reconciler.changes.requests import check_typed
 from reconciler.changes.yaml_edit import with_field
 from reconciler.cli import output
@@ -134,7 +134,7 @@ def revoke(means: Means, name: str) -> None:
     path = key_path(name)
 
     def build(state: State, base: str) -> Change:
-        there = ground(source, state, base, path)
+        there = file_versions(source, state, base, path)
         if there.data is None:
             raise NotFound("key", name, state.wanted.keys)
         data = with_field(there.data, ("spec", "revoked"), True)

@@ -17,7 +17,7 @@ from reconciler.changes.named_request import (
     taken_by,
 )
 from reconciler.changes.publish import Change, Means, Submitted, report, submit
-from reconciler.changes.reinstate import Ground, brought_again, ground
+from reconciler.changes.reinstate import FileVersions, brought_again, file_versions
 from reconciler.changes.yaml_edit import with_field
 from reconciler.cli import output
 from reconciler.cli.output import Form, wire
@@ -63,7 +63,7 @@ def create(means: Means, key: str, spec: dict[str, Any], answering: Answering) -
 
     def build(state: State, base: str) -> Change:
         path = gpr_path(slice_, name)
-        there = ground(source, state, base, path)
+        there = file_versions(source, state, base, path)
         if there.data is not None and (there.hold is None or there.counts is not None):
             raise NotAllowed(taken_by(state, key) or TAKEN.format(key=key))
         if (taken := taken_by(state, key)) is not None:
@@ -212,7 +212,7 @@ def release(means: Means, key: str) -> None:
         report(submit(source, clock(None, source), who, build, means=means))
 
 
-def _ended(source: Source, state: State, key: str, there: Ground) -> bytes:
+def _ended(source: Source, state: State, key: str, there: FileVersions) -> bytes:
     data = ending(key, there.data, there.restored)
     if data is None:
         raise NotAllowed(f"{there.path} cannot be read, and nothing is known of it; mend the file first")

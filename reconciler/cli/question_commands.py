@@ -210,9 +210,9 @@ def wait(  # noqa: PLR0913 - each is an option of the command
     With --prefer, stderr also names the pool that it would get. Exit 1 when there is no start anywhere; the sentence on
     stderr says what would fit.
     """
-    from reconciler.queries.quotes import Wish, show_quotes
+    from reconciler.queries.quotes import QuoteRequest, show_quotes
 
-    wish = Wish(
+    question = QuoteRequest(
         slice=slice_,
         nodes=nodes,
         duration=duration,
@@ -225,7 +225,7 @@ def wait(  # noqa: PLR0913 - each is an option of the command
         not_before=not_before,
         prefer=prefer,
     )
-    raise typer.Exit(show_quotes(repo, now, wish, output))
+    raise typer.Exit(show_quotes(repo, now, question, output))
 
 
 def why(request: Request, repo: Repo = None, now: Now = None, output: Output = Form.TABLE) -> None:

@@ -46,7 +46,7 @@ UNFILED = "~"
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class QuoteRequest:
     """What is asked for, as typed."""
 
     slice: str
@@ -90,14 +90,14 @@ def gpr_text(slice_: str, name: str, spec: dict[str, Any]) -> bytes:
     return dump({**head, "spec": {"slice": slice_, **spec}}).encode()
 
 
-def wished(wish: Wish) -> RequestSpec:
+def asked_spec(question: QuoteRequest) -> RequestSpec:
     """The wish as a request; raises WrongUse with everything that is wrong with it."""
-    if not is_name(wish.slice):
-        raise WrongUse(f"{wish.slice} is no name: lower-case letters, digits and '-', at most 63")
-    lasting("--duration", wish.duration)
-    time("--not-before", wish.not_before)
-    path = gpr_path(wish.slice, "wish")
-    document = read_document(path, gpr_text(wish.slice, "wish", wish.fields()))
+    if not is_name(question.slice):
+        raise WrongUse(f"{question.slice} is no name: lower-case letters, digits and '-', at most 63")
+    lasting("--duration", question.duration)
+    time("--not-before", question.not_before)
+    path = gpr_path(question.slice, "wish")
+    document = read_document(path, gpr_text(question.slice, "wish", question.fields()))
     if not isinstance(document, GPR):
         problems = document if isinstance(document, tuple) else ()
         raise WrongUse("; ".join(f"{problem.message}; {problem.fix}" for problem in problems))
@@ -250,12 +250,12 @@ def quote_json(answer: Quote, state: State, *, is_barred: bool = False) -> dict[
     }
 
 
-def show_quotes(repo: str | None, now: str | None, wish: Wish, form: Form) -> int:
+def show_quotes(repo: str | None, now: str | None, question: QuoteRequest, form: Form) -> int:
     """The command; gives the exit code: 1 when there is no start anywhere."""
-    spec = wished(wish)
+    spec = asked_spec(question)
     with opened(repo) as source:
         state = read_state(source, clock(now, source))
-    slice_ = slice_of(state, wish.slice)
+    slice_ = slice_of(state, question.slice)
     _check_clusters(spec, slice_)
     broken = limit_violations(spec, slice_)
     desk = QuoteContext(state)
@@ -265,8 +265,8 @@ def show_quotes(repo: str | None, now: str | None, wish: Wish, form: Form) -> in
     for row, answer in zip(rows, answers, strict=True):
         if answer.pool in likely:
             row["forecast"] = likely[answer.pool].model_dump(mode="json", by_alias=True)
-    chosen = served_by(state, spec, answers) if wish.prefer and not broken else None
-    if wish.prefer:
+    chosen = served_by(state, spec, answers) if question.prefer and not broken else None
+    if question.prefer:
         rows = [{**row, "preferred": one is chosen} for row, one in zip(rows, answers, strict=True)]
     if form is not Form.TABLE:
         output.data(rows, form)
