@@ -21,9 +21,10 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
 from egs import clock
+from egs.connection import Connection, Token
 from egs.exceptions import ServerMessage, ServerUnreachable, UnhandledException
 from egs.refusals import GATEWAY, body_of, login_refusal, refusal, retry_after
-from egs.sessions import AuthenticatedSession, Connection, Token
+from egs.sessions import AuthenticatedSession
 from egs.steps import Alone, Answer, Open, Outgoing, Pause, Script, Send, Unreached
 from egs.telling import warn
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from egs.remote.errors import Said, broken, not_allowed, wrong_use
+from egs.commands.errors import Said, broken, not_allowed, wrong_use
 
 CURRENT, CONTEXTS = "current-context", "contexts"
 _FIELDS = {"server": "server", "email": "email", "api-key": "api_key", "token": "token", "expires": "expires"}

@@ -64,5 +64,5 @@ class Committer:
         committed = self._leadership.branch.facts
         assert committed is not None, "a leader has read its branch"
         problems = self._main.problems(committed)
-        files = self._rendered.files(decision, wanted, problems, self._main.frozen)
+        files = self._rendered.files(decision.facts, wanted, decision.plan.order, problems, self._main.frozen)
         return files | self._main.desired.accepted_files()

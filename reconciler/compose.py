@@ -17,6 +17,7 @@ from reconciler.clusters.open_cluster import DriverOptions, open_cluster
 from reconciler.clusters.pulled_cluster import PullCluster, ReportBranches
 from reconciler.forges.forge_port import Forge
 from reconciler.loop import Reconciler
+from reconciler.model.clock_reading import Heard
 from reconciler.model.cluster_port import ClusterDriver
 from reconciler.ports import Ports
 from reconciler.pulls.watcher import Watcher
@@ -28,7 +29,6 @@ from reconciler.store.git.git_store import GitStore
 from reconciler.telling.courier import Courier
 from reconciler.telling.mailroom import Mailroom
 from reconciler.telling.route_secrets import Secrets
-from reconciler.timekeeping.clock_reading import Heard
 from reconciler.trust.gate import sources_of
 from reconciler.trust.keyring import TrustFolder
 from reconciler.trust.machines import machines_of, own_key, signing

@@ -11,11 +11,12 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from egs.commands import output
+from egs.commands.errors import not_allowed, of
+from egs.connection import Connection, Patience, Token
 from egs.exceptions import EgsApplicationException
 from egs.modes import SERVER, Target
-from egs.remote import output
-from egs.remote.errors import not_allowed, of
-from egs.sessions import AuthenticatedSession, Connection, Patience, Token
+from egs.sessions import AuthenticatedSession
 
 if TYPE_CHECKING:
     from egs.calling import Ask, Reply

@@ -16,7 +16,7 @@ from portal.views.view import View
 from portal.writes.write_request import Changes, Tree, WriteRequest
 from portal.writes.yaml_files import standing
 from reconciler.changes.keys import new_text
-from reconciler.changes.yaml_edit import with_field
+from reconciler.documents.yaml_edit import with_field
 from schemas.documents.apikey import ApiKey
 from schemas.reading.units import format_instant
 from schemas.rules.view import key_path

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from egs.commands import backend as commands
 from portal.http.context import Whole, Wire
 from portal.http.durations import checked_duration
 from portal.http.errors import ApiError, bad_parameters, conflict, not_found
@@ -20,7 +21,7 @@ from portal.vendor.gpr_answers import Found, found_in
 from portal.vendor.gpr_models import Span
 from portal.views.view import View
 from portal.writes.write_request import Changes, Tree
-from reconciler.changes.approve import COUNTS_FOR, DecisionOptions, approval_spec, bound, check_needed
+from reconciler.changes.approve import COUNTS_FOR, approval_spec, bound, check_needed
 from reconciler.model.statuses import live
 from reconciler.sources.command_errors import NotAllowed
 from schemas.documents.base import API_VERSION
@@ -144,7 +145,7 @@ def decided(view: View, tree: Tree, key: str, word: Decision, caller: Caller, no
     return {f"approvals/{key}/{handle}.yaml": dump({**head, "spec": content}).encode()}
 
 
-def _said(word: Decision) -> DecisionOptions:
+def _said(word: Decision) -> commands.Decision:
     limit = word.limit or Limit()
     if (limit.extend is not None) != (word.rule == "extension" and word.decision == "approve"):
         # The digest leaves grace out: whoever asks could ask for more between the look and the word.
@@ -152,7 +153,7 @@ def _said(word: Decision) -> DecisionOptions:
             "limit.extend: the rule extension approves so much grace and no more, so give it, and only with that rule"
         )
     extend = None if limit.extend is None else format_duration(checked_duration("limit.extend", limit.extend))
-    return DecisionOptions(
+    return commands.Decision(
         word.decision, word.reason, limit.gpus, limit.nodes, rule=word.rule, limit_extend=extend
     )
 

@@ -13,14 +13,13 @@ from typing import Any
 from portal.identity.callers import Caller
 from portal.identity.redaction import Redactor
 from portal.views.view import View
-from reconciler.cli.output import wire
 from reconciler.model.request_files import read_filings
 from reconciler.queries import tables
 from reconciler.queries.schedule import Schedule, full_plan, refusal_json, schedule, unread_refusal
 from reconciler.queries.tables import Line
 from scheduler.plan import plan
 from scheduler.snapshot import Plan, Refusal
-from schemas.reading.units import parse_instant
+from schemas.reading.units import parse_instant, wire
 
 Row = dict[str, Any]
 

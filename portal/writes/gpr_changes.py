@@ -21,8 +21,8 @@ from portal.views.view import View
 from portal.writes.parsed_files import read_document
 from portal.writes.write_request import Changes, Tree
 from reconciler.changes.reinstate import brought_again
-from reconciler.changes.yaml_edit import with_field
 from reconciler.documents.restored_files import as_it_counts, counts_as_it_is, ending, readable, says
+from reconciler.documents.yaml_edit import with_field
 from schemas.documents.gpr import GPR
 from schemas.reading.strict_yaml import Refused
 from schemas.rules.view import gpr_path

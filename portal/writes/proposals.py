@@ -18,10 +18,10 @@ from portal.http.errors import ApiError, bad_parameters, conflict, forbidden, un
 from portal.writes.idempotency import is_ours, made_in
 from portal.writes.write_request import Landed
 from portal.writes.write_round import Step
-from reconciler.changes.propose import FOLDER
 from reconciler.forges.forge_port import Forge
 from reconciler.settings import ForgeAddress
 from reconciler.sources.forge_choice import page_to_open
+from reconciler.sources.source import PROPOSED
 from reconciler.store.git.git_objects import blob_oid
 from reconciler.store.store_port import Outcome, Store, chain
 from schemas.errors import EgsError, Fault
@@ -61,7 +61,7 @@ class Proposals:
 
     def look(self) -> None:
         """Which branches are there now: one fetch, for all that is proposed next."""
-        self._tips = dict(self.store.fetch([f"{FOLDER}*"]))
+        self._tips = dict(self.store.fetch([f"{PROPOSED}*"]))
         there = set(self._tips.values())
         self._brought = {oid: found for oid, found in self._brought.items() if oid in there}
 
@@ -85,7 +85,9 @@ class Proposals:
                 self.look()
                 return self.push(step, tip)
             case Outcome.REFUSED:
-                text = f"the server refused the branch {branch}; let the portal push branches below {FOLDER}"
+                text = (
+                    f"the server refused the branch {branch}; let the portal push branches below {PROPOSED}"
+                )
                 raise ApiError(forbidden("").status, "PushRefused", text)
         raise unavailable(f"the server did not answer whether the branch {branch} arrived; ask again")
 
@@ -179,7 +181,7 @@ def branch_of(step: Step) -> str:
     subject = step.draft.message.split("\n", 1)[0]
     slug = re.sub(r"[^a-z0-9]+", "-", subject.lower()).strip("-")[:60].strip("-")
     own = (step.waiting.key or step.waiting.origin.id)[:12]
-    return f"{FOLDER}{slug}-{own}" if slug else f"{FOLDER}{own}"
+    return f"{PROPOSED}{slug}-{own}" if slug else f"{PROPOSED}{own}"
 
 
 def _text(step: Step) -> str:

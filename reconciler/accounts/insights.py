@@ -14,9 +14,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from reconciler.model.facts import Facts, Wanted
+from reconciler.model.holdings import gpus_of
 from reconciler.model.status_edits import first_wait
 from reconciler.model.statuses import changed
-from reconciler.planning.queue_place import gpus_of
 from scheduler.estimates.expected_starts import Drawn
 from scheduler.snapshot import PoolKey
 from schemas.documents.base import Metadata

@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from reconciler.acting.actions import Action, Do
 from reconciler.clock import monotonic_s
+from reconciler.model import backoff
 from reconciler.model.cluster_port import (
     Answer,
     Busy,
@@ -42,8 +43,6 @@ STALE = "ClusterStale"
 """Why a cluster that answers counts as out of reach: what it says is old."""
 SLOW_S = 2.0
 """A call without an answer that took longer than this was waited for in vain; another soon would be so too."""
-FIRST_REST, LONGEST_REST = timedelta(seconds=1), timedelta(seconds=30)
-"""How long a cluster is left alone after that: twice as long each time, and as long as it was waited for."""
 MOST_AT_ONCE = 16
 """Clusters that are asked side by side."""
 IN_PROCESS = ""
@@ -104,8 +103,10 @@ class ClusterFailures:
         if not failed.in_vain:
             return
         before, took = self._rests.get((cluster, doing)), timedelta(seconds=failed.took_s)
-        length = FIRST_REST if before is None else before.length * 2
-        length = min(max(length, took), LONGEST_REST)  # of the time at least one half is the others'
+        length = backoff.CLUSTERS.longer(None if before is None else before.length)
+        length = min(
+            max(length, took), backoff.CLUSTERS.longest
+        )  # of the time at least one half is the others'
         self._rests[(cluster, doing)] = Rest(now + took + length, length)
 
     def met(self, cluster: str, doing: str, error: Exception) -> None:

@@ -12,13 +12,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from reconciler.acting.actions import Action, Do
+from reconciler.model import backoff
 from reconciler.model.cluster_port import Difference, SliceTerms
 from reconciler.model.events import Event, EventReason
 
-FIRST_PAUSE = timedelta(seconds=30)
-"""Between the first repair of an object and the second; each further pause is twice as long …"""
-LONGEST_PAUSE = timedelta(hours=1)
-"""… up to this; an object that stays as it is for that long begins anew."""
 MOST_TOLD = 20
 """Differences of one slice in one cluster that are told one by one."""
 
@@ -66,7 +63,7 @@ class Repair:
     @property
     def pause(self) -> timedelta:
         """How long the next one waits."""
-        return min(FIRST_PAUSE * (1 << min(self.count - 1, 10)), LONGEST_PAUSE)
+        return backoff.SLICE_REPAIRS.after(self.count)
 
 
 @dataclass(slots=True)
@@ -119,7 +116,9 @@ class Drift:
             }
         asked = set(looked.differences)
         self._told = {token for token in self._told if token in standing or token[1] not in asked}
-        self._repairs = {k: r for k, r in self._repairs.items() if now - r.at < r.pause + LONGEST_PAUSE}
+        self._repairs = {
+            k: r for k, r in self._repairs.items() if now - r.at < r.pause + backoff.SLICE_REPAIRS.longest
+        }
         self._settled = {p: t for p, t in self._settled.items() if p in places or p[0] not in asked}
         self._forget_nodes(looked)
         return events

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from reconciler.acting.agreed_ends import agreed_ends, next_end
 from reconciler.acting.apply import Answers, ClusterFailures, apply
 from reconciler.model.cluster_port import ClusterDriver
 from reconciler.model.events import Event, EventReason
@@ -20,7 +21,7 @@ from reconciler.settings import Settings
 from reconciler.status.branch import StatusBranch
 from reconciler.store.branch_writer import outcome_of
 from reconciler.telling.news import PendingEvents, summarised
-from reconciler.timekeeping.clock_doubt import Doubt, agreed_ends, next_end
+from reconciler.timekeeping.clock_doubt import Doubt
 from schemas.errors import Fault
 
 log = logging.getLogger(__name__)

@@ -15,12 +15,14 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from reconciler.approvals.file_at_commit import Content
 from reconciler.approvals.forge_reviews import Reviews
 from reconciler.approvals.used_approvals import is_live
 from reconciler.model.evidence import GIT, ApprovalDecision, Level, Verifier, Voucher
 from reconciler.model.facts import Facts, Wanted
+from reconciler.model.memo import Memo
 from reconciler.settings import Settings
 from reconciler.store.store_port import Store
 from reconciler.trust.authority import Authority, roll_of
@@ -147,21 +149,20 @@ class DecisionReader:
         self._used: set[tuple[str, bytes, str]] = set()
         self._checks = 0
         self._content = Content(store)
-        self._last: tuple[Wanted, Decisions, IgnoredDecisions, Wanted] | None = None
+        self._in_files: Memo[Decisions] = Memo()
+        self._heard: Memo[Wanted] = Memo()
 
     def hear(self, wanted: Wanted, facts: Facts, now: datetime) -> Wanted:
         """The documents with all words that count now; this very object again when nothing differs."""
         if self._level != "none":
             return self._same(wanted, *self._all(wanted, facts, now))
-        last = self._last
-        known = last is not None and last[0].approvals is wanted.approvals
-        return self._same(wanted, last[1] if last and known else file_decisions(wanted), {})
+        return self._same(
+            wanted, self._in_files.of("", lambda: file_decisions(wanted), same=(wanted.approvals,)), {}
+        )
 
     def _same(self, wanted: Wanted, decisions: Decisions, ignored: IgnoredDecisions) -> Wanted:
-        if self._last is None or self._last[0] is not wanted or self._last[1:3] != (decisions, ignored):
-            now = replace(wanted, decisions=decisions, ignored_decisions=ignored)
-            self._last = (wanted, decisions, ignored, now)
-        return self._last[3]
+        with_decisions = partial(replace, wanted, decisions=decisions, ignored_decisions=ignored)
+        return self._heard.of("", with_decisions, same=(wanted,), equal=(decisions, ignored))
 
     def _all(self, wanted: Wanted, facts: Facts, now: datetime) -> tuple[Decisions, IgnoredDecisions]:
         decisions: dict[str, tuple[ApprovalDecision, ...]] = {}

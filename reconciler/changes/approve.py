@@ -6,20 +6,22 @@ statement in the file, however it reaches main.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from egs.commands.backend import Decision
+from egs.commands.output import counted, note
 from reconciler.approvals.who_approved import LONGEST
-from reconciler.changes.publish import Change, report, submit
-from reconciler.cli.output import counted, note
+from reconciler.changes.change import Change
+from reconciler.changes.publish import report, submit
 from reconciler.queries.arguments import lasting, time
 from reconciler.queries.quotes import slice_of
 from reconciler.queries.state import State, as_filed, clock, split
 from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
 from reconciler.sources.folder import Folder
-from reconciler.sources.source import Source, opened
+from reconciler.sources.open_source import opened
+from reconciler.sources.source import Source
 from reconciler.store.store_port import Person
 from reconciler.trust.personal_signatures import PersonKey, configured_key, sign_as_person
 from reconciler.trust.sshsig import canonical_key, parse
@@ -37,22 +39,7 @@ COUNTS_FOR = timedelta(days=30)
 """A word whose end nobody gave."""
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionOptions:
-    """What the admin typed."""
-
-    decision: Literal["approve", "reject"]
-    reason: str = ""
-    limit_gpus: int | None = None
-    limit_nodes: int | None = None
-    not_after: str | None = None
-    handle: str | None = None
-    rule: Literal["request", "extension"] = "request"
-    limit_extend: str | None = None
-    key: Path | None = None  # to sign with; None: as git is configured
-
-
-def decide(repo: str | None, key: str, options: DecisionOptions, author: str | None, now: str | None) -> None:
+def decide(repo: str | None, key: str, options: Decision, author: str | None, now: str | None) -> None:
     """Write the approval file, bound to the request's digest as it is on main, and signed where there is a key."""
     slice_, name = split(key)
     given = time("--not-after", options.not_after)
@@ -158,7 +145,7 @@ def _names(state: State) -> str:
     return ", ".join(admin.handle for admin in state.wanted.project.admins)
 
 
-def _judged(source: Source, state: State, base: str, about: tuple[str, DecisionOptions]) -> RequestSpec:
+def _judged(source: Source, state: State, base: str, about: tuple[str, Decision]) -> RequestSpec:
     """The request as it reads on main, if there is anything left to decide about it."""
     key, options = about
     status = state.facts.requests.get(key)
@@ -179,7 +166,7 @@ def _judged(source: Source, state: State, base: str, about: tuple[str, DecisionO
     return spec
 
 
-def check_needed(state: State, key: str, spec: RequestSpec, options: DecisionOptions) -> None:
+def check_needed(state: State, key: str, spec: RequestSpec, options: Decision) -> None:
     """An approval that nothing waits for would only puzzle its readers; one that is given may be renewed."""
     status, free = state.facts.requests.get(key), state.wanted.project.max_extension
     if status is None:
@@ -197,7 +184,7 @@ def check_needed(state: State, key: str, spec: RequestSpec, options: DecisionOpt
 
 
 def approval_spec(
-    state: State, key: str, spec: RequestSpec, options: DecisionOptions, end: datetime
+    state: State, key: str, spec: RequestSpec, options: Decision, end: datetime
 ) -> dict[str, Any]:
     """What the approval's file says: bound to the request as it reads, and to the most that is allowed."""
     slice_, name = split(key)
@@ -219,7 +206,7 @@ def bound(state: State, spec: RequestSpec) -> str:
     return spec.digest(free_priority(slice_of(state, spec.slice), state.wanted.project))
 
 
-def _limit(state: State, spec: RequestSpec, options: DecisionOptions) -> dict[str, Any]:
+def _limit(state: State, spec: RequestSpec, options: Decision) -> dict[str, Any]:
     """As typed; by default what the request would hold in the largest-noded pool that it may use."""
     slice_, pools = slice_of(state, spec.slice), state.wanted.pools
     held = [spec.nodes * pools[key].gpus_per_node for key in candidate_pools(spec, slice_, pools)]

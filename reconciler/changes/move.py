@@ -10,19 +10,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from egs.commands import output
+from egs.commands.output import Form
+from egs.commands.questions import CHANGES, MOVES_NOBODY
+from reconciler.changes.change import Change, Means, Submitted
 from reconciler.changes.named_request import check_waits
-from reconciler.changes.publish import Change, Means, Submitted, report, submit
+from reconciler.changes.publish import report, submit
 from reconciler.changes.reinstate import FileVersions, file_versions
-from reconciler.changes.requests import Answering, where_it_is
-from reconciler.changes.yaml_edit import with_field
-from reconciler.cli import output
-from reconciler.cli.output import Form
+from reconciler.changes.requests import where_it_is
 from reconciler.deciding.what_if import effects
+from reconciler.documents.yaml_edit import with_field
 from reconciler.planning.queue_place import standings
-from reconciler.queries.plans import effect_json, print_effects
+from reconciler.queries.plans import effect_json
 from reconciler.queries.state import State, clock, split, state_at
 from reconciler.sources.command_errors import NotAllowed, WrongUse
-from reconciler.sources.source import Source, opened
+from reconciler.sources.open_source import opened
+from reconciler.sources.source import Source
 from scheduler.causes.compare import Effect
 from scheduler.fairness.rank import RankInputs, rank_key
 from schemas.rules.view import gpr_path
@@ -30,6 +33,15 @@ from schemas.status.gpr_status import WAITING, Phase
 
 MOST = 1000
 """Bound of the number in the file, either way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """When a move is decided, how it answers, and whether it is only tried."""
+
+    now: str | None = None
+    form: Form = Form.TABLE
+    is_trial: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,16 +233,15 @@ def _told(source: Source, done: Submitted, key: str, target: Target) -> str:
 def _answer(
     key: str, found: tuple[dict[str, int], tuple[Effect, ...]], done: Submitted, answering: Answering
 ) -> None:
-    numbers, effects_ = found
+    numbers, changes = found[0], [effect_json(effect) for effect in found[1]]
     if answering.form is not Form.TABLE:
         slice_, name = split(key)
         facts = {"slice": slice_, "name": name, "moves": dict(sorted(numbers.items())), **where_it_is(done)}
-        changes = [effect_json(effect) for effect in effects_]
         output.data({**facts, "dryRun": answering.is_trial, "changes": changes}, answering.form)
         return
     if answering.is_trial:
         output.note(f"nothing is moved yet; {_counted(numbers)} would change, with this effect:")
-    print_effects(effects_)
+    output.rows(changes, Form.TABLE, CHANGES, MOVES_NOBODY)
 
 
 def _counted(numbers: dict[str, int]) -> str:

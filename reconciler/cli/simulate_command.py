@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.command_options import Fairness, Output, Pools, Repo
-from reconciler.cli.output import Form
+from egs.commands.options import Output, Pools, Repo
+from egs.commands.output import Form
+from egs.commands.questions import Fairness
 
 Trace = Annotated[
     str | None,

@@ -13,9 +13,9 @@ from reconciler.deciding.favour_delays import whom_it_delays
 from reconciler.model.events import Event, EventReason
 from reconciler.model.evidence import ApprovalDecision
 from reconciler.model.facts import Facts, RequestOutcome, Wanted
+from reconciler.model.holdings import gpus_of
 from reconciler.model.status_edits import has_condition, with_condition, without_condition
 from reconciler.model.statuses import records
-from reconciler.planning.queue_place import gpus_of
 from reconciler.planning.reserve import reserved
 from scheduler.snapshot import Snapshot
 from schemas.reading.units import format_duration

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import fields, replace
 from datetime import datetime
-from pathlib import Path
 
 from reconciler.accounts.monthly_limits import bounded_outcomes, bounded_slices, unbounded_outcome
 from reconciler.deciding.fold import deletions_to_hold
@@ -20,7 +19,7 @@ from reconciler.model.facts import Context, Facts, Filed, Seen, Wanted
 from reconciler.model.request_files import raw, with_filed
 from reconciler.model.statuses import differing, records
 from reconciler.planning.queue_place import placed
-from reconciler.settings import Settings
+from reconciler.settings import DEFAULTS
 from schemas.status.gpr_status import GPRStatus
 
 _SHARED = tuple(field.name for field in fields(Wanted) if field.name not in OF_ONE)
@@ -74,7 +73,7 @@ def preview(
     `looked` remembers the look before this one, so that this one costs what differs; None gives the same.
     """
     looked = Looked() if looked is None else looked
-    context = Context(now, Settings(repo="", state=Path()), wanted, Seen({}), committed.nodes)
+    context = Context(now, DEFAULTS, wanted, Seen({}), committed.nodes)
     held, _ = deletions_to_hold(committed, wanted)
     filed = with_filed(wanted.filed, held)
     requests, bounded = records(committed.requests), bounded_slices(wanted)

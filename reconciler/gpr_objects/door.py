@@ -49,6 +49,7 @@ from reconciler.gpr_objects.object_files import (
     branch_of,
 )
 from reconciler.gpr_objects.object_status import Refusal
+from reconciler.model import backoff
 from reconciler.model.statuses import live
 from reconciler.settings import Settings
 from reconciler.status.branch import StatusBranch
@@ -71,7 +72,6 @@ SYNC_S = 60.0
 """Longest wait for the first listing of objects."""
 TRIES = 10
 """Lost races after which somebody should look why so many push at once."""
-LONGEST_PAUSE = timedelta(minutes=5)
 MACHINE = Person("EGS door", "door@egs.dev")
 
 
@@ -352,7 +352,7 @@ def run_door(
         requests.start()
         while not ended.is_set():
             requests.woken.clear()
-            _repeat(lambda: requests.step(time.now()), ended, door.pause)
+            _repeat(lambda: requests.step(time.now()), ended, replace(backoff.DOOR, first=door.pause))
             ended.wait(door.pause.total_seconds())
             _either(requests.woken, ended, (settings.poll - door.pause).total_seconds())
     finally:
@@ -360,15 +360,16 @@ def run_door(
         store.close()
 
 
-def _repeat(do: Callable[[], object], ended: Event, pause: timedelta) -> None:
+def _repeat(do: Callable[[], object], ended: Event, pauses: backoff.Backoff) -> None:
     """Until it is done, with longer and longer pauses; whoever must act is told why in the log."""
+    pause: timedelta | None = None
     while not ended.is_set():
         try:
             do()
         except EgsError as error:
             log.warning("door waits reason=%s message=%s", error.reason, error)
+            pause = pauses.longer(pause)
             ended.wait(pause.total_seconds())
-            pause = min(LONGEST_PAUSE, pause * 2)
         else:
             return
 

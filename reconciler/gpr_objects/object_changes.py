@@ -20,10 +20,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from reconciler.changes.yaml_edit import with_field
 from reconciler.clusters.kubernetes.admission.object_authors import address_of, is_address
 from reconciler.deciding.fold import deletions_digest
 from reconciler.documents.restored_files import EARLY_RELEASE, readable
+from reconciler.documents.yaml_edit import with_field
 from reconciler.gpr_objects.object_files import (
     DOOR,
     FILED_BY,

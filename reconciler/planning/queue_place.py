@@ -15,9 +15,9 @@ from datetime import datetime
 from reconciler.accounts.monthly_limits import is_out
 from reconciler.lifecycle.requeue import came_back
 from reconciler.model.facts import Facts, Wanted
+from reconciler.model.holdings import gpus_of, gpus_per_node
 from reconciler.model.status_edits import lease_duration, waits_since
 from reconciler.model.statuses import Records, changed, live, records
-from scheduler.choices.fit import candidate_pools
 from scheduler.fairness.rank import RankInputs, mover, overtaking, rank_key, room_in_band, service_of
 from scheduler.fairness.usage_share import Demand, Scale, ahead, counted, decayed, of_lease, share
 from scheduler.fairness.wait_bounds import PROTECTED, aged, first_come, latest
@@ -154,23 +154,6 @@ def _held(status: GPRStatus, wanted: Wanted, now: datetime, fairness: Fairness) 
         return 0.0
     span = (begin.timestamp(), end.timestamp())
     return of_lease(gpus_of(status, wanted), *span, now.timestamp(), fairness.half_life.total_seconds())
-
-
-def gpus_of(status: GPRStatus, wanted: Wanted) -> int:
-    """GPUs of all nodes that it holds, is promised, or would get in the first pool that fits."""
-    held, spec = status.assignment, status.accepted_spec
-    cluster, name = status.estimated_cluster, status.estimated_pool
-    if held is not None:
-        cluster, name = held.cluster, held.pool
-    pool = None if cluster is None or name is None else wanted.pools.get((cluster, name))
-    return spec.nodes * (gpus_per_node(spec, wanted) if pool is None else pool.gpus_per_node)
-
-
-def gpus_per_node(spec: RequestSpec, wanted: Wanted) -> int:
-    """Of the first pool that fits; as many as it asks for where none does."""
-    slice_ = wanted.slices.get(spec.slice)
-    fitting = () if slice_ is None else candidate_pools(spec, slice_, wanted.pools)
-    return wanted.pools[fitting[0]].gpus_per_node if fitting else spec.gpus_per_node
 
 
 def standing(key: str, status: GPRStatus, gpus: int, wanted: Wanted, now: datetime) -> RankInputs:

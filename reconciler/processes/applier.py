@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from reconciler.acting.actions import Action, Do, actions, drifted, lease_ref
+from reconciler.acting.actions import Action, Do, actions, drifted
+from reconciler.acting.agreed_ends import agreed_ends
 from reconciler.acting.apply import STALE, Answers, CheckKey, ClusterFailures, announce, apply, compare
 from reconciler.acting.drift import Drift, Looked
 from reconciler.acting.due_actions import Hands
@@ -26,6 +27,7 @@ from reconciler.follower import Committed, Decided
 from reconciler.lifecycle.provisioning import handed_over
 from reconciler.model.cluster_port import Busy, CheckResult, ClusterDriver, ClusterView, Difference
 from reconciler.model.facts import Facts, LeaseKey, Outcomes, Seen, Wanted
+from reconciler.model.holdings import lease_ref
 from reconciler.model.selected_nodes import found_in, with_found
 from reconciler.planning.snapshot import at
 from reconciler.processes.applier_branch import Bulletin
@@ -34,7 +36,6 @@ from reconciler.store.document_cache import DocumentCache
 from reconciler.store.refresh import fetched
 from reconciler.store.store_port import Store
 from reconciler.telling.cluster_notes import ClusterNotes
-from reconciler.timekeeping.clock_doubt import agreed_ends
 from reconciler.timekeeping.timekeeper import Moment, Timekeeper, readings_of
 from reconciler.trust.machines import Machines
 from schemas.documents.cluster import ClusterSpec

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from egs.commands.output import working
 from reconciler.approvals.who_approved import with_readers_decisions
-from reconciler.cli.output import working
 from reconciler.clock import SystemClock
 from reconciler.deciding.extension import extended
 from reconciler.deciding.preemption import with_room_made

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from reconciler.acting.actions import Action, Do, actions, lease_ref
 from reconciler.model.cluster_port import ClusterView
-from reconciler.model.facts import Facts, Seen, Wanted
+from reconciler.model.facts import Facts
+from reconciler.model.holdings import lease_ref
 from reconciler.model.statuses import holders
 from schemas.status.gpr_status import Phase
 
@@ -98,27 +98,3 @@ def handed_over_readings(facts: Facts, views: Mapping[str, ClusterView]) -> Iter
             continue
         if any((node := view.nodes.get(name)) is not None and node.lease == lease for name in held.nodes):
             yield ClockReading(f"a hand-over in {held.cluster}", start, is_least=True)
-
-
-def agreed_ends(
-    wanted: Wanted, facts: Facts, seen: Seen, earliest: datetime, tolerance: timedelta
-) -> tuple[Action, ...]:
-    """What takes nodes back, or gives notice, at an instant that has come by every clock; nothing else."""
-    over = set()
-    for key, status in holders(facts.requests).items():
-        lease = lease_ref(key, status)
-        if lease is not None and lease.end <= earliest:
-            over.add(status.uid)
-    return tuple(
-        action
-        for action in actions(wanted, facts, seen, earliest, tolerance)
-        if action.lease is not None
-        and (action.do is Do.EVICT or (action.do is Do.REMOVE and action.lease.uid in over))
-    )
-
-
-def next_end(facts: Facts, earliest: datetime) -> timedelta | None:
-    """How long until the next end by the clock that is furthest behind."""
-    leases = (lease_ref(key, status) for key, status in holders(facts.requests).items())
-    left = [lease.end - earliest for lease in leases if lease is not None and lease.end > earliest]
-    return min(left, default=None)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from reconciler.clock import Timepiece
+from reconciler.model.clock_reading import Heard
 from reconciler.model.cluster_port import ClusterView
 from reconciler.model.facts import Facts
 from reconciler.settings import Settings
@@ -24,7 +25,6 @@ from reconciler.timekeeping.clock_doubt import (
     no_earlier,
     offsets_s,
 )
-from reconciler.timekeeping.clock_reading import Heard
 
 log = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ import pytest
 import typer
 import yaml
 
+from egs.commands.output import Form
 from reconciler.cli.answers.installation import InstallOptions, Own, put_in, show
-from reconciler.cli.output import Form
 from reconciler.clusters.kubernetes.rbac import RULES
 from reconciler.deploying.install import Step, budgets_of, install
 from reconciler.deploying.install_values import read

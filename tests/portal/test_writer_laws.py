@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from portal.http.errors import ApiError
 from portal.writes.write_request import Landed, WriteRequest
 from tests.support import repos
-from tests.support.nightly import law
 from tests.support.portal import Replica, Site
+from tests.support.profile import law
 from tests.support.wishes import request_ids, wish
 from tests.support.world import gpr, gpr_path
 

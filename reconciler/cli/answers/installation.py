@@ -9,9 +9,9 @@ from typing import Any
 
 import typer
 
-from reconciler.cli import output
+from egs.commands import output
+from egs.commands.output import Form
 from reconciler.cli.answers.member_kubeconfig import Own
-from reconciler.cli.output import Form
 from reconciler.clock import SystemClock
 from reconciler.clusters.kubernetes.api.api_client import Api
 from reconciler.clusters.kubernetes.tenancy import member_tokens

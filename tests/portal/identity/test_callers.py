@@ -26,7 +26,7 @@ from reconciler.model.evidence import Actor
 from schemas.documents.base import Metadata
 from schemas.documents.project import GroupGrant
 from schemas.status.judgements import TrustRecord
-from tests.support.nightly import law
+from tests.support.profile import law
 from tests.support.world import gpr, gpr_path
 
 SLICES = ("a", "b", "c")

@@ -17,7 +17,7 @@ from reconciler.store.git.git_store import GitStore
 from schemas.reading import reader
 from schemas.reading.reader import READER_VERSION
 from tests.support import repos
-from tests.support.nightly import law
+from tests.support.profile import law
 from tests.support.world import cluster, gpr, gpr_path, project, slice_
 
 FLEET = {

@@ -34,7 +34,7 @@ from schemas.documents.slice import Slice
 from schemas.rules.limits import HourBound, hour_bounds
 from schemas.status.gpr_status import Assignment, Cost, GPRStatus, Phase
 from schemas.status.usage import UsageRecord
-from tests.support.nightly import law
+from tests.support.profile import law
 from tests.support.world import START, cluster, parsed, slice_
 
 HOUR = timedelta(hours=1)

@@ -11,16 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.model import backoff
 from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Facts, Wanted
 from reconciler.telling.courier import Answer
-from reconciler.telling.mailroom import FIRST_PAUSE, LONGEST_PAUSE, SILENT_AFTER, SOON, Mailroom
+from reconciler.telling.mailroom import SILENT_AFTER, SOON, Mailroom
 from reconciler.telling.outbox import Outbox, entry_of
 from reconciler.telling.quiet_hours import is_quiet
 from reconciler.telling.route_secrets import Secrets
 from reconciler.telling.routing import Ways, grouped, names
 from schemas.status.outbox import Delivery
-from tests.support.nightly import law
+from tests.support.profile import law
 from tests.support.receivers import Noted
 from tests.support.routed import decided, routed
 from tests.support.world import START, at
@@ -233,8 +234,8 @@ def test_tries_come_ever_later_and_an_hour_of_silence_is_told_once(folder: Path)
         if len(desk.carrier.tried) > tried:
             pauses.append(desk.now - last)
             last = desk.now
-    assert pauses[:3] == [FIRST_PAUSE, 2 * FIRST_PAUSE, 4 * FIRST_PAUSE]
-    assert max(pauses) == LONGEST_PAUSE
+    assert pauses[:3] == [backoff.MESSAGES.first, 2 * backoff.MESSAGES.first, 4 * backoff.MESSAGES.first]
+    assert max(pauses) == backoff.MESSAGES.longest
     silent = [e for e in desk.told if e.reason is EventReason.ROUTE_SILENT]
     assert len(silent) == 1
     assert silent[0].at - at(0) >= SILENT_AFTER

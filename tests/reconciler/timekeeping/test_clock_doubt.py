@@ -11,11 +11,11 @@ import pytest
 
 from reconciler.cycle import Cycle
 from reconciler.loop import Reconciler
+from reconciler.model.clock_reading import Heard
 from reconciler.model.cluster_port import ClusterDriver, ClusterView
 from reconciler.status.parse import events_from
 from reconciler.store.memory_store import Fate, Operation
 from reconciler.timekeeping.clock_doubt import ClockReading, doubt
-from reconciler.timekeeping.clock_reading import Heard
 from schemas.documents.cluster import ClusterSpec
 from schemas.status.gpr_status import Phase
 from tests.support.crash import BRANCH

@@ -22,7 +22,7 @@ from scheduler.fairness.rank import (
     room_in_band,
 )
 from tests.scheduler.worlds import request
-from tests.support.nightly import law
+from tests.support.profile import law
 
 A = request("a", filed_at=1)
 

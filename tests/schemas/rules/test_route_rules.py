@@ -14,7 +14,7 @@ from schemas.reading.strict_yaml import locate
 from schemas.rules.event_reasons import REASONS, TEMPLATE_WORDS
 from schemas.rules.rule_list import BY_ID
 from tests.schemas.build import GONE, SLICE, check, files
-from tests.support.nightly import law
+from tests.support.profile import law
 
 PROFILE, SECOND = "people/bo.yaml", "people/bo-too.yaml"
 PLACES = ("project.yaml", SLICE, PROFILE)
