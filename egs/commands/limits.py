@@ -46,7 +46,8 @@ def _refuse_options(command: Any, path: str, marked: list[Any], is_alone: bool) 
 
     def checked(**given: Any) -> Any:
         for option in marked:
-            if given.get(option.name) not in (None, False, [], (), option.default):
+            value = given.get(option.name)
+            if value not in (None, [], ()) and value != option.default:
                 raise not_here(f"{option.opts[0]} of egs {path}")
         return carried_out(**given)
 
