@@ -15,7 +15,7 @@ from typing import Any
 from egs.commands import output
 from reconciler.changes.change import Build, Change, Means, Submitted
 from reconciler.changes.publish import report, submit
-from reconciler.changes.reinstate import ground
+from reconciler.changes.reinstate import file_versions
 from reconciler.changes.requests import check_typed
 from reconciler.documents.yaml_edit import with_field
 from reconciler.queries.arguments import lasting
@@ -134,7 +134,7 @@ def revoke(means: Means, name: str) -> None:
     path = key_path(name)
 
     def build(state: State, base: str) -> Change:
-        there = ground(source, state, base, path)
+        there = file_versions(source, state, base, path)
         if there.data is None:
             raise NotFound("key", name, state.wanted.keys)
         data = with_field(there.data, ("spec", "revoked"), True)

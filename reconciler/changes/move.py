@@ -16,7 +16,7 @@ from egs.commands.questions import CHANGES, MOVES_NOBODY
 from reconciler.changes.change import Change, Means, Submitted
 from reconciler.changes.named_request import check_waits
 from reconciler.changes.publish import report, submit
-from reconciler.changes.reinstate import Ground, ground
+from reconciler.changes.reinstate import FileVersions, file_versions
 from reconciler.changes.requests import where_it_is
 from reconciler.deciding.what_if import effects
 from reconciler.documents.yaml_edit import with_field
@@ -126,7 +126,7 @@ def move(means: Means, key: str, target: Target, answering: Answering) -> None:
         files = {gpr_path(*split(name)): number for name, number in numbers.items()}
         return Change(
             {
-                path: _with_move(ground(source, state, base, path), number)
+                path: _with_move(file_versions(source, state, base, path), number)
                 for path, number in sorted(files.items())
             },
             f"Move {key} {target}",
@@ -207,7 +207,7 @@ def _told_priority(place: RankInputs) -> str:
     return f"{place.key} has priority {_effective(place)}{aged}"
 
 
-def _with_move(there: Ground, number: int) -> bytes:
+def _with_move(there: FileVersions, number: int) -> bytes:
     if there.data is None:
         raise NotAllowed(
             f"{there.path} is not on main any more; `egs gpr restore` writes it back, then move it"

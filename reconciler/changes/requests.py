@@ -19,7 +19,7 @@ from reconciler.changes.named_request import (
     taken_by,
 )
 from reconciler.changes.publish import report, submit
-from reconciler.changes.reinstate import Ground, brought_again, ground
+from reconciler.changes.reinstate import FileVersions, brought_again, file_versions
 from reconciler.documents.restored_files import counts_as_it_is, ending
 from reconciler.documents.yaml_edit import with_field
 from reconciler.queries.arguments import lasting, time
@@ -55,7 +55,7 @@ def create(means: Means, key: str, spec: dict[str, Any], now: str | None, *, is_
 
     def build(state: State, base: str) -> Change:
         path = gpr_path(slice_, name)
-        there = ground(source, state, base, path)
+        there = file_versions(source, state, base, path)
         if there.data is not None and (there.hold is None or there.counts is not None):
             raise NotAllowed(taken_by(state, key) or TAKEN.format(key=key))
         if (taken := taken_by(state, key)) is not None:
@@ -177,7 +177,7 @@ def release(means: Means, key: str) -> None:
         report(submit(source, clock(None, source), who, build, means=means))
 
 
-def _ended(source: Source, state: State, key: str, there: Ground) -> bytes:
+def _ended(source: Source, state: State, key: str, there: FileVersions) -> bytes:
     data = ending(key, there.data, there.restored)
     if data is None:
         raise NotAllowed(f"{there.path} cannot be read, and nothing is known of it; mend the file first")

@@ -11,7 +11,7 @@ from egs.commands import output
 from reconciler.changes.change import Build, Change, Means, Submitted
 from reconciler.changes.people import Entry, Newcomer, own_key, people_of
 from reconciler.changes.publish import report, submit
-from reconciler.changes.reinstate import Ground, ground
+from reconciler.changes.reinstate import FileVersions, file_versions
 from reconciler.changes.requests import assignments, check_typed, edited
 from reconciler.queries.arguments import lasting
 from reconciler.queries.state import State, clock, is_name, read_state
@@ -204,9 +204,9 @@ def _shown(done: Submitted, path: str, *, is_trial: bool) -> None:
         output.text((done.change.changes[path] or b"").decode().rstrip("\n"))
 
 
-def file_of(source: Source, state: State, base: str, name: str) -> Ground:
+def file_of(source: Source, state: State, base: str, name: str) -> FileVersions:
     """The file that makes this slice: its own, else the request for it; of those that count, if any does."""
-    found = [ground(source, state, base, path) for path in (slice_path(name), workspace_path(name))]
+    found = [file_versions(source, state, base, path) for path in (slice_path(name), workspace_path(name))]
     for there in (*(f for f in found if f.counts is not None), *found):
         if there.data is not None:
             return there

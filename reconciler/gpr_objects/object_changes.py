@@ -39,7 +39,7 @@ from reconciler.gpr_objects.object_files import (
     branch_of,
     origin_of,
 )
-from reconciler.gpr_objects.object_status import Refusal, Standing, object_status
+from reconciler.gpr_objects.object_status import ObjectState, Refusal, object_status
 from schemas.documents.base import API_VERSION
 from schemas.documents.gpr import GPR, GPRSpec
 from schemas.reading.reader import read_document
@@ -179,21 +179,21 @@ def author_of(asked: GprObject, guarded_since: datetime | None) -> Author:
 
 def _answer(asked: GprObject, view: ObjectsView, trial: Repository) -> Action:
     author = author_of(asked, view.guarded_since)
-    standing = Standing(asked.generation, author.name, author.is_verified)
+    state = ObjectState(asked.generation, author.name, author.is_verified)
     slice_ = _slice_of(asked, view)
     if isinstance(slice_, Refusal):
-        return _told(asked, replace(standing, refusal=slice_), None)
+        return _told(asked, replace(state, refusal=slice_), None)
     origin = Origin(view.cluster, slice_, asked.namespace, asked.name, asked.uid)
-    standing = replace(standing, key=origin.key)
+    state = replace(state, key=origin.key)
     refusal = _name_refusal(asked, origin, view, trial)
     if refusal is not None:
-        return _told(asked, replace(standing, refusal=refusal), None)
+        return _told(asked, replace(state, refusal=refusal), None)
     gpr, status = _file_of(origin, view), view.statuses.get(origin.key)
     if gpr is None and asked.status.get("filed") and not _brings_back(asked, status, view):
         broken = not view.repository.absent(gpr_path(slice_, asked.name))
-        standing = replace(standing, is_filed=True, is_removed=not broken)
-        return _told(asked, standing, status)
-    return _filing(asked, origin, replace(standing, is_filed=gpr is not None), view, trial)
+        state = replace(state, is_filed=True, is_removed=not broken)
+        return _told(asked, state, status)
+    return _filing(asked, origin, replace(state, is_filed=gpr is not None), view, trial)
 
 
 def _brings_back(asked: GprObject, status: GPRStatus | None, view: ObjectsView) -> bool:
@@ -204,8 +204,8 @@ def _brings_back(asked: GprObject, status: GPRStatus | None, view: ObjectsView) 
     return asked.is_released or asked.generation != seen or key in view.proposals
 
 
-def _told(asked: GprObject, standing: Standing, request: GPRStatus | None) -> StatusPatch:
-    return StatusPatch(asked, object_status(standing, request, asked.status))
+def _told(asked: GprObject, state: ObjectState, request: GPRStatus | None) -> StatusPatch:
+    return StatusPatch(asked, object_status(state, request, asked.status))
 
 
 def _slice_of(asked: GprObject, view: ObjectsView) -> str | Refusal:
@@ -268,33 +268,33 @@ def _taken(theirs: Origin | None, ours: Origin) -> Refusal | None:
 
 
 def _filing(
-    asked: GprObject, origin: Origin, standing: Standing, view: ObjectsView, trial: Repository
+    asked: GprObject, origin: Origin, state: ObjectState, view: ObjectsView, trial: Repository
 ) -> Action:
     """The file as it should be, checked, and the way by which it gets there."""
     key, path = origin.key, gpr_path(origin.slice, origin.name)
     status = view.statuses.get(key)
-    current = view.text(path) if standing.is_filed else None
-    author = Author(standing.author, standing.is_verified)
+    current = view.text(path) if state.is_filed else None
+    author = Author(state.author, state.is_verified)
     behalf = address_of(author.name, view.cluster) if author.is_verified else ""
     wanted = _wanted(replace(asked, author=behalf or None), origin, current, _file_of(origin, view), status)
     if wanted == current:
         if view.proposals.get(key, current) == current or key in view.troubles:
-            return _told(asked, standing, status)
+            return _told(asked, state, status)
         return Edit(key, "branch", {}, f"Withdraw what was proposed for {key}", author, str(origin))
     refusal = view.troubles.get(key) or _refused(path, wanted, status, trial)
     if refusal is not None:
-        return _told(asked, replace(standing, refusal=refusal), status)
-    subject = f"{'Change' if standing.is_filed else 'Create'} {key}"
+        return _told(asked, replace(state, refusal=refusal), status)
+    subject = f"{'Change' if state.is_filed else 'Create'} {key}"
     if view.via == "commit" and author.is_verified:
         return Edit(key, "commit", {path: wanted}, subject, author, str(origin), behalf)
     branch, digest = branch_of(view.cluster, key), hashlib.sha256(wanted).hexdigest()[:16]
     if view.proposals.get(key) == wanted:
-        return _told(asked, replace(standing, branch=branch, proposed=digest), status)
+        return _told(asked, replace(state, branch=branch, proposed=digest), status)
     if asked.status.get("proposed") == digest and key not in view.proposals:
         closed = Refusal(
             f"the branch {branch} was deleted without being merged; change this to ask again", "NotMerged"
         )
-        return _told(asked, replace(standing, proposed=digest, refusal=closed), status)
+        return _told(asked, replace(state, proposed=digest, refusal=closed), status)
     return Edit(key, "branch", {path: wanted}, subject, author, str(origin), behalf)
 
 

@@ -23,7 +23,7 @@ from reconciler.clusters.simulated.scripted_faults import Scripted, api_failure,
 from reconciler.clusters.simulated.simulated_workloads import advance, settle
 from reconciler.clusters.simulated.simulated_world import Job, Pace, Workload, World, fleet_of, view_of
 from reconciler.clusters.simulated.simulated_writes import (
-    ClusterState,
+    WriteTarget,
     added,
     announced,
     checked,
@@ -178,7 +178,7 @@ class EmbeddedCluster:
             raise Fault(f"node {node} of cluster {self._name} does not answer", "NodeNotReady")
         return tuple(as_data(gpu) for gpu in readings_of(at, fleet, node, now))
 
-    def _call(self, now: datetime, writes: bool, work: Callable[[ClusterState], tuple[World, T]]) -> T:
+    def _call(self, now: datetime, writes: bool, work: Callable[[WriteTarget], tuple[World, T]]) -> T:
         """One API call: the world moves on to `now`, `work` is done in it, and the answer may get lost."""
         with self._state.locked() as world:
             failure = api_failure(world.faults, now)
@@ -191,11 +191,11 @@ class EmbeddedCluster:
                 raise self._unreachable()
             return answer
 
-    def _view(self, s: ClusterState, now: datetime) -> ClusterView:
+    def _view(self, s: WriteTarget, now: datetime) -> ClusterView:
         return replace(view_of(s.world, s.fleet, now), sizes=sizes_of(self._fleet, s.world))
 
-    def _state_at(self, world: World, now: datetime) -> ClusterState:
-        return ClusterState(world, fleet_at(self._fleet, world, now), now, self._pace)
+    def _state_at(self, world: World, now: datetime) -> WriteTarget:
+        return WriteTarget(world, fleet_at(self._fleet, world, now), now, self._pace)
 
     def _settled(self, world: World, now: datetime) -> World:
         """A change is stamped with its instant: what happened before it must not be lived through again."""
