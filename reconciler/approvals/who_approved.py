@@ -1,12 +1,12 @@
-"""Whose word on a request counts: Approval files, reviews on the forge, and admins' own merges.
+"""Whose approval of a request counts: Approval files, reviews on the forge, and admins' own merges.
 
-Here it is decided who speaks, by evidence; whether the words cover the request is for
-`reconciler.approvals.is_approved` to say. A signature is checked once; whose key it is by, whether that key is
-revoked, and whether the word is over, used up or taken back is asked in every cycle. What cannot be shown now does
-not count now.
+This module establishes the author from evidence; `reconciler.approvals.is_approved` decides whether the
+approvals cover the request. A signature is checked once; its key's owner, the key's revocation, and whether
+the approval expired, was used or was withdrawn are checked in every cycle. An approval that cannot be
+verified now does not count now.
 
-Held by tests/reconciler/trust/test_approval_corpus.py: of all its forgeries none counts, of all its genuine words
-each does.
+Held by tests/reconciler/trust/test_approval_corpus.py: none of its forgeries counts, all of its genuine
+approvals do.
 """
 
 from __future__ import annotations
@@ -39,9 +39,11 @@ from schemas.status.gpr_status import TERMINAL, WAITING, GPRStatus, Provenance
 log = logging.getLogger(__name__)
 
 LONGEST = timedelta(days=366)
-"""A signed word that ends later does not count yet: what was used up must not be remembered for ever."""
+"""A signed approval that ends later does not count: used approvals must not be remembered forever."""
 MOST_CHECKS = 200
-"""Signatures that are checked in one cycle; more wait for the next, so that nobody can keep the controller busy."""
+"""Signatures checked in one cycle; the rest wait for the next, so that a flood of them cannot block the
+controller.
+"""
 
 Words = Mapping[str, tuple[Word, ...]]
 Doubts = Mapping[str, tuple[str, ...]]
@@ -49,14 +51,14 @@ Doubts = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Why something that looks like a word does not count."""
+    """Why something that looks like an approval does not count."""
 
     sentence: str
 
 
 @dataclass(frozen=True, slots=True)
 class _About:
-    """One request as words are judged against it."""
+    """One request, as its approvals are judged against it."""
 
     key: str
     wanted: Wanted
@@ -71,7 +73,7 @@ class _About:
 
 
 def file_words(wanted: Wanted) -> Words:
-    """Where nothing is verified: the word of every Approval that bears an admin's name."""
+    """Without verification: every Approval that bears an admin's name counts."""
     admins = {person.handle: person for person in wanted.project.admins}
     return {
         key: tuple(
@@ -84,7 +86,7 @@ def file_words(wanted: Wanted) -> Words:
 
 
 def recorded_words(facts: Facts) -> Words:
-    """For readers without keys: what the controller found to count when it looked last."""
+    """For readers without keys: the approvals that counted when the controller last looked."""
     return {
         key: tuple(_recorded(key, status))
         for key, status in facts.requests.items()
@@ -93,14 +95,14 @@ def recorded_words(facts: Facts) -> Words:
 
 
 def with_readers_words(wanted: Wanted, facts: Facts) -> Wanted:
-    """The documents with the words that somebody who only reads the repository can go by."""
+    """The documents with the approvals that a reader of the repository can rely on."""
     if facts.trust is None:
         return replace(wanted, words=file_words(wanted))
     return replace(wanted, words=recorded_words(facts), doubts=recorded_doubts(facts))
 
 
 def recorded_doubts(facts: Facts) -> Doubts:
-    """What the controller said last of words that do not count."""
+    """What the controller last recorded about approvals that do not count."""
     pending = {k: s.message or "" for k, s in facts.requests.items() if s.reason == "NeedsApproval"}
     said = {key: message.partition("; ")[2] for key, message in pending.items()}
     return {key: (doubts,) for key, doubts in said.items() if doubts}
@@ -124,7 +126,7 @@ def _recorded(key: str, status: GPRStatus) -> Iterator[Word]:
 
 
 class Wording:
-    """Finds the words that count where changes are verified. One owner; remembers what it checked."""
+    """Finds the approvals that count where changes are verified. One owner; caches signature checks."""
 
     def __init__(
         self,
@@ -147,7 +149,7 @@ class Wording:
         self._last: tuple[Wanted, Words, Doubts, Wanted] | None = None
 
     def hear(self, wanted: Wanted, facts: Facts, now: datetime) -> Wanted:
-        """The documents with all words that count now; this very object again when nothing differs."""
+        """The documents with all approvals that count now; the same object if nothing changed."""
         if self._level != "none":
             return self._same(wanted, *self._all(wanted, facts, now))
         last = self._last
@@ -165,8 +167,9 @@ class Wording:
         try:
             keyring = self._keyring()
         except Fault as fault:
-            return {}, dict.fromkeys(wanted.approvals, (f"no word counts: {fault}",))
-        authority = Authority(roll_of(wanted.project.admins), keyring=keyring)  # members' keys are no admins'
+            return {}, dict.fromkeys(wanted.approvals, (f"no approval counts: {fault}",))
+        # Members' keys cannot approve as admins.
+        authority = Authority(roll_of(wanted.project.admins), keyring=keyring)
         self._checks, self._used = 0, set()
         for key in sorted({*wanted.filed, *wanted.approvals, *facts.requests}):
             about = _about(key, wanted, facts, now)
@@ -191,22 +194,22 @@ class Wording:
             yield from self._reviewed(about, authority)
 
     def _counted(self, said: Word | Doubt, about: _About, facts: Facts) -> Word | Doubt:
-        """A word that was shown, unless it is about one's own request, or was used up or taken back."""
+        """A verified approval, unless it approves its author's own request, or was used or withdrawn."""
         if isinstance(said, Doubt):
             return said
         if not is_live(said.id, about.key, facts):
-            return Doubt(f"what {said.by} said was used up or taken back; a new word is needed")
+            return Doubt(f"the decision of {said.by} was already used or withdrawn; a new one is needed")
         if said.decision == "reject" or about.wanted.project.approval.own_requests:
             return said
         authors = None if about.provenance is None else about.provenance.authors
         if said.how != "forge" and not authors:  # the forge knows its own authors
             return Doubt(
-                f"who wrote {about.key} is not known, so nobody can approve it; its requester edits it once, "
-                "displayName will do"
+                f"the author of {about.key} is unknown, so nobody can approve it; its requester must edit it once, "
+                "for example its displayName"
             )
         if said.email.lower() in {author.lower() for author in authors or ()}:
             return Doubt(
-                f"{said.by} wrote {about.key}; another admin approves it, or project.yaml allows "
+                f"{said.by} wrote {about.key}; another admin must approve it, or project.yaml must allow "
                 "approval.ownRequests"
             )
         return said
@@ -222,20 +225,20 @@ class Wording:
         if why is None:
             yield replace(_word(about.key, approval, admin, about.wanted), how="signed")
         else:
-            yield Doubt(f"the word of {handle} does not count: {why}")
+            yield Doubt(f"the approval of {handle} does not count: {why}")
 
     def _forged(self, approval: Approval, admin: Person, about: _About, authority: Authority) -> str | None:
-        """Why its signature does not show that this admin said it; None: it does."""
+        """Why its signature does not prove that this admin made it; None: it does."""
         armoured = approval.spec.signature or ""
         claimed = parse(armoured)
         if claimed is None:
-            return "its signature cannot be read; `egs approve` makes one"
+            return "its signature cannot be read; `egs approve` makes a valid one"
         actor = authority.actor(Voucher("signature", key=claimed.key), about.now, NAMESPACE)
         if actor is None or not actor.is_admin or actor.email.lower() != admin.email.lower():
-            return f"it is signed with a key that is not known to be {admin.email}'s"
+            return f"it is signed with a key that is not registered for {admin.email}"
         message = statement(about.wanted.project_name, approval)
         if self._key_of(NAMESPACE, message, armoured) != claimed.key:
-            return "its signature is not of what it says; `egs approve` signs it anew"
+            return "its signature does not match its content; `egs approve` signs it again"
         return None
 
     # -- merges ----------------------------------------------------------------------------------------------
@@ -251,7 +254,7 @@ class Wording:
         key = self._key_of(GIT, commit.payload, commit.signature)
         actor = None if key is None else authority.actor(Voucher("signature", key=key), about.now, GIT)
         if actor is None or not actor.is_admin or actor.email.lower() != found.merged_by.lower():
-            yield Doubt(f"the merge {found.commit[:12]} is not signed by a key that counts now")
+            yield Doubt(f"the merge {found.commit[:12]} is not signed by a currently valid key")
             return
         person = _admin_at(actor.email, about.wanted)
         if person is not None:
@@ -267,19 +270,21 @@ class Wording:
         question = (found.commit, about.path, blob)
         answer = reviews.of(question, _addresses(about.wanted), about.now)
         if answer is None:
-            yield Doubt("the forge has not told who approved it; it is asked again within a minute")
+            yield Doubt("the forge has not reported who approved it; it is queried again within a minute")
             return
         for review, pull in answer:
             actor = authority.actor(Voucher("forge", account=review.by.id), about.now)
             person = None if actor is None or not actor.is_admin else _admin_at(actor.email, about.wanted)
             if person is None:
-                yield Doubt(f"{review.by.login} approved it on the forge and is no admin of the project")
+                yield Doubt(f"{review.by.login} approved it on the forge but is not an admin of the project")
                 continue
             id_ = f"forge:{pull.number}:{review.id}:{about.key}"
             yield from self._of_content(about, person, "forge", id_)
 
     def _of_content(self, about: _About, person: Person, how: str, id_: str) -> Iterator[Word]:
-        """The word of somebody who let this very content in: for all that it asks for, its grace too."""
+        """The approval of a person who let in exactly this content: for everything it asks for, its grace
+        period too.
+        """
         assert about.provenance is not None
         spec = self._content.request(about.provenance.commit, about.path)
         slice_ = None if spec is None else about.wanted.slices.get(spec.slice)
@@ -302,7 +307,7 @@ class Wording:
     # -- signatures ------------------------------------------------------------------------------------------
 
     def _key_of(self, namespace: str, message: bytes, signature: str) -> str | None:
-        """The key that made it; None also while too many others are checked."""
+        """The key that made it; None also if this cycle's checks are used up."""
         made = (namespace, message, signature)
         self._used.add(made)
         if made not in self._checked:
@@ -311,14 +316,14 @@ class Wording:
             self._checks += 1
             try:
                 self._checked[made] = self._verifier.key_of(namespace, message, signature)
-            except Fault as fault:  # asked again in the next cycle
+            except Fault as fault:  # checked again in the next cycle
                 log.warning("signature not checked reason=%s message=%s", fault.reason, fault)
                 return None
         return self._checked[made]
 
 
 def wording_of(settings: Settings, store: Store, reviews: Reviews | None = None) -> Wording:
-    """As the operator's settings have it. UserError `BadTrustFolder` when the keys cannot be read."""
+    """Built from the operator's settings. UserError `BadTrustFolder` if the keys cannot be read."""
     trust = settings.trust
     if trust.level == "none":
         return Wording("none", store, Keyring, SystemVerifier())
@@ -351,12 +356,12 @@ def _word(key: str, approval: Approval, admin: Person, wanted: Wanted) -> Word:
 
 
 def _unfit(approval: Approval, now: datetime) -> str | None:
-    """What of the file itself keeps it from counting."""
+    """What in the file itself keeps it from counting."""
     spec = approval.spec
     if spec.signature is None:
         return "it is not signed; `egs approve` signs it"
     if spec.not_after is None:
-        return "it has no end; give notAfter"
+        return "it has no end; set notAfter"
     if spec.not_after <= now:
         return f"it ended at {format_instant(spec.not_after)}"
     if spec.not_after > now + LONGEST:
@@ -367,7 +372,7 @@ def _unfit(approval: Approval, now: datetime) -> str | None:
 
 
 def _awaits_a_word(about: _About) -> bool:
-    """Whether the request needs an admin's word as far as is known: only then the forge is asked."""
+    """True if, as far as is known, the request needs an approval: only then the forge is queried."""
     filed, status, project = about.wanted.filed.get(about.key), about.status, about.wanted.project
     spec = None if filed is None else filed.spec
     if spec is None:

@@ -1,8 +1,9 @@
-"""Carry a change to the repository: built on what is there, checked as a whole, and pushed if nobody was faster.
+"""Brings a change into the repository: built on the current state, checked as a whole, and pushed unless main
+moved.
 
-In a repository the change is one commit on main by the person, or a branch that asks to be merged, as the project or
-the person says; when others pushed in between it is built again on what they left. In a folder it is files, and the
-person is told what to do with them.
+In a repository the change is one commit on main by the person, or a branch proposed for merging, as the
+project or the person chooses; if main moved in between, the change is built again on the new state. In a
+folder it is files, and the person is told what to do with them.
 """
 
 from __future__ import annotations
@@ -29,33 +30,33 @@ from schemas.rules.problems import Problem
 from schemas.status.gpr_status import HOLDING
 
 TRIES = 10
-"""Lost races after which somebody should look why so many push at once."""
+"""Number of lost races before giving up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """Where a change goes, by whom, and how it is to reach main."""
+    """Where a change goes, its author, and how it reaches main."""
 
     repo: str | None = None
     author: str | None = None
     as_pull: bool | None = None
-    """True: as a pull request; False: straight to main; None: nobody said."""
+    """True: as a pull request; False: straight to main; None: not given."""
     by_default: Literal["push", "pull-request"] | None = None
-    """Of this kind of change, where nobody said; None: as the project says."""
+    """Default for this kind of change; None: as the project says."""
 
     def asks(self, project: ProjectSpec) -> bool:
-        """Whether the change is to be a pull request."""
+        """True if the change becomes a pull request."""
         if self.as_pull is not None:
             return self.as_pull
         return (self.by_default or project.changes) == "pull-request"
 
     def aimed(self, source: Source) -> Source:
-        """Where the change is made: in the folder, unless the person says how it is to be pushed."""
+        """Where the change is made: in the folder, unless an option says how to push it."""
         if self.as_pull is None or not source.is_folder:
             return source
         remote = source.upstream()
         if remote is None:
-            raise WrongUse("this folder has no repository to push to; leave --pull-request and --push out")
+            raise WrongUse("this folder has no repository to push to; omit --pull-request and --push")
         return remote
 
 
@@ -64,39 +65,39 @@ AS_USUAL = Means()
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What is to become of some files, and the commit's subject."""
+    """The new contents of some files, and the commit's subject."""
 
     changes: Changes
     subject: str
     branch: str = ""
-    """Name below requests/ where it is a branch; empty: made of the subject."""
+    """Branch name below requests/; empty: derived from the subject."""
     text: Callable[[Submitted], str] | None = None
-    """What a pull request says of it, beside the subject."""
+    """The pull request's text besides the subject."""
 
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """A change that is made: the state it was built on, and its commit in `source.store`."""
+    """A change that was made: the state it was built on, and its commit in `source.store`."""
 
     change: Change
     before: State
     base: str
     commit: str
-    is_pushed: bool = False  # False: it is files of a folder, asks to be merged, or was only tried
-    is_worktree: bool = False  # True: the folder has a history that the files can become part of
-    asks: bool = False  # it is to become a pull request
-    branch: str = ""  # on which it asks to be merged
+    is_pushed: bool = False  # False: files of a folder, a proposed change, or a trial
+    is_worktree: bool = False  # True: the folder has a Git history to commit the files to
+    asks: bool = False  # it becomes a pull request
+    branch: str = ""  # the branch of the proposed change
     pull: Pull | None = None
-    link: str = ""  # page of the forge on which a pull request for the branch can be opened
+    link: str = ""  # the forge's page for opening a pull request for the branch
 
     @property
     def shown(self) -> str | None:
-        """The commit's id for people; None when nobody else can see it."""
+        """The commit's id for display; None if only this process can see it."""
         return self.commit if self.is_pushed or self.branch else None
 
 
 Build = Callable[[State, str], Change]
-"""From the state and the commit of main it was read from (a name for `source.store`) to the change."""
+"""Makes the change from the state and the commit of main it was read from (its id in `source.store`)."""
 
 
 def submit(
@@ -108,7 +109,7 @@ def submit(
     means: Means = AS_USUAL,
     is_trial: bool = False,
 ) -> Submitted:
-    """Make the change; a trial stops before anything is written. Raises NotAllowed when it would be invalid."""
+    """Makes the change; a trial stops before writing. Raises NotAllowed if it would be invalid."""
     who = author or Person("egs", "egs@egs.dev")
     told: set[str] = set()
     for _ in range(TRIES):
@@ -135,9 +136,9 @@ def _settled(
 
 
 def _doubts(source: Source, tried: Submitted, author: Person | None, means: Means) -> tuple[str, ...]:
-    """Why main would hold it. NotAllowed where nothing but this command asks who changes what.
+    """Why main would hold it. NotAllowed where only this command checks who changes what.
 
-    A change that asks to be merged is for the person who merges it.
+    For a proposed change, the rights of the person who merges it count.
     """
     from reconciler.changes.will_it_count import doubts, is_verified
 
@@ -147,7 +148,8 @@ def _doubts(source: Source, tried: Submitted, author: Person | None, means: Mean
     if found and not is_verified(tried.before):
         why = "; ".join(refused.message for refused in found)
         raise NotAllowed(
-            f"nothing is changed, because {why}; with --pull-request it waits for a merge", found[0].rule
+            f"nothing is changed, because {why}; with --pull-request you can propose it instead",
+            found[0].rule,
         )
     return tuple(f"main will hold this change, {refused.rule}: {refused.message}" for refused in found)
 
@@ -160,7 +162,7 @@ def _tell(sentences: tuple[str, ...], told: set[str]) -> None:
 
 
 def _carried(source: Source, tried: Submitted, means: Means) -> Submitted | None:
-    """The change where others see it, or as files; None when somebody else was faster."""
+    """The change pushed or written as files; None if another push came first."""
     from reconciler.changes.propose import propose
 
     remote = None if source.is_folder else source.upstream()
@@ -181,27 +183,27 @@ def _carried(source: Source, tried: Submitted, means: Means) -> Submitted | None
             return None
         case Outcome.REFUSED:
             return _refused(remote, signed, means)
-    raise Fault("the server did not answer whether the change arrived; look at main before trying again")
+    raise Fault("the server did not answer whether the change arrived; check main before trying again")
 
 
 def _refused(remote: Remote, signed: Submitted, means: Means) -> Submitted:
-    """Main is protected: on a forge the change becomes a pull request, unless the person wanted a push."""
+    """Main is protected: on a forge the change becomes a pull request, unless --push was given."""
     from reconciler.changes.propose import propose
     from reconciler.sources.forge_choice import forge_address
 
     said = remote.refusal()
-    why = f": {said}" if said else ", which may be protected"
+    why = f": {said}" if said else ", which is perhaps protected"
     if means.as_pull is None and forge_address(remote.address) is not None:
         output.note(f"the server refused the push to main{why}")
         return propose(remote, signed)
     raise NotAllowed(
-        f"the server refused the push to main{why}; with --pull-request it becomes a branch, for a pull request",
+        f"the server refused the push to main{why}; use --pull-request to push a branch for a pull request",
         "PushFailed",
     )
 
 
 def _has_landed(source: Source, commit: str) -> bool:
-    """A server that did not answer may have done it all the same."""
+    """A server that did not answer may have accepted the push."""
     try:
         return source.store.is_ancestor(commit, source.commit_of(None))
     except Fault:
@@ -209,14 +211,14 @@ def _has_landed(source: Source, commit: str) -> bool:
 
 
 def _check_paths(changes: Changes) -> None:
-    """A file where no document lives would be a warning to its reader, and do nothing for its writer."""
+    """A file where no document belongs would be ignored with a warning, which does not help its author."""
     for path, data in sorted(changes.items()):
         if data is not None and rule_of(path) is None and not path.endswith("CODEOWNERS"):
-            raise NotAllowed(f"nothing is changed, because {path} is no document's path", "StrayFile")
+            raise NotAllowed(f"nothing is changed, because {path} is not the path of a document", "StrayFile")
 
 
 def _check(source: Source, state: State, commits: tuple[str, str], changes: Changes) -> None:
-    """Refuse what would leave an error in a changed file, or a new one anywhere else."""
+    """Refuses a change that leaves an error in a changed file, or adds one elsewhere."""
     desired = Desired(source.store, source.cache)
     desired.update(commits[0])
     before = set(desired.problems)
@@ -228,13 +230,13 @@ def _check(source: Source, state: State, commits: tuple[str, str], changes: Chan
     ]
     ending = {path for path, data in changes.items() if ends(path, data)}
     if len(ending) == len(changes):
-        return  # of a request that shall end nothing else matters
+        return  # if the change ends a request, nothing else in its file matters
     errors = [problem for problem in errors if problem.file not in ending]
     found = list(brought(errors, state.facts.requests, before, changes))
     found += _forbidden_edits(source, state, commits, changes)
     if found:
         raise NotAllowed(
-            f"nothing is changed, because it would be invalid: {'; '.join(map(_sentence, found))}"
+            f"nothing is changed, because the result would be invalid: {'; '.join(map(_sentence, found))}"
         )
 
 
@@ -267,7 +269,7 @@ def _sentence(problem: Problem) -> str:
 
 
 def report(done: Submitted) -> None:
-    """Say on stderr where the change is now, and what is left to do."""
+    """Prints on stderr where the change is now, and the next step."""
     from reconciler.changes.propose import report_branch
 
     subject = done.change.subject
@@ -283,7 +285,7 @@ def report(done: Submitted) -> None:
         return
     if done.asks:
         output.note(
-            "next: commit that on a branch, push it and open a pull request; --pull-request does it all"
+            "next: commit it on a branch, push it and open a pull request; --pull-request does all of this"
         )
     else:
         output.note(f'next: git add -A && git commit -m "{subject}" && git push, or open a pull request')

@@ -1,4 +1,6 @@
-"""`egs slice request|create|edit|delete`: a slice is asked for, made, changed and taken away by changing its files."""
+"""`egs slice request|create|edit|delete`: requests, creates, changes and deletes slices by changing their
+files.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,12 @@ from schemas.rules.view import binding_path, slice_path, workspace_path
 from schemas.status.gpr_status import TERMINAL
 
 WORDS = frozenset({"description", "reason"})
-"""Fields that hold text alone."""
+"""Text fields."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is said of a slice that is to be, as typed."""
+    """The new slice's properties, as typed."""
 
     name: str
     clusters: tuple[str, ...]
@@ -41,15 +43,15 @@ class Asked:
     forge: str | None = None
 
     def person(self, mail: str, known: Entry | None, own: str | None) -> Entry:
-        """The entry of whoever owns the slice, by which signatures and pull requests show them.
+        """The owner's entry, with what identifies their signatures and pull requests.
 
-        `own` is the key that counts for them where none was given.
+        `own` is the key to use if none was given.
         """
         entry = Newcomer(mail, keys=self.keys, forge=self.forge).entry(known)
         return entry if own is None or "keys" in entry else {**entry, "keys": [own]}
 
     def fields(self, state: State) -> dict[str, Any]:
-        """The same as fields of a document; what was not given is None."""
+        """The same as fields of a document; options not given are None."""
         limits = {name: value for name, value in self.limits.items() if value is not None}
         return {
             "members": [{"email": mail} for mail in self.members] or None,
@@ -63,14 +65,12 @@ class Asked:
 def _only_cluster(state: State) -> str:
     names = sorted(state.wanted.clusters)
     if len(names) != 1:
-        raise WrongUse(
-            f"say where it is to be with --cluster C: {', '.join(names) or 'there is no cluster yet'}"
-        )
+        raise WrongUse(f"choose a cluster with --cluster C: {', '.join(names) or 'there is no cluster yet'}")
     return names[0]
 
 
 def request(means: Means, asked: Asked, who: tuple[str | None, str], *, is_trial: bool) -> None:
-    """Ask for a slice; `who` is the owner to be (None: whoever asks) and the reason."""
+    """Requests a slice; `who` is the future owner (None: the caller) and the reason."""
     mail, reason = who
     path = workspace_path(asked.name)
 
@@ -78,7 +78,7 @@ def request(means: Means, asked: Asked, who: tuple[str | None, str], *, is_trial
         _check_free(source, state, base, asked.name)
         if source.store.read_path(base, path) is not None:
             raise NotAllowed(
-                f"slice {asked.name} is asked for already, by {path}; `egs get requests` says how it stands"
+                f"slice {asked.name} is requested already in {path}; `egs get requests` shows its state"
             )
         owner = mail or source.author(means.author).email
         person = asked.person(owner, None, _own_key(source, means, owner))
@@ -96,7 +96,7 @@ def request(means: Means, asked: Asked, who: tuple[str | None, str], *, is_trial
 
 
 def create(means: Means, asked: Asked, more: tuple[tuple[str, ...], str], *, is_trial: bool) -> None:
-    """Make a slice; `more` are its owners and its description."""
+    """Creates a slice; `more` are its owners and its description."""
     owners, description = more
     path = slice_path(asked.name)
 
@@ -105,15 +105,15 @@ def create(means: Means, asked: Asked, more: tuple[tuple[str, ...], str], *, is_
         if wish is None:
             _check_free(source, state, base, asked.name)
         if source.store.read_path(base, path) is not None:
-            raise NotAllowed(f"slice {asked.name} exists already; `egs slice edit` changes it")
+            raise NotAllowed(f"slice {asked.name} exists already; change it with `egs slice edit`")
         if not asked.members and not owners:
-            raise WrongUse("say who is to work there with --member MAIL")
+            raise WrongUse("name the members with --member MAIL")
         people = _people(source, means, asked, owners, wish)
         data = _document(
             "Slice", asked.name, {"description": description or None, **asked.fields(state), **people}
         )
         check_typed(path, data, b"")
-        # Its own file counts instead of the request for it, which would only puzzle its readers.
+        # The slice's own file replaces the request for it, which would only confuse readers.
         gone = {} if wish is None else {workspace_path(asked.name): None}
         return Change({path: data, **gone}, f"Create slice {asked.name}", f"slice-{asked.name}")
 
@@ -127,12 +127,15 @@ def create(means: Means, asked: Asked, more: tuple[tuple[str, ...], str], *, is_
 def _people(
     source: Source, means: Means, asked: Asked, owners: Sequence[str], wish: bytes | None
 ) -> dict[str, list[Entry] | None]:
-    """Owners and members with what shows them: as the request for the slice had it, and as given for one of them."""
+    """Owners and members with keys and accounts: from the slice request, updated with the options for one
+    person.
+    """
     named, known = tuple(owners) or asked.members, people_of(wish)
     if (asked.keys or asked.forge) and len(named) != 1:
         raise WrongUse(
-            "--key and --forge are of the one owner, or the one member where there is no owner; for everybody else "
-            f"`egs slice members add {asked.name} MAIL --key FILE` follows"
+            "--key and --forge apply to a single owner, or to a single member if there is no owner; for "
+            "other people run "
+            f"`egs slice members add {asked.name} MAIL --key FILE` afterwards"
         )
 
     def entry(mail: str) -> Entry:
@@ -147,7 +150,7 @@ def _people(
 
 
 def _own_key(source: Source, means: Means, mail: str) -> str | None:
-    """The key that git signs with, where that is the person's own: whoever types here is them."""
+    """The key that Git signs with, if the address is the caller's own."""
     try:
         mine = source.author(means.author).email.lower()
     except WrongUse:
@@ -157,7 +160,9 @@ def _own_key(source: Source, means: Means, mail: str) -> str | None:
 
 def _check_name(asked: Asked) -> None:
     if not is_name(asked.name):
-        raise WrongUse(f"{asked.name} is no name: lower-case letters, digits and '-', at most 63")
+        raise WrongUse(
+            f"{asked.name} is not a valid name: use lower-case letters, digits and '-', at most 63"
+        )
     lasting("--max-duration", asked.limits.get("maxDuration"))
 
 
@@ -167,7 +172,7 @@ def _check_free(source: Source, state: State, base: str, name: str) -> None:
         return
     who = ", ".join(person.email for person in spec.owners or state.wanted.project.admins)
     raise NotAllowed(
-        f"slice {name} exists already; to work there ask {who} to run `egs slice members add {name} MAIL`"
+        f"slice {name} exists already; to join, ask {who} to run `egs slice members add {name} MAIL`"
     )
 
 
@@ -179,13 +184,13 @@ def _document(kind: str, name: str, spec: Mapping[str, Any]) -> bytes:
 
 
 def _told(owner: str, name: str, spec: Mapping[str, Any]) -> str:
-    """What the pull request says to the admins."""
+    """The pull request's text for the admins."""
     quota = (
-        "no quota" if spec["quota"] is None else f"{spec['quota']['gpus']} GPUs a request without approval"
+        "no quota" if spec["quota"] is None else f"{spec['quota']['gpus']} GPUs per request without approval"
     )
     where = f"namespace {', '.join(spec['namespaces'])} of {', '.join(spec['clusters'])}"
     why = f"\n\n> {spec['reason']}" if spec["reason"] else ""
-    return f"{owner} asks for the slice `{name}`: {where}, {quota}.{why}\n\nAn admin's merge makes it."
+    return f"{owner} asks for the slice `{name}`: {where}, {quota}.{why}\n\nIt is created when an admin merges this."
 
 
 def _submitted(source: Source, means: Means, build: Build, *, is_trial: bool) -> Submitted:
@@ -198,12 +203,12 @@ def _submitted(source: Source, means: Means, build: Build, *, is_trial: bool) ->
 
 def _shown(done: Submitted, path: str, *, is_trial: bool) -> None:
     if is_trial:
-        output.note(f"nothing is written; {path} would be:")
+        output.note(f"dry run: {path} would be:")
         output.text((done.change.changes[path] or b"").decode().rstrip("\n"))
 
 
 def file_of(source: Source, state: State, base: str, name: str) -> Ground:
-    """The file that makes this slice: its own, else the request for it; of those that count, if any does."""
+    """The file that defines the slice: its own, else the request for it; preferably one that counts."""
     found = [ground(source, state, base, path) for path in (slice_path(name), workspace_path(name))]
     for there in (*(f for f in found if f.counts is not None), *found):
         if there.data is not None:
@@ -212,7 +217,7 @@ def file_of(source: Source, state: State, base: str, name: str) -> Ground:
 
 
 def edit(means: Means, name: str, words: Sequence[str]) -> None:
-    """Change fields of a slice's file and nothing else in it."""
+    """Changes some fields of a slice's file and nothing else."""
 
     def build(state: State, base: str) -> Change:
         there = file_of(source, state, base, name)
@@ -223,7 +228,7 @@ def edit(means: Means, name: str, words: Sequence[str]) -> None:
         for field, value in edits:
             data = edited(path, data, ("spec", *field), value)
         if data == old and there.hold is None:
-            raise NotAllowed(f"slice {name} says so already; nothing is changed")
+            raise NotAllowed(f"slice {name} has these values already; nothing to change")
         check_typed(path, data, old)
         names = ", ".join(".".join(field) for field, _ in edits)
         return Change({path: data}, f"Edit slice {name}: {names}")
@@ -234,7 +239,7 @@ def edit(means: Means, name: str, words: Sequence[str]) -> None:
 
 
 def delete(means: Means, name: str, form: Form, *, is_sure: bool) -> None:
-    """Take a slice's files away; unless `is_sure` say what would go."""
+    """Deletes a slice's files; unless `is_sure`, lists them only."""
 
     def build(state: State, base: str) -> Change:
         return Change(dict.fromkeys(_files(source, state, base, name)), f"Delete slice {name}")
@@ -256,8 +261,8 @@ def delete(means: Means, name: str, form: Form, *, is_sure: bool) -> None:
             output.table(("SLICE", "FILES", "NAMESPACES", "CLUSTERS"), [tuple(row[k] for k in _SHOWN)], "")
         if not is_sure:
             output.note(
-                "nothing is removed yet; with --yes the files go, and then the namespaces that were made for the "
-                "slice, with all that is in them"
+                "nothing is removed yet; --yes removes the files, and then the namespaces created for the "
+                "slice with everything in them"
             )
             return
         _submitted(source, means, build, is_trial=False)
@@ -267,7 +272,7 @@ _SHOWN = ("slice", "files", "namespaces", "clusters")
 
 
 def _files(source: Source, state: State, base: str, name: str) -> list[str]:
-    """Every file of the slice alone; raises NotAllowed while a request of it is not over."""
+    """All files of the slice; raises NotAllowed while one of its requests is not finished."""
     if name not in state.wanted.slices:
         raise NotFound("slice", name, state.wanted.slices)
     requests = state.facts.requests.items()
@@ -275,7 +280,7 @@ def _files(source: Source, state: State, base: str, name: str) -> list[str]:
     if live:
         named = f"{', '.join(live[:8])}{', …' if len(live) > 8 else ''}"
         raise NotAllowed(
-            f"slice {name} is in use, {output.counted(len(live), 'request')} not over yet: {named}; end each with "
+            f"slice {name} is in use by {output.counted(len(live), 'unfinished request')}: {named}; end each with "
             "`egs gpr release` or `egs gpr cancel` first"
         )
     folders = (f"slices/{name}/", f"approvals/{name}/")

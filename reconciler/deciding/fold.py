@@ -1,7 +1,7 @@
-"""Everything that happened since the last commit, folded into the facts; nothing is planned here. Pure.
+"""Folds everything that happened since the last commit into the facts; plans nothing. Pure.
 
-Order: which clusters answer, what main says of each request, which nodes are sound, then each lease. One request's
-trouble never touches another's turn.
+Order: which clusters answer, what main says of each request, which nodes are healthy, then each lease.
+Trouble of one request never affects the processing of another.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ from schemas.status.inventory import UnmanagedNode
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """New facts, what to tell, and why each touched request may make others later."""
+    """New facts, events, and for each changed request why it may delay others."""
 
     facts: Facts
     events: tuple[Event, ...]
     causes: Mapping[str, tuple[Cause, str]]
     failed_nodes: Mapping[NodeKey, Cause] = field(default_factory=dict)
-    anew: frozenset[str] = frozenset()  # who takes a place in the queue now
-    late_pools: frozenset[PoolKey] = frozenset()  # whose nodes were asked for and did not come in time
+    anew: frozenset[str] = frozenset()  # requests that take a queue position now
+    late_pools: frozenset[PoolKey] = frozenset()  # pools whose requested nodes did not arrive in time
 
 
 def fold(
@@ -66,7 +66,7 @@ def fold(
 ) -> Folded:
     """The facts as they are now, before planning.
 
-    `settled` remembers of the folds before who needs no turn; None: everybody has one, which gives the same.
+    `settled` remembers which requests need no processing; None: all are processed, with the same result.
     """
     gather = _Gather(records(facts.requests))
     gather.events += held_changes.told(facts.trust, wanted.trust, now)
@@ -105,7 +105,7 @@ def fold(
 
 
 def _with_accounts(before: Facts, current: Facts, requests: Records, wanted: Wanted) -> Facts:
-    """With what these requests have used, lost, spent of admins' words, and taught about habits, since `before`."""
+    """With accounts updated since `before`: usage, losses, used approvals, and statistics."""
     usage = with_finished(before, requests, wanted.project, current.at)
     usage = with_spent(before, requests, usage, wanted)
     usage = with_losses(before, requests, usage, wanted.project.currency)
@@ -115,13 +115,13 @@ def _with_accounts(before: Facts, current: Facts, requests: Records, wanted: Wan
 
 
 def _of_moves(before: Facts, after: Facts, wanted: Wanted) -> dict[str, tuple[Cause, str]]:
-    """Who is ahead of somebody because an admin moved a request: that is why they may make others later."""
+    """Requests that an admin's move put ahead of others: the cause if those become later."""
     return {key: (Cause.ADMIN_MOVED, by) for key, by in let_past(before, after, wanted).items()}
 
 
 @dataclass(slots=True)
 class _Gather:
-    """Collects the turns of one cycle."""
+    """Collects the results of one cycle."""
 
     requests: Records
     events: list[Event] = field(default_factory=list)
@@ -138,7 +138,7 @@ class _Gather:
 
 
 def _file_turns(scene: Scene, facts: Facts, gather: _Gather, settled: Settled) -> None:
-    """What main says of each request, and the words about it; where slices are bounded, who of them is let in."""
+    """What main says of each request, and its approvals; in limited slices also which requests are let in."""
     due, bounded = settled.due(facts, scene.wanted, scene.now), bounded_slices(scene.wanted)
     for key in sorted(due):
         old = gather.requests.get(key)
@@ -153,7 +153,7 @@ def _file_turns(scene: Scene, facts: Facts, gather: _Gather, settled: Settled) -
     for key, turn in bounded_turns(touched, gather.requests, facts.usage, scene):
         turn = without_news(turn, gather.requests.get(key))
         if (turn.status, turn.events) != (facts.requests.get(key), ()):
-            settled.had(key, facts.requests.get(key), turn)  # a commit that does not land must not lose it
+            settled.had(key, facts.requests.get(key), turn)  # must be kept even if the commit fails
         gather.turn(key, turn)
 
 
@@ -182,8 +182,8 @@ def _reachability(
         found[cluster] = Reachability(reachable, now)
         if not reachable:
             why = seen.silences.get(cluster)
-            what = f"{cluster} cannot be looked at: {why}" if why else f"{cluster} does not answer"
-            text = f"{what}; its leases stand, nothing new starts there"
+            what = f"{cluster} cannot be read: {why}" if why else f"{cluster} does not answer"
+            text = f"{what}; its leases continue, but nothing new starts there"
             gather.events.append(Event(now, Told.CLUSTER_UNREACHABLE, text, "", cluster))
         elif old is not None:
             gather.events.append(Event(now, Told.CLUSTER_REACHABLE, f"{cluster} answers again", "", cluster))
@@ -191,21 +191,23 @@ def _reachability(
 
 
 def _unmanaged(facts: Facts, wanted: Wanted, seen: Seen) -> dict[str, tuple[UnmanagedNode, ...]]:
-    """GPU nodes outside every pool, as each cluster showed them last."""
+    """GPU nodes outside every pool, as each cluster last showed them."""
     shown = {name: unmanaged_in(view) for name, view in seen.views.items()}
     known = {**facts.unmanaged, **shown}
     return {name: known[name] for name in sorted(wanted.clusters) if known.get(name)}
 
 
 def _with_held_deletions(facts: Facts, wanted: Wanted, now: datetime, gather: _Gather) -> tuple[Wanted, str]:
-    """More files gone at once than the project allows: nobody is cancelled until an admin says so."""
+    """More files were deleted at once than the project allows: no request is cancelled until an admin
+    confirms.
+    """
     held, digest = deletions_to_hold(facts, wanted)
     if not held:
         return wanted, ""
     if facts.held_deletions != digest:
         text = (
-            f"{len(held)} files of waiting requests are gone at once, more than "
-            f"{wanted.project.limits.deletions_at_once}: nobody was cancelled; restore them, or confirm with "
+            f"{len(held)} files of waiting requests were deleted at once, more than "
+            f"{wanted.project.limits.deletions_at_once}: no request was cancelled; restore the files, or confirm with "
             f"confirmedDeletions: [{digest}] in project.yaml"
         )
         gather.events.append(Event(now, Told.DELETIONS_HELD, text))
@@ -213,7 +215,7 @@ def _with_held_deletions(facts: Facts, wanted: Wanted, now: datetime, gather: _G
 
 
 def deletions_to_hold(facts: Facts, wanted: Wanted) -> tuple[dict[str, Filed], str]:
-    """Waiting requests whose files are gone and that stay all the same, as accepted last; and their digest."""
+    """Waiting requests without a file that are kept, as accepted last; and their digest."""
     gone = sorted(k for k, s in live(facts.requests).items() if s.phase in WAITING and k not in wanted.filed)
     digest = deletions_digest(gone)
     project = wanted.project
@@ -223,7 +225,7 @@ def deletions_to_hold(facts: Facts, wanted: Wanted) -> tuple[dict[str, Filed], s
 
 
 def deletions_digest(keys: Iterable[str]) -> str:
-    """Names one set of deletions, so that an admin confirms exactly those."""
+    """Identifies one set of deletions, so that an admin confirms exactly those."""
     return "sha256:" + hashlib.sha256("\n".join(sorted(keys)).encode()).hexdigest()[:16]
 
 
@@ -238,7 +240,7 @@ def _judged(
 
 
 def _freshly_failed(requests: Mapping[str, GPRStatus], scene: Scene) -> dict[NodeKey, NodeRecord]:
-    """Nodes whose checks failed and whose request does not know it yet."""
+    """Nodes whose checks failed, which their request does not know yet."""
     by_uid = {status.uid: status for status in requests.values() if status.assignment is not None}
     found: dict[NodeKey, NodeRecord] = {}
     for (uid, node, stage), results in sorted(scene.seen.outcomes.checks.items(), key=lambda item: item[0]):

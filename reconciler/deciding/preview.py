@@ -1,7 +1,7 @@
-"""The facts as they would be if the controller looked now, without clusters. Pure.
+"""The facts as they would be if the controller ran now, without clusters. Pure.
 
-What a person sees in a check or on a command line is what the controller would make of the same documents: each
-request's file and approvals have their turn, in the controller's own functions, and nothing is handed over.
+A check or a command line shows what the controller would make of the same documents: each request's file and
+approvals are processed by the controller's own functions; clusters are not changed.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from reconciler.settings import Settings
 from schemas.status.gpr_status import GPRStatus
 
 _SHARED = tuple(field.name for field in fields(Wanted) if field.name not in OF_ONE)
-"""What all requests read."""
+"""The fields that all requests read."""
 
 
 class Looked:
-    """What turns gave in the last of several looks at one committed status and instant; see `preview`. One owner."""
+    """Results of the last preview of one committed status and time; see `preview`. One owner."""
 
     def __init__(self) -> None:
         self._turns: dict[str, GPRStatus | None] = {}
@@ -37,7 +37,7 @@ class Looked:
     def known(
         self, committed: Facts, wanted: Wanted, filed: Mapping[str, Filed], now: datetime
     ) -> Mapping[str, GPRStatus | None]:
-        """Those that would give the same again, by request: all that such a turn reads is as it was."""
+        """Results that are still valid, by request: nothing that they depend on has changed."""
         if self._last is None:
             return {}
         before, was, files, at = self._last
@@ -57,7 +57,7 @@ class Looked:
         turns: dict[str, GPRStatus | None],
         known: tuple[Facts, Wanted, Mapping[str, Filed], datetime],
     ) -> None:
-        """All turns of a look, and what it was a look at."""
+        """Stores all results of a preview, and its inputs."""
         self._turns, self._last = turns, known
 
 
@@ -68,10 +68,10 @@ def preview(
     filed_at: datetime | None = None,
     looked: Looked | None = None,
 ) -> Facts:
-    """`committed` with every request's file and approvals read again at `now`.
+    """`committed` with every request's file and approvals processed again at `now`.
 
-    A request that is on no record takes its place at `filed_at` (None: at `now`, as the controller would have it).
-    `looked` remembers the look before this one, so that this one costs what differs; None gives the same.
+    A request without a record is filed at `filed_at` (None: at `now`, as the controller would do). `looked`
+    caches the previous preview, so that this one costs only what differs; None gives the same result.
     """
     looked = Looked() if looked is None else looked
     scene = Scene(now, Settings(repo="", state=Path()), wanted, Seen({}), committed.nodes)
@@ -102,7 +102,9 @@ def preview(
 def _turned(
     key: str, filed: Filed | None, old: GPRStatus | None, among: tuple[Scene, Collection[str]]
 ) -> GPRStatus | None:
-    """What the file and the words about it make of the record; `among`: the scene, and slices that are bounded."""
+    """The record after its file and approvals are processed; `among`: the context, and slices that are
+    limited.
+    """
     scene, bounded = among
     status = file_turn(key, filed, old, scene).status
     if status is None or status.accepted_spec.slice in bounded:
@@ -111,9 +113,10 @@ def _turned(
 
 
 def alike(wanted: Wanted, known: Wanted) -> Wanted:
-    """`wanted` with the very objects of `known` wherever they are equal: what was worked out from them holds on.
+    """`wanted` with the objects of `known` wherever they are equal, so that results derived from them stay
+    valid.
 
-    Not where a cluster differs: when a burst cluster serves is worked out from its terms.
+    Not if a cluster differs: when a burst cluster serves depends on its terms.
     """
     same = {
         name: there

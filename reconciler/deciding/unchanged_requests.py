@@ -1,11 +1,12 @@
-"""Whose turn can be left out, because it would give what is on record: nothing that it reads is another. A memory.
+"""Skips requests whose inputs did not change: processing them would give their present record. A memory.
 
-A turn reads the request's file and record, the words about it, its slice, the project and the pools, what its slice
-used, what is on record of the slice's other requests, and the month. Those who wait have their turn when any of that
-differs, those who are over when their file or record does; whoever holds nodes, whose word may end, or whose last turn
-changed something has one each time.
+Processing a request reads its file, record and approvals, its slice, the project and the pools, the slice's
+usage and other requests, and the month. A waiting request is processed if any of these changed, a finished
+one if its file or record changed; a request that holds nodes, has an expiring approval, or changed last time
+is always processed.
 
-Held by tests/reconciler/deciding/test_unchanged_requests.py: with this memory and without it a fold gives the same.
+Held by tests/reconciler/deciding/test_unchanged_requests.py: with and without this memory a fold gives the
+same result.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ OF_ONE = frozenset(
         "templates", "bindings", "keys", "profiles",
     }
 )  # fmt: skip
-"""Fields of `Wanted` that are about one request or slice, or that no turn of a request on record reads."""
+"""Fields of `Wanted` about one request or slice, or not read when a recorded request is processed."""
 
 
 class Settled:
-    """What one process life remembers of its last fold. One owner."""
+    """What this process remembers of its last fold. One owner."""
 
     def __init__(self) -> None:
-        self._restless: set[str] = set()  # whose last turn changed something
-        self._quiet: set[str] = set()  # who is over, and whose turn changed nothing for the first time
-        self._last: tuple[Facts, Wanted, datetime] | None = None  # as the last turns read it
+        self._restless: set[str] = set()  # requests that changed the last time
+        self._quiet: set[str] = set()  # finished requests that did not change for the first time
+        self._last: tuple[Facts, Wanted, datetime] | None = None  # the inputs of the last fold
 
     def due(self, facts: Facts, wanted: Wanted, now: datetime) -> Collection[str]:
-        """Who must have a turn. Costs those that live, and what is another than the last time."""
+        """The requests to process. Costs the live requests, and what changed since the last time."""
         before, self._last = self._last, (facts, wanted, now)
         if before is None:
             return unsettled(facts.requests, wanted.filed)
@@ -55,7 +56,7 @@ class Settled:
         return found | words | wanted.words.keys()
 
     def had(self, key: str, status: GPRStatus | None, turn: Turn) -> None:
-        """What came of a turn."""
+        """Records the result of processing a request."""
         if turn.status is status and not turn.events and turn.cause is None:
             self._restless.discard(key)
             if status is not None and status.phase in TERMINAL:
@@ -64,13 +65,13 @@ class Settled:
             self._restless.add(key)
 
     def newly_quiet(self) -> Collection[str]:
-        """Who is over and needed no turn since the last call."""
+        """Finished requests that needed no processing since the last call."""
         found, self._quiet = self._quiet, set()
         return found
 
 
 def unsettled(requests: Mapping[str, GPRStatus], filed: Mapping[str, Filed]) -> set[str]:
-    """All but those that were left unread on both sides: there an earlier process found nothing to be done."""
+    """All but those unread on both sides: an earlier process found nothing to do there."""
     over = requests.over if isinstance(requests, Records) else {}
     found = {key for key, file in raw(filed).items() if not isinstance(file, UnreadFile)}
     found |= {key for key in requests if not isinstance(over.get(key), UnreadRecord)}
@@ -82,19 +83,19 @@ def _differing_files(was: Wanted, wanted: Wanted) -> set[str]:
 
 
 def _differing_slices(old: Facts, facts: Facts) -> set[str]:
-    """Whose use differs."""
+    """Slices whose usage differs."""
     return differing(old.usage, facts.usage)
 
 
 def differs_for_all(was: Wanted, wanted: Wanted) -> bool:
-    """Whether anything differs that the turns of all requests read."""
+    """True if anything differs that the processing of every request reads."""
     names = [field.name for field in fields(Wanted) if field.name not in OF_ONE]
     pairs = [(getattr(was, name), getattr(wanted, name)) for name in names]
     return any(old is not new and old != new for old, new in pairs)
 
 
 def without_news(turn: Turn, status: GPRStatus | None) -> Turn:
-    """The turn with the very record it began with, where it gives an equal one: nobody has to look at it again."""
+    """The same record object instead of an equal one: then the request counts as unchanged."""
     if turn.status is status or turn.status != status:
         return turn
     return Turn(status, turn.events, turn.cause)

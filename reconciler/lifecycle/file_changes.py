@@ -1,6 +1,7 @@
-"""What main says about a request, against what is on record: new, edited, cancelled, refused, missing.
+"""What main says about a request, compared with its record: new, edited, cancelled, refused, missing.
 
-Pure. The rules are the life of a file in docs/gpr.md; a request that finished never runs again under its name.
+Pure. The rules are the life of a file in docs/gpr.md; a request that finished never runs again under its
+name.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from schemas.status.gpr_status import HOLDING, TERMINAL, WAITING, Cause, Conditi
 
 
 def file_turn(key: str, filed: Filed | None, status: GPRStatus | None, scene: Scene) -> Turn:
-    """What the file (None: there is none) makes of the record (None: there is none)."""
+    """The effect of the file (None: missing) on the record (None: new)."""
     turn = _turned(key, filed, status, scene)
     if turn.status is None or filed is None:
         return turn
@@ -51,7 +52,7 @@ def _turned(key: str, filed: Filed | None, status: GPRStatus | None, scene: Scen
     spec = filed.spec
     if spec is None and (not filed.ends or status.phase in TERMINAL):
         return Turn(_noted(status, "InvalidFile", "Invalid", filed.problem, scene.now))
-    if spec is None:  # whatever else is wrong with the file, its people want the end
+    if spec is None:  # whatever else is wrong with the file, it asks for the end
         spec = status.accepted_spec.model_copy(update={"early_release": True})
     status = without_condition(status, "InvalidFile")
     if status.phase in TERMINAL:
@@ -96,10 +97,10 @@ def _file_gone(key: str, status: GPRStatus, scene: Scene) -> Turn:
 
 
 def missing_text(key: str) -> str:
-    """What is said of a lease without a file, with the command that ends it and the one that restores the file."""
+    """Message for a lease without a file, with the commands that end it and restore the file."""
     return (
-        f"its file is gone, and the lease goes on until its end; `egs gpr release {key}` ends it now, "
-        f"`egs gpr restore {key}` writes the file back"
+        f"its file is gone, but the lease continues until its end; `egs gpr release {key}` ends it now, "
+        f"`egs gpr restore {key}` restores the file"
     )
 
 
@@ -118,7 +119,7 @@ def _waiting(key: str, status: GPRStatus, spec: RequestSpec, scene: Scene) -> Tu
     reset = asks_more_or_other(status.accepted_spec, spec)
     update = {"accepted_spec": spec, "spec_digest": spec.digest(_ceiling(spec, scene))}
     edited = without_condition(status, "EditRefused").model_copy(update=update)
-    if status.reason == "ClusterObserved":  # what is shown was worked out for the request as it was
+    if status.reason == "ClusterObserved":  # the shown estimate was computed for the old spec
         edited = edited.model_copy(update={"reason": None, "message": None})
     if reset:
         edited = edited.model_copy(update={"filed_at": scene.now, "waits_from": None, "charge": None})
@@ -126,9 +127,13 @@ def _waiting(key: str, status: GPRStatus, spec: RequestSpec, scene: Scene) -> Tu
         edited = edited.model_copy(update={"waits_from": scene.now})
     edited = with_what_is_left(status, edited)
     if not reset and spec.move != status.accepted_spec.move:
-        text = f"{key} was moved by an admin among the requests of its priority"
+        text = f"{key} was moved by an admin within its priority"
         return Turn(edited, (Event(scene.now, Told.MOVED, text, key),), (Cause.ADMIN_MOVED, key))
-    how = "asks for more or something else and queues anew" if reset else "keeps its place"
+    how = (
+        "loses its place in the queue, because it asks for more or something else"
+        if reset
+        else "keeps its place"
+    )
     told = Event(scene.now, Told.EDITED, f"{key} was edited and {how}", key)
     if spec.stopped != status.accepted_spec.stopped:
         turn = (stopped if spec.stopped else resumed)(key, edited, scene)
@@ -137,7 +142,9 @@ def _waiting(key: str, status: GPRStatus, spec: RequestSpec, scene: Scene) -> Tu
 
 
 def _wants_sooner(was: datetime | None, wanted: datetime | None, now: datetime) -> bool:
-    """Whether it did not want to start yet, and now does sooner: until then it waited for nobody."""
+    """True if its `notBefore` was in the future and is earlier now: the time until then does not count as
+    waiting.
+    """
     return was is not None and was > now and (wanted is None or wanted < was)
 
 
@@ -152,7 +159,7 @@ def _held(key: str, status: GPRStatus, spec: RequestSpec, scene: Scene) -> Turn:
     told: tuple[Event, ...] = ()
     if refused:
         message = (
-            f"{', '.join(refused)} cannot change while nodes are held; the accepted values stay in force"
+            f"{', '.join(refused)} cannot be changed while it holds nodes; the accepted values stay in force"
         )
         if not has_condition(status, "EditRefused", message):
             told = (Event(scene.now, Told.EDIT_REFUSED, f"{key}: {message}", key),)
@@ -167,7 +174,7 @@ def _held(key: str, status: GPRStatus, spec: RequestSpec, scene: Scene) -> Turn:
 
 
 def _released(key: str, status: GPRStatus, told: tuple[Event, ...], scene: Scene) -> Turn:
-    """Ends a lease now; the room it leaves makes others earlier, never later."""
+    """Ends a lease now; the freed nodes make other requests earlier, never later."""
     status, marked = with_marks(key, status, scene.now)
     ended = without_condition(status, PREEMPTED, IDLE).model_copy(
         update={
@@ -208,7 +215,7 @@ def _ceiling(spec: RequestSpec, scene: Scene) -> int:
 
 
 def _uid(key: str, scene: Scene) -> str:
-    """The same for the same file in the same commit, so that a decision made twice is one."""
+    """Identical for the same file in the same commit, so that repeating a decision gives the same result."""
     filed = scene.wanted.filed.get(key)
     if filed is not None and filed.nonce:
         return uid_of(key, filed.nonce)

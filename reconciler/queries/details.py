@@ -23,7 +23,7 @@ from schemas.rules.view import gpr_path
 from schemas.status.gpr_status import WAITING, GPRStatus
 
 EVENTS = 20
-"""Events of one thing that its description shows, the latest."""
+"""Number of latest events that a description shows."""
 
 
 def describe_gpr(
@@ -46,7 +46,7 @@ def gpr(source: Source, state: State, key: str) -> dict[str, Any]:
 
 
 def gpr_data(state: State, key: str, told: Sequence[EventRow], now: datetime | None = None) -> dict[str, Any]:
-    """The same of a state, with the events that are told of it; what it costs by `now` (None: the state's)."""
+    """The same data from a state and the request's events; costs are as of `now` (None: the state's time)."""
     slice_, name = split(key)
     why = reasons(state, key)
     status = state.facts.requests.get(key)
@@ -70,13 +70,13 @@ def gpr_data(state: State, key: str, told: Sequence[EventRow], now: datetime | N
 
 
 def _cost(state: State, status: GPRStatus | None, now: datetime) -> dict[str, Any] | None:
-    """So far: of a request that runs the status has none yet."""
+    """The cost so far; the status has none yet while the request runs."""
     cost = None if status is None else cost_so_far(state.wanted, status, now)
     return None if cost is None else cost.model_dump(mode="json", by_alias=True)
 
 
 def _standing(state: State, key: str, status: GPRStatus | None) -> dict[str, Any]:
-    """Rank, position and wait of a request that waits; they follow from the status and the clock."""
+    """Rank, position and wait of a waiting request; they follow from the status and the clock."""
     names = ("rank", "position", "estimatedStartTime", "estimatedWaitSeconds")
     if status is None or status.phase not in WAITING:
         return dict.fromkeys(names)
@@ -85,7 +85,7 @@ def _standing(state: State, key: str, status: GPRStatus | None) -> dict[str, Any
 
 
 def describe_slice(repo: str | None, now: str | None, name: str, form: Form) -> None:
-    """A slice: its people and bounds, its requests, what it used in each month."""
+    """A slice: its members and limits, its requests, what it used in each month."""
     with opened(repo) as source:
         state = read_state(source, clock(now, source))
         content = slice_data(state, name, events(source, Filter(slice=name), EVENTS))
@@ -131,7 +131,7 @@ def cluster_data(state: State, name: str, told: Sequence[EventRow]) -> dict[str,
 
 
 def _reservations(state: State, cluster: str) -> list[dict[str, Any]]:
-    """Who has, and who will have, how many nodes of each pool."""
+    """Which request has, or will have, how many nodes of each pool."""
     rows = schedule(state.facts.requests, state.snapshot, state.wanted).rows
     return [
         {
@@ -161,7 +161,7 @@ def parts_of_node(name: str) -> tuple[str, str]:
     """Cluster and name of `CLUSTER/NODE`. Raises WrongUse."""
     cluster, slash, node = name.partition("/")
     if not slash:
-        raise WrongUse(f"{name} names no node; write CLUSTER/NODE, for example east/h100-1")
+        raise WrongUse(f"{name} is not a node; write CLUSTER/NODE, for example east/h100-1")
     return cluster, node
 
 
@@ -195,7 +195,7 @@ def _answer(content: dict[str, Any], form: Form) -> None:
 
 
 def page(content: Any, indent: str = "") -> Iterator[str]:
-    """Data as people read it: a line for each value, blocks for what is inside; nothing for what is empty."""
+    """Data as text: a line per value, an indented block per object or list; empty values are left out."""
     for name, value in content.items():
         if value is None or value in ([], {}, ""):
             continue
@@ -220,7 +220,7 @@ def _items(items: list[Any], indent: str) -> Iterator[str]:
 
 
 def _line(head: str, value: Any) -> Iterator[str]:
-    """One value; the lines of a log stay lines, under their name."""
+    """One value; the lines of a log stay separate lines below their name."""
     first, *more = (str(value).lower() if isinstance(value, bool) else output.shown(value)).splitlines() or [
         ""
     ]

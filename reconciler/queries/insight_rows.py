@@ -1,4 +1,4 @@
-"""`egs insights`: what requests that are over have shown, from `insights.yaml` on the status branch."""
+"""`egs insights`: statistics of finished requests, from `insights.yaml` on the status branch."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def insights_json(found: Insights, days: int) -> dict[str, Any]:
 
 
 def tally_json(one: Tally) -> dict[str, Any]:
-    """Requests that are over, in figures; null where nothing was counted."""
+    """Statistics of finished requests; null where nothing was counted."""
     content: dict[str, Any] = {
         "requests": one.requests,
         "ran": one.ran,
@@ -73,7 +73,7 @@ def _per(sum_: float, count: float) -> float | None:
 
 
 def wait_at_most(one: Tally, share: float) -> int | None:
-    """The least of the counted bounds under which this share of the waits lies; None: beyond all, or none ran."""
+    """The smallest bucket bound that covers this share of the waits; None: beyond all bounds, or none ran."""
     passed = 0
     for mark, count in zip(MARKS_S, one.waits, strict=False):
         passed += count
@@ -83,7 +83,6 @@ def wait_at_most(one: Tally, share: float) -> int | None:
 
 
 def show_insights(repo: str | None, now: str | None, days: int, form: Form) -> None:
-    """The command."""
     with opened(repo) as source:
         loaded = source.loaded(clock(now, source))
     found = EMPTY if loaded is None else loaded.facts.insights or EMPTY
@@ -91,7 +90,7 @@ def show_insights(repo: str | None, now: str | None, days: int, form: Form) -> N
         output.data(insights_json(found, days), form)
         return
     if not found.total.requests:
-        output.note("no request is over yet, so there is nothing to show; look again when some have ended")
+        output.note("no request has ended yet, so there is nothing to show")
         return
     _table("SHAPE", {**found.shapes, "all": found.total})
     _table("SLICE", found.slices)
@@ -99,7 +98,7 @@ def show_insights(repo: str | None, now: str | None, days: int, form: Form) -> N
     _days(dict(sorted(found.days.items())[-days:]))
     output.text("")
     rows = sorted(found.causes.items(), key=lambda entry: (-entry[1], entry[0]))
-    output.table(("CAUSE", "MOVES TO LATER"), rows, "no promise ever moved later")
+    output.table(("CAUSE", "MOVES TO LATER"), rows, "no promise moved later")
 
 
 def _table(what: str, tallies: Mapping[str, Tally]) -> None:

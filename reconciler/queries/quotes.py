@@ -1,4 +1,4 @@
-"""`egs wait`: when would it start, in each pool it could use, if it were filed now."""
+"""`egs wait`: when a request would start in each pool it could use if it were filed now."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ from schemas.rules.view import gpr_path
 from schemas.status.gpr_status import GPRStatus, Place
 
 UNFILED = "~"
-"""Name of a request that has no name yet; no file can have it, and it sorts behind all that can."""
+"""Placeholder name of an unnamed request; no file can have it, and it sorts after all valid names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is asked for, as typed."""
+    """The wish, as typed."""
 
     slice: str
     nodes: int
@@ -62,7 +62,7 @@ class Wish:
     prefer: str | None = None
 
     def fields(self) -> dict[str, Any]:
-        """The same as a GPR's spec; what was not given is absent."""
+        """The wish as the spec of a GPR; options not given are absent."""
         spec: dict[str, Any] = {
             "slice": self.slice,
             "nodes": self.nodes,
@@ -80,7 +80,7 @@ class Wish:
 
 
 def shape_field(shapes: Sequence[str]) -> str | list[str] | None:
-    """One shape as a word, several as a list, none as nothing."""
+    """One shape as a string, several as a list, none as None."""
     return None if not shapes else shapes[0] if len(shapes) == 1 else list(shapes)
 
 
@@ -91,9 +91,11 @@ def gpr_text(slice_: str, name: str, spec: dict[str, Any]) -> bytes:
 
 
 def wished(wish: Wish) -> RequestSpec:
-    """The wish as a request; raises WrongUse with everything that is wrong with it."""
+    """The wish as a request; raises WrongUse that lists everything wrong with it."""
     if not is_name(wish.slice):
-        raise WrongUse(f"{wish.slice} is no name: lower-case letters, digits and '-', at most 63")
+        raise WrongUse(
+            f"{wish.slice} is not a valid name: use lower-case letters, digits and '-', at most 63"
+        )
     lasting("--duration", wish.duration)
     time("--not-before", wish.not_before)
     path = gpr_path(wish.slice, "wish")
@@ -107,13 +109,13 @@ def wished(wish: Wish) -> RequestSpec:
 
 
 class Desk:
-    """A state prepared for questions: what does not depend on the question is worked out once.
+    """A state prepared for many questions: what does not depend on the question is computed once.
 
-    An answer then costs the pools that are asked for, and not the requests that wait. One owner.
+    The cost of an answer depends on the pools asked for, not on the length of the queue. One owner.
     """
 
     def __init__(self, state: State, planned: Plan | None = None) -> None:
-        """`planned` is the state's plan, where the caller has it."""
+        """`planned` is the state's plan if the caller already has it."""
         self._state, world = state, guarded(state.snapshot)
         planned = planned or plan(state.snapshot)
         self._quoter = Quoter(world, planned if world is state.snapshot else plan(world))
@@ -123,9 +125,10 @@ class Desk:
         self._places: dict[str, Place | None] = {}
 
     def quotes(self, spec: RequestSpec, name: str = UNFILED) -> tuple[Quote, ...]:
-        """One answer for each pool it could use, the earliest first; empty when it fits nowhere.
+        """One quote for each pool it could use, the earliest first; empty if it fits nowhere.
 
-        It would be filed now. Where nobody records when that is, its name decides among equals, as it will then.
+        The request would be filed now. Without recorded filing times its name breaks ties, as it will in the
+        plan.
         """
         state, wanted = self._state, self._state.wanted
         request = self.unfiled_request(spec, name)
@@ -141,7 +144,7 @@ class Desk:
         return (*open_, *(_without_start(answer, shut[answer.pool]) for answer in barred))
 
     def unfiled_request(self, spec: RequestSpec, name: str = UNFILED) -> Request:
-        """The request as it would wait if it were filed now, in every pool that it fits."""
+        """The request as it would wait if filed now, in every pool it fits."""
         state = self._state
         filed_at = 0 if state.committed is None else state.snapshot.now
         asked = (f"{spec.slice}/{name}", spec, filed_at)
@@ -160,7 +163,7 @@ class Desk:
         )
 
     def _place(self, asked: tuple[str, RequestSpec, int]) -> Place | None:
-        """The place of whoever is filed now; kept by slice where no name decides about it."""
+        """The queue position of a request filed now; cached by slice if its name does not matter."""
         key, spec, filed_at = asked
         own, wanted = self._own(spec.slice), self._state.wanted
         if not filed_at or not key.endswith(f"/{UNFILED}"):
@@ -175,18 +178,20 @@ class Desk:
         return self._accounts[slice_]
 
     def _own(self, slice_: str) -> Facts:
-        """The facts with the requests of one slice alone."""
+        """The facts with the requests of one slice only."""
         own = self._slices.get(slice_)
         return replace(self._state.facts, requests={}) if own is None else own
 
     def _barred_now(self, spec: RequestSpec, account: Account, found: Verdict) -> dict[PoolKey, str]:
-        """Pools that it would not get if it were filed now, whatever an admin says, and why."""
+        """Pools that it could not get if filed now, even with an approval, and why."""
         most = account.slice_.limits.max_waiting
         if most is not None and account.waiting >= most:
             return dict.fromkeys(found.wants, queue_full(most))
         shut = shut_now(spec, self._state.wanted, self._state.facts, self._placed)
-        why = "a burst cluster takes no request so long, or its hours of this month are taken"
-        away = {pool: f"{pool[0]} is not for it: {why}" for pool in found.wants if pool[0] in shut}
+        why = (
+            "the request is too long for this burst cluster, or the cluster's hours of this month are used up"
+        )
+        away = {pool: f"{pool[0]} does not take it: {why}" for pool in found.wants if pool[0] in shut}
         return away | {pool: too_few_hours(pool, found, account) for pool in found.hard}
 
 
@@ -198,7 +203,7 @@ def _by_slice(facts: Facts) -> dict[str, Facts]:
 
 
 def quotes(state: State, spec: RequestSpec, name: str = UNFILED) -> tuple[Quote, ...]:
-    """As `Desk.quotes`, for whoever asks once."""
+    """As `Desk.quotes`, for a single question."""
     return Desk(state).quotes(spec, name)
 
 
@@ -207,7 +212,7 @@ def _without_start(answer: Quote, why: str) -> Quote:
 
 
 def served_by(state: State, spec: RequestSpec, answers: Sequence[Quote]) -> Quote | None:
-    """The one that a request without an admin's word would get: by what it prefers, and burst clusters last."""
+    """The quote a request without an approval would get: by its preference, burst clusters last."""
     free = {
         answer.pool: answer for answer in answers if answer.start is not None and not answer.needs_approval
     }
@@ -228,7 +233,7 @@ def slice_of(state: State, name: str) -> SliceSpec:
 
 
 def quote_json(answer: Quote, state: State, *, is_barred: bool = False) -> dict[str, Any]:
-    """A row of `egs wait -o json`; one beyond a hard limit of its slice never starts."""
+    """A row of `egs wait -o json`; a request beyond a hard limit of its slice never starts."""
     start = None if is_barred else answer.start
     observed = state.wanted.pools[answer.pool].observed and start is not None
     return {
@@ -251,7 +256,7 @@ def quote_json(answer: Quote, state: State, *, is_barred: bool = False) -> dict[
 
 
 def show_quotes(repo: str | None, now: str | None, wish: Wish, form: Form) -> int:
-    """The command; gives the exit code: 1 when there is no start anywhere."""
+    """Runs the command; returns the exit code, 1 if there is no start anywhere."""
     spec = wished(wish)
     with opened(repo) as source:
         state = read_state(source, clock(now, source))
@@ -274,7 +279,7 @@ def show_quotes(repo: str | None, now: str | None, wish: Wish, form: Form) -> in
         _print(rows)
     for pool, said in likely.items():
         output.note(
-            f"{'/'.join(pool)}: it would likely start around {output.local(said.p50)}, four times in five between "
+            f"{'/'.join(pool)}: it would likely start around {output.local(said.p50)}, with 80 % probability between "
             f"{output.local(said.p10)} and {output.local(said.p90)}"
         )
     _note_answers(state, spec, answers, (chosen, broken))
@@ -287,7 +292,7 @@ def _note_answers(
     answers: Sequence[Quote],
     found: tuple[Quote | None, Sequence[LimitViolation]],
 ) -> None:
-    """Which of the pools it would get, and why it would not get others; on stderr."""
+    """Notes on stderr: which pool it would get, and why not the others."""
     chosen, broken = found
     if chosen is not None:
         output.note(f"it would get {'/'.join(chosen.pool)}: {_PREFERRED[spec.prefer]}")
@@ -295,7 +300,7 @@ def _note_answers(
         output.note(violation.message)
     if not answers:
         fits = would_fit(spec, slice_of(state, spec.slice), state.wanted.pools)
-        output.note(f"no pool it may use could ever hold it: {fits}")
+        output.note(f"it fits no pool that it may use: {fits}")
     for answer in answers:
         if answer.start is None and not broken:
             output.note(f"{'/'.join(answer.pool)}: {answer.message}")
@@ -305,8 +310,8 @@ def _note_answers(
 
 _PREFERRED = {
     "earliest": "the earliest start",
-    "price": "the lowest price of those that could ever hold it",
-    "memory": "the least memory of those that could ever hold it",
+    "price": "the lowest price among the pools that it fits",
+    "memory": "the least memory among the pools that it fits",
 }
 
 
@@ -314,7 +319,7 @@ def _note_burst(answer: Quote, state: State) -> None:
     burst = state.wanted.clusters[answer.pool[0]].burst
     if burst is not None:
         output.note(
-            f"{'/'.join(answer.pool)} is of a burst cluster, used only where no start elsewhere is within "
+            f"{'/'.join(answer.pool)} is in a burst cluster, used only if no other pool offers a start within "
             f"{format_duration(burst.after)}, at {answer.price_per_gpu_hour:g} per GPU-hour"
         )
 
@@ -323,7 +328,7 @@ def _check_clusters(spec: RequestSpec, slice_: SliceSpec) -> None:
     for name in spec.clusters:
         if name not in slice_.clusters:
             spanned = ", ".join(slice_.clusters)
-            raise NotAllowed(f"slice {spec.slice} does not span cluster {name}; it spans {spanned}")
+            raise NotAllowed(f"slice {spec.slice} does not include cluster {name}; it includes {spanned}")
 
 
 def _print(rows: list[dict[str, Any]]) -> None:

@@ -1,4 +1,4 @@
-"""`egs get requests` and `egs describe request`: slices that people asked for, and what became of each."""
+"""`egs get requests` and `egs describe request`: requests for a slice, and what became of each."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ Row = dict[str, Any]
 
 
 def rows(source: Source, state: State) -> list[Row]:
-    """Every request for a slice, by name: who asks for what, and how it stands."""
+    """Every request for a slice, by name: who asks for what, and its state."""
     return rows_at(source.store, source.commit_of(None), state)
 
 
 def rows_at(store: Store, base: str, state: State) -> list[Row]:
-    """The same of one commit of main."""
+    """The same for one commit of main."""
     return [_row(name, _spec(store, state, base, name), state) for name in sorted(state.facts.workspaces)]
 
 
 def _spec(store: Store, state: State, base: str, name: str) -> WorkspaceRequestSpec | None:
-    """As it is in force; of one that waits for an admin, as its file asks."""
+    """The spec in force; if it waits for an admin, the spec in its file."""
     found = state.wanted.workspaces.get(name, Workspace(None)).spec
     if found is not None:
         return found
@@ -62,7 +62,6 @@ def _row(name: str, spec: WorkspaceRequestSpec | None, state: State) -> Row:
 
 
 def get_requests(repo: str | None, now: str | None, asked: Asked) -> None:
-    """The command."""
 
     def found() -> list[Row]:
         with opened(repo) as source:
@@ -72,7 +71,7 @@ def get_requests(repo: str | None, now: str | None, asked: Asked) -> None:
 
 
 def describe_request(repo: str | None, now: str | None, name: str, form: Form) -> None:
-    """The command: one of them, with what to do next and what happened."""
+    """Runs the command: one request, with what to do next and its history."""
     with opened(repo) as source:
         state = read_state(source, clock(now, source))
         found = {row["name"]: row for row in rows(source, state)}
@@ -88,12 +87,12 @@ def describe_request(repo: str | None, now: str | None, name: str, form: Form) -
 
 
 def _not_merged(source: Source, name: str) -> None:
-    """NotAllowed with what to do, where a branch has the request and main does not, or nobody looked at it yet."""
+    """Raises NotAllowed with the next step if the request is on a branch but not on main, or not processed
+    yet.
+    """
     path = workspace_path(name)
     if is_name(name) and source.store.read_path(source.commit_of(None), path) is not None:
-        raise NotAllowed(
-            f"{path} is there, and no controller has answered it yet; look again after its next look"
-        )
+        raise NotAllowed(f"{path} exists, but no controller has processed it yet; try again in a minute")
     remote = source.upstream()
     if not isinstance(remote, Bare) or not is_name(name):
         return
@@ -101,5 +100,5 @@ def _not_merged(source: Source, name: str) -> None:
     for branch, oid in sorted(heads.items()):
         if branch.startswith(FOLDER) and remote.store.read_path(oid, path) is not None:
             raise NotAllowed(
-                f"{name} is asked for on the branch {branch}, which is not merged yet; an admin merges it into main"
+                f"{name} is requested on the branch {branch}, which is not merged yet; an admin merges it into main"
             )

@@ -95,7 +95,7 @@ def test_a_key_that_is_revoked_counts_no_more_in_the_next_cycle() -> None:
     doubts = wording.hear(wanted, Facts(START), START).doubts
     assert doubts == {
         "a/x": (
-            "the word of ada does not count: it is signed with a key that is not known to be ada@example.com's",
+            "the approval of ada does not count: it is signed with a key that is not registered for ada@example.com",
         )
     }
 
@@ -202,7 +202,9 @@ def test_readers_without_keys_go_by_what_the_controller_found() -> None:
 
 def test_readers_without_keys_are_told_why_a_word_does_not_count() -> None:
     """The controller's own sentence, as long as nothing else changed."""
-    said = "QuotaExceeded: an admin approves it; the word of ada does not count: it is not signed; sign it"
+    said = (
+        "QuotaExceeded: an admin approves it; the approval of ada does not count: it is not signed; sign it"
+    )
     status = GPRStatus(
         phase=Phase.PENDING_APPROVAL,
         reason="NeedsApproval",

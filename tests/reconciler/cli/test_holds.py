@@ -49,7 +49,7 @@ def test_an_edit_that_is_held_leaves_the_request_as_it_was(verified: Verified) -
     assert said.count("NobodyStandsBehindIt") == 1
     commit(verified.repo, {"slices/a/gprs/mine.yaml": None})
     verified.run(minutes(6))
-    assert "Deleting its file is held" in why("a/mine")
+    assert "The deletion of its file is held" in why("a/mine")
 
 
 def test_held_changes_are_problems_with_commit_and_rule(verified: Verified) -> None:
@@ -93,9 +93,7 @@ def test_who_waits_for_an_admin_hears_numbers_and_names(verified: Verified) -> N
     verified.run(minutes(3))
     said = why("a/mine")
     assert "may hold 2 per request" in said
-    assert (
-        "Who may approve it, but nobody what they wrote themselves: ada; `egs approve a/mine` does." in said
-    )
+    assert "ada may approve it (nobody approves their own request), with `egs approve a/mine`." in said
     assert "QuotaExceeded" not in said
 
 
@@ -140,4 +138,4 @@ def test_why_tells_of_words_that_do_not_count(verified: Verified) -> None:
     verified.run(minutes(4))
     said = why("a/mine")
     assert "hold 1 without approval" in said
-    assert "\nthe word of ada does not count" in said
+    assert "\nthe approval of ada does not count" in said

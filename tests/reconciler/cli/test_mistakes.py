@@ -21,7 +21,7 @@ from tests.reconciler.cli.rig import (
 from tests.support.repos import tip
 
 ASK = ("--nodes", "1", "--duration", "1h")
-READS = "a duration reads like 0d6h0m, 6h, 90m or 1w, and is above zero"
+READS = "write a duration above zero, like 0d6h0m, 6h, 90m or 1w"
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ READS = "a duration reads like 0d6h0m, 6h, 90m or 1w, and is above zero"
         pytest.param(
             ["create", "A/mine", *ASK],
             2,
-            "A/mine is no name: lower-case letters, digits and '-', at most 63",
+            "A/mine is not a valid name: use lower-case letters, digits and '-', at most 63",
             id="a name that no file may have",
         ),
         *(
