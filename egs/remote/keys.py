@@ -134,7 +134,7 @@ def list_keys(output: Output = Form.TABLE) -> None:
       egs key list
     """
     found = [_row(one) for one in asking.get("api-key/list")["apiKeys"]]
-    _rows(found, output, _KEYS, "there is no key; `egs key create` makes one")
+    _rows(found, output, _KEYS, "there are no keys; `egs key create` makes one")
 
 
 def _row(shown: Row) -> dict[str, Any]:

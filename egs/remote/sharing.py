@@ -184,7 +184,7 @@ def add(
     people = {"members": with_one(found["members"], mail)}
     people |= {"owners": with_one(found["owners"], mail)} if owner else {}
     if all(people[field] == found[field] for field in people):
-        raise not_allowed(f"{mail} is there already; nothing is changed")
+        raise not_allowed(f"{mail} is there already; nothing to change")
     _edited(name, people, f"Add {mail} to slice {name}")
 
 

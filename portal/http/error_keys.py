@@ -51,7 +51,7 @@ _BY_STATUS: Mapping[int, Mapping[str, str]] = {
         "NotProvisioned": "vision/train has no nodes yet; cancel it instead",
         "NotSeenYet": "vision/train was not looked at by the controller yet; decide a moment later",
         "NothingToDecide": "vision/train waits for nobody's decision",
-        "Unchanged": "vision/train says so already; nothing is changed",
+        "Unchanged": "vision/train has these values already; nothing to change",
         "WorkspaceAlreadyExists": "workspace vision exists already; choose another name, or ask its owner to add you",
         "WorkspaceInUse": "vision/train not over yet; release or cancel first",
         "WorkspaceNotReady": "the namespaces of workspace vision are not there yet; ask again in a minute",

@@ -207,6 +207,6 @@ def _end(word: Decision, now: datetime) -> datetime:
         raise bad_parameters(f"notAfter {word.not_after}: {error}") from error
     if end <= now:
         raise bad_parameters(
-            f"notAfter {word.not_after} is over already: it is {format_instant(now)}; name a later time"
+            f"notAfter {word.not_after} is in the past: it is {format_instant(now)}; choose a later time"
         )
     return end

@@ -264,7 +264,7 @@ class Applier:
         before = {} if known.view is None else {self._cluster: known.view}
         for action in drifted(done.planned, before):
             assert action.lease is not None
-            detail = f"had lost its lease of {action.request}"
+            detail = f"lost its lease mark of {action.request}"
             known.mended[Difference(action.lease.slice, f"Node {action.node}", "changed", detail)] = now
         events = self._drift.after(done.looked, answers.begun, answers.done, now)
         if events:

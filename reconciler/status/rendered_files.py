@@ -1,4 +1,4 @@
-"""The status branch's files of the last decision, made anew only when something they read differs."""
+"""The status branch's files of the last decision, computed again only if their inputs changed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from schemas.rules.problems import Problem
 
 @dataclass(slots=True)
 class Rendered:
-    """One owner. Most cycles are quiet."""
+    """One owner. In most cycles nothing changes."""
 
     _written: Written = field(default_factory=Written)
     _last: tuple[Wanted, object, Files] | None = None
@@ -22,14 +22,14 @@ class Rendered:
     def files(
         self, decision: Decision, wanted: Wanted, problems: Iterable[Problem], frozen: str = ""
     ) -> Files:
-        """What `render` says of the decision; `frozen`: why main is not followed until a person acts."""
+        """The rendered decision; `frozen`: why main is not followed until a person acts."""
         facts = decision.facts
         state = (
             (facts.requests, facts.nodes, facts.clusters, facts.usage, facts.held_deletions),
             (facts.found, facts.unmanaged, facts.workspaces, facts.spent_words, facts.trust),
             (facts.insights, facts.ended, facts.scales, facts.faults, facts.outbox),
         )
-        # Not the order: ageing changes it as time passes, and the next fact brings it up to date.
+        # The order is left out: ageing changes it over time, and the next new fact updates it.
         of = (state, problems, frozen)
         if self._last is None or self._last[0] is not wanted or self._last[1] != of:
             files = render(facts, wanted, decision.plan.order, problems, self._written, frozen=frozen)

@@ -97,7 +97,7 @@ def test_a_flood_is_cut_short_and_what_is_nobodys_is_shown() -> None:
     assert told[-1] == "east: 5 more objects of slice a differ; put right"
     stray = Difference("gone", "Role x/egs", "extra")
     (event,) = drift.after(looked(stray), [], [], at(2))
-    assert event.message.startswith("east: Role x/egs of slice gone should not be there; not repaired")
+    assert event.message.startswith("east: Role x/egs of slice gone should not exist; not repaired")
 
 
 FLEET = Action(Do.ENSURE_FLEET, "east")

@@ -115,7 +115,7 @@ def test_revoking_does_not_wait_where_changes_are_pull_requests(tmp_path: Path) 
     asked = _key(repo, "create", "second", "--role", "Viewer")
     assert (asked.code, tip(repo)) == (0, before)
     assert TEXT.fullmatch(asked.out.rstrip("\n"))
-    assert "once that is on main" in asked.err
+    assert "once the change is on main" in asked.err
     assert _key(repo, "revoke", "nightly").code == 0
     assert tip(repo) != before
 

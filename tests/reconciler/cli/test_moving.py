@@ -102,7 +102,7 @@ def test_a_dry_run_says_whom_it_moves_and_writes_nothing(tmp_path: Path) -> None
         ("two", "later", "AdminMoved", "a/three"),
     ]
     table = egs("gpr", "move", "--now", AT, "a/three", "--first", "--dry-run", "--repo", repo)
-    assert "nothing is moved yet; 1 file would change, with this effect:" in table.err
+    assert "dry run: 1 file would change, with this effect:" in table.err
     assert "AdminMoved (a/three)" in table.out
 
 

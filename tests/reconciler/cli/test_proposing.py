@@ -86,7 +86,7 @@ def test_a_forge_that_does_not_answer_leaves_the_branch_and_says_where_to_go_on(
     forge.down = 500
     done = create(forge.repo)
     assert done.code == 3
-    assert "the branch requests/a-mine is pushed, and the pull request is not open" in done.err
+    assert "the branch requests/a-mine is pushed, but opening the pull request failed" in done.err
     assert fake.TOKEN not in done.err
     assert git(forge.repo, "rev-parse", "--verify", "requests/a-mine")
 
@@ -136,7 +136,8 @@ def test_plain_git_gets_a_branch_and_the_next_step(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     assert done.err.splitlines() == [
         "egs: Create a/mine: pushed as branch requests/a-mine; it counts once it is merged into main",
-        "egs: next: somebody who may merges it: git fetch origin requests/a-mine && git merge --no-ff FETCH_HEAD "
+        "egs: next: a person with the right to merge runs: git fetch origin requests/a-mine && git merge "
+        "--no-ff FETCH_HEAD "
         "&& git push",
     ]
     edited = egs("gpr", "create", "b/x", "--nodes", 1, "--duration", "1h", "--repo", repo, "--author", BO)

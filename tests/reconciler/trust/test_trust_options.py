@@ -218,7 +218,7 @@ def test_no_process_takes_a_remote_without_its_level(app, given, tmp_path):
     where = ["--repo", "https://127.0.0.1:9/fleet.git", "--state", str(tmp_path / "state")]
     done = CliRunner().invoke(app, [*given, *where])
     assert isinstance(done.exception, UserError)
-    assert "nothing says whose changes of main count" in str(done.exception)
+    assert "it is not configured whose changes on main count" in str(done.exception)
     assert not (tmp_path / "state").exists()
 
 

@@ -1,4 +1,6 @@
-"""What was worked out from objects, kept as long as they are the same: most of a cluster rests between two looks."""
+"""Results derived from objects, cached while the objects are equal: most of a cluster is unchanged between
+two cycles.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ T = TypeVar("T")
 
 
 class Memo(Generic[T]):
-    """Results by name; one is worked out anew when what it was made from is not equal any more. One owner."""
+    """Results by name; computed again only if the inputs differ. One owner."""
 
     def __init__(self) -> None:
         self._kept: dict[str, tuple[tuple[object, ...], T]] = {}

@@ -49,14 +49,14 @@ from tests.support.kube import FAST, Plane, eventually, gpu_node
         pytest.param(
             Canned.refusal(429, "slow down"), "ClusterThrottled", "busy, tried again", id="throttled"
         ),
-        pytest.param(Canned(200, b"<html>"), "ClusterUnreachable", "with no JSON", id="HTML with 200"),
+        pytest.param(Canned(200, b"<html>"), "ClusterUnreachable", "without JSON", id="HTML with 200"),
         pytest.param(
-            Canned(200, b"[1]"), "ClusterUnreachable", "with no object", id="JSON that is no object"
+            Canned(200, b"[1]"), "ClusterUnreachable", "without an object", id="JSON that is no object"
         ),
         pytest.param(
             Canned(502, b"<html>bad gateway"),
             "ClusterRejected",
-            "Bad Gateway; tried again",
+            "Bad Gateway; retrying",
             id="a proxy's HTML",
         ),
         pytest.param(
@@ -116,7 +116,7 @@ def test_a_refused_connection_says_so():
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
-    assert "the connection was refused; check that it runs" in unreachable(client(url))
+    assert "the connection was refused; check that the API server is running" in unreachable(client(url))
 
 
 def test_an_unknown_host_says_so():
