@@ -3,8 +3,8 @@
 A cycle fetches, judges, reads, plans and pushes for as long as that takes, without touching clusters. Another
 thread calls `round` in that time. This is safe because:
 
-* Clusters have one user at a time. The loop holds `mine` while it reads them and acts on them, a round while
-it runs.
+  * Clusters have one user at a time. The loop holds `mine` while it reads them and acts on them, a round while
+    it runs.
   * A round decides nothing. Its actions follow from committed facts and the clock, through the loop's own
     code, and carry that commit's stamp: a cluster refuses them if a newer controller has written.
   * During a push it is unknown which facts are committed. A round then carries out only actions that follow

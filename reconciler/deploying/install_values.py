@@ -1,7 +1,8 @@
-"""What an operator may say about an installation: the values of the Helm chart and of `egs install`, read strictly.
+"""The configuration of an installation: the values of the Helm chart and of `egs install`, parsed strictly.
 
-The models are the truth; deploy/chart/values.schema.json is made from them (`python -m reconciler.deploying.generate`)
-and deploy/chart/values.yaml repeats their defaults with words. Held by tests/deploy/test_values.py.
+The models are the source; deploy/chart/values.schema.json is generated from them (`python -m
+reconciler.deploying.generate`) and deploy/chart/values.yaml repeats their defaults with comments. Held by
+tests/deploy/test_values.py.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Replicas = Annotated[int, Field(ge=0, le=9)]
 
 
 class Image(Model):
-    """Which image runs."""
+    """The container image."""
 
     repository: Annotated[str, Field(min_length=1, description="Name of the image, with its registry.")] = (
         "egs-gitops"
@@ -43,7 +44,7 @@ class Image(Model):
 
 
 class Git(Model):
-    """What opens the repository."""
+    """Credentials for the repository."""
 
     secret: Annotated[
         Secret, Field(description="Secret with username, password, ssh-privatekey, known_hosts, ca.crt.")
@@ -51,7 +52,7 @@ class Git(Model):
 
 
 class Trust(Model):
-    """Whose word counts; see docs/security.md."""
+    """Whose changes count; see docs/security.md."""
 
     level: Annotated[
         Level | Literal[""],
@@ -70,7 +71,7 @@ class Trust(Model):
 
 
 class Forge(Model):
-    """Which forge has the repository, and what opens its API; for the controller."""
+    """The repository's forge, and the credentials for its API; for the controller."""
 
     kind: Annotated[
         Literal["", "github", "gitlab", "gitea"],
@@ -92,7 +93,7 @@ SigningKey = Annotated[
 
 
 class Limits(Model):
-    """Of one kind: CPU as `100m`, memory as `256Mi`."""
+    """Resources of one kind: CPU as `100m`, memory as `256Mi`."""
 
     cpu: Annotated[str, Field(description="CPU; empty: none is named.")] = ""
     memory: Annotated[str, Field(description="Memory; empty: none is named.")] = ""
@@ -108,7 +109,7 @@ class Resources(Model):
 
 
 class Toleration(Model):
-    """As Kubernetes has it."""
+    """As in Kubernetes."""
 
     key: Annotated[str, Field(description="Of the taint; empty: every key.")] = ""
     operator: Annotated[Literal["Equal", "Exists"], Field(description="How values are compared.")] = "Equal"
@@ -150,7 +151,7 @@ class Controller(Pods):
         Secret,
         Field(description="Secret whose keys are the addresses of notifications; empty: none are sent."),
     ] = ""
-    poll: Annotated[Seconds, Field(description="Seconds between two looks at the repository.")] = 30
+    poll: Annotated[Seconds, Field(description="Seconds between two polls of the repository.")] = 30
     signing_key: SigningKey = ""
 
 
@@ -162,7 +163,7 @@ class Apply(Pods):
 
 
 class Door(Pods):
-    """GPR objects of this cluster become commits."""
+    """Turns GPR objects of this cluster into commits."""
 
     enabled: Annotated[bool, Field(description="Run it, and define the custom resource.")] = False
     via: Annotated[
@@ -200,7 +201,7 @@ class Agents(Pods):
 
 
 class Provider(Model):
-    """Through which people log in to the API; see docs/login.md."""
+    """The identity provider for logging in to the API; see docs/login.md."""
 
     issuer: Annotated[str, Field(description="Its address, as it calls itself; empty: API keys alone.")] = ""
     client: Annotated[str, Field(description="What it calls this portal.")] = "egs"
@@ -232,12 +233,12 @@ class Portal(Pods):
     hook_secrets: Annotated[
         Secret, Field(description="Secret with a key `secrets`: those of webhooks, one a line; empty: off.")
     ] = ""
-    poll: Annotated[Seconds, Field(description="Seconds between two looks at the repository.")] = 5
+    poll: Annotated[Seconds, Field(description="Seconds between two polls of the repository.")] = 5
     signing_key: SigningKey = ""
 
 
 class NetworkPolicies(Model):
-    """Walls around our own pods."""
+    """Network policies for our own pods."""
 
     enabled: Annotated[bool, Field(description="Make them.")] = True
     egress_ports: Annotated[
@@ -246,7 +247,7 @@ class NetworkPolicies(Model):
 
 
 class Monitoring(Model):
-    """Objects of the Prometheus operator; made by the chart alone, where its kinds are served."""
+    """Objects of the Prometheus operator; created by the chart only, if its kinds are served."""
 
     enabled: Annotated[bool, Field(description="ServiceMonitor and PrometheusRule.")] = False
     labels: Annotated[dict[str, str], Field(description="Labels by which your Prometheus finds them.")] = (
@@ -302,13 +303,13 @@ class Values(Model):
 
     @property
     def repository(self) -> str:
-        """The one address of parts that know only one."""
+        """The only address, for parts that use one."""
         name, _, address = self.repositories[0].partition("=")
         return address if address and "/" not in name and ":" not in name else self.repositories[0]
 
 
 def read(given: Mapping[str, Any]) -> Values:
-    """Raises UserError `ValuesInvalid` with the first thing that is wrong."""
+    """Raises UserError `ValuesInvalid` with the first problem."""
     try:
         values = Values.model_validate_json(json.dumps(given))
     except ValidationError as error:
@@ -323,7 +324,7 @@ def read(given: Mapping[str, Any]) -> Values:
 
 
 def missing(values: Values) -> list[str]:
-    """What is not said and cannot be done without; the chart says the same in the same words."""
+    """Missing required values; the chart has the same messages."""
     parts = [name for name in ("door", "agents") if getattr(values, name).enabled]
     parts += ["role cluster"] if values.role == "cluster" else []
     found = [] if values.repositories else ["repositories is empty; name the repository of manifests"]
@@ -340,7 +341,7 @@ def missing(values: Values) -> list[str]:
 
 
 def _without_keys(values: Values) -> list[str]:
-    """Where words are checked, every part that speaks needs a key, or nobody believes it."""
+    """Where signatures are required, every part that writes needs a key to be believed."""
     level = values.trust.level
     if not level:
         return [

@@ -1,7 +1,7 @@
-"""A small HTTP server beside the loops: webhooks wake them, Prometheus and the kubelet ask how they are.
+"""A small HTTP server beside the loops: for webhooks, Prometheus and the kubelet.
 
-It decides nothing and holds nothing up: requests are bounded in size, time and number, and a hook only says that it is
-worth looking now. Meant for a network of one's own or behind a proxy with TLS; nothing that it shows is secret.
+It decides nothing and blocks nothing: requests are limited in size, time and number, and a hook only triggers
+an early look. For a private network, or behind a proxy with TLS; nothing that it shows is secret.
 
 Held by tests/reconciler/processes/test_http_server.py.
 """
@@ -28,20 +28,20 @@ from schemas.errors import UserError
 log = logging.getLogger(__name__)
 
 MOST_BODY = 2 << 20
-"""Bytes of a hook's body. Pushes of more commits than forges describe in that are seen at the next poll."""
+"""Bytes of a hook's body. A larger push is seen at the next poll."""
 MOST_DIGITS = 10
-"""Of a Content-Length."""
+"""Digits of a Content-Length."""
 READ_S = 5.0
-"""How long a client may be silent."""
+"""Read timeout of a client."""
 REQUEST_S = 15.0
-"""How long a request may take in all; what is slower is cut off."""
+"""Time limit of a whole request; a slower one is cut off."""
 MOST_REQUESTS = 32
-"""Requests at a time; one more cuts off the oldest, so that a flood of slow ones never locks out a probe."""
+"""Concurrent requests; one more cuts off the oldest, so that a flood of slow ones never blocks a probe."""
 HOOK = "/hooks/push"
 
 
 class Answer(NamedTuple):
-    """What goes back."""
+    """An HTTP answer."""
 
     status: HTTPStatus
     body: bytes
@@ -49,14 +49,14 @@ class Answer(NamedTuple):
 
 
 class Service(NamedTuple):
-    """What the server may ask and wake; every function is called from many threads."""
+    """The server's callbacks; each is called from many threads."""
 
     wake: Mapping[str, Callable[[], None]]  # by repository
     alive: Callable[[], Health]
     ready: Callable[[], Health]
-    page: Callable[[str], tuple[bytes, str]]  # the metrics, in the format asked for
-    hooked: Callable[[str], None]  # a hook was answered so
-    secrets: Path | None  # webhooks are off without it
+    page: Callable[[str], tuple[bytes, str]]  # the metrics, in the requested format
+    hooked: Callable[[str], None]  # called with the answer to a hook
+    secrets: Path | None  # without it webhooks are disabled
 
 
 def address(listen: str) -> tuple[str, int]:
@@ -68,7 +68,7 @@ def address(listen: str) -> tuple[str, int]:
 
 
 class Server(ThreadingHTTPServer):
-    """The server on its own threads, from `start` to `stop`. Raises UserError `ListenFailed` when made."""
+    """The server on its own threads, from `start` to `stop`. Raises UserError `ListenFailed` at construction."""
 
     daemon_threads = True
     block_on_close = False
@@ -89,27 +89,27 @@ class Server(ThreadingHTTPServer):
             ) from error
 
     def server_bind(self) -> None:
-        """Bind without asking DNS for a name that nobody needs: that may take long."""
+        """Binds without a DNS lookup of the host name, which may be slow."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
     @property
     def port(self) -> int:
-        """The port in use, also where 0 was asked for."""
+        """The port in use, also if 0 was given."""
         return int(self.server_address[1])
 
     def start(self) -> None:
-        """Serve from now on; returns at once."""
+        """Starts; returns at once."""
         Thread(target=self.serve_forever, name="http", daemon=True).start()
         log.info("listening host=%s port=%d", self.server_address[0], self.port)
 
     def stop(self) -> None:
-        """Take no more requests; those in work are not waited for."""
+        """Accepts no more requests; running ones are not waited for."""
         self.shutdown()
         self.server_close()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """In a thread of its own; the oldest makes room where there are too many."""
+        """In a thread of its own; if there are too many, the oldest is cut off."""
         with self._opening:
             self._open[request] = monotonic_s()
             surplus = list(self._open)[: max(0, len(self._open) - MOST_REQUESTS)]
@@ -120,13 +120,13 @@ class Server(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        """The request is over."""
+        """The request is finished."""
         with self._opening:
             self._open.pop(request, None)
         super().shutdown_request(request)
 
     def service_actions(self) -> None:
-        """Twice a second: cut off whoever takes too long, however busy they seem."""
+        """Twice a second: cuts off slow requests, even active ones."""
         late = monotonic_s() - REQUEST_S
         with self._opening:
             slow = [request for request, since in self._open.items() if since < late]
@@ -134,7 +134,7 @@ class Server(ThreadingHTTPServer):
             _cut(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - socketserver's signature
-        """A client that goes away is no news; what else breaks is a bug of ours, and costs one request."""
+        """A disconnecting client is normal; other failures are bugs, and cost one request."""
         if isinstance(sys.exception(), OSError):
             log.debug("request broke client=%s", client_address[0], exc_info=True)
         else:
@@ -164,7 +164,7 @@ class _Request(BaseHTTPRequestHandler):
             case "/readyz":
                 self._send(_health(service.ready()))
             case _:
-                self._send(_refused(HTTPStatus.NOT_FOUND, "NoSuchPath", "ask /metrics, /healthz or /readyz"))
+                self._send(_refused(HTTPStatus.NOT_FOUND, "NoSuchPath", "use /metrics, /healthz or /readyz"))
 
     def do_POST(self) -> None:
         path = self.path.partition("?")[0].rstrip("/")
@@ -183,7 +183,7 @@ class _Request(BaseHTTPRequestHandler):
             secrets = secrets_of(service.secrets.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, UserError) as error:
             log.warning(
-                "webhook secrets not read file=%s error=%s; their admin should look", service.secrets, error
+                "webhook secrets not read file=%s error=%s; their admin should check", service.secrets, error
             )
             return _no(
                 HTTPStatus.SERVICE_UNAVAILABLE, "HookSecretMissing", "the secrets cannot be read; see the log"

@@ -1,4 +1,4 @@
-"""What the controller may do in a cluster: the least that works. Data for the chart and for `egs install`."""
+"""The controller's permissions in a cluster: the minimum. Data for the chart and for `egs install`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from schemas.export.crds import GROUP, PLURAL
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Verbs on one resource. `names`: of these objects only. `system`: in the system namespace only."""
+    """Verbs on one resource. `names`: only these objects. `system`: only in the system namespace."""
 
     group: str
     resource: str
@@ -35,7 +35,7 @@ RULES: tuple[Rule, ...] = (
     Rule("", "pods", ("list", "watch"), "which pods use GPUs, and where"),
     Rule("", "pods/eviction", ("create",), "GPU pods are asked to leave, as disruption budgets allow"),
     Rule("", "pods", ("delete",), "GPU pods that have not left by the strict end"),
-    # Slices: namespaces, walls, quota, rights. Secrets are not among it, nor tokens: those are the members' own.
+    # Slices: namespaces, network policies, quota, rights. No Secrets or tokens: those are the members' own.
     Rule(
         "",
         "namespaces",
@@ -68,7 +68,7 @@ RULES: tuple[Rule, ...] = (
         system=True,
     ),
     Rule("", "configmaps", ("delete",), "which nodes our webhook closes, once it closes none", system=True),
-    # Checks: one Job a node and stage, its volume, and what it said. Their pods are watched with all others.
+    # Checks: one Job per node and stage, its volume, and its output. Their pods are watched with all others.
     Rule(
         "batch",
         "jobs",
@@ -88,7 +88,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule("storage.k8s.io", "storageclasses", ("list", "watch"), "which class a check's volume can have"),
     Rule("events.k8s.io", "events", ("create",), "what people of a slice should see in their cluster too"),
-    # Placement: what has the API server judge pods of slices, and pods that it let in unjudged.
+    # Placement: what makes the API server judge pods of slices, and pods that were admitted unjudged.
     *(
         Rule(
             "admissionregistration.k8s.io",
@@ -135,7 +135,7 @@ ADMISSION_RULES: tuple[Rule, ...] = (
         system=True,
     ),
 )
-"""Of the admission webhook, which runs as an account of its own."""
+"""For the admission webhook, which has an account of its own."""
 
 DOOR_RULES: tuple[Rule, ...] = (
     Rule(GROUP, PLURAL, ("get", "list", "watch"), "what is asked for, and whether it is really gone"),
@@ -156,4 +156,4 @@ DOOR_RULES: tuple[Rule, ...] = (
         )
     ),
 )
-"""Of the door of custom resources (`egs-reconciler door`), which runs as an account of its own."""
+"""For the door of custom resources (`egs-reconciler door`), which has an account of its own."""

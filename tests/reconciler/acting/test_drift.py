@@ -120,7 +120,10 @@ def test_a_node_that_comes_or_leaves_is_no_drift_and_marks_that_it_lost_are() ->
     assert fleet(drift, 4, TAINT) == ["east: Node h100-1 was changed (taint); put right"]
     assert fleet(drift, 5) == []
     assert (
-        fleet(drift, 6, Difference("", "Node h100-1", "extra", "our marks, and no pool of ours has it")) == []
+        fleet(
+            drift, 6, Difference("", "Node h100-1", "extra", "it has our marks but is in none of our pools")
+        )
+        == []
     )
 
 

@@ -90,7 +90,7 @@ def test_an_address_that_cannot_be_opened_says_why_without_its_password(repo: st
 def test_a_folder_that_is_no_repository_says_how_to_begin_one(tmp_path: Path) -> None:
     done = egs("plan", "--repo", tmp_path)
     assert done.code == 1
-    assert "is no repository: it has no project.yaml; name one with --repo" in done.err
+    assert "is not a repository: it has no project.yaml; choose one with --repo" in done.err
 
 
 def test_the_clock_never_runs_behind_the_status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -261,7 +261,7 @@ def test_a_key_that_cannot_sign_is_told_and_stops_only_who_wants_signatures_alwa
     before = tip(repo)
     done = create(repo)
     assert done.code == 0
-    assert "the commit goes without a signature" in done.err
+    assert "the commit is not signed" in done.err
     configure(repo, commit_gpgsign="true")
     refused = egs("gpr", "edit", "a/mine", "nodes=2", "--repo", repo, "--author", BO)
     assert (refused.code, tip(repo) != before) == (1, True)

@@ -214,10 +214,10 @@ def left(pods: tuple[str, ...], minute: int, before: dict[tuple[str, str], NodeR
 
 def test_pods_that_do_not_leave_are_named_and_their_node_is_quarantined_after_a_bound():
     key = ("east", "h100-1")
-    pods = ("vision/train-0 (kept by its finalizer example.com/upload)",)
+    pods = ("vision/train-0 (blocked by its finalizer example.com/upload)",)
     dirty = left(pods, 100, {})
     assert (dirty.state, dirty.reason) == (NodeState.DIRTY, "NotClean")
-    assert "vision/train-0 (kept by its finalizer example.com/upload)" in (dirty.message or "")
+    assert "vision/train-0 (blocked by its finalizer example.com/upload)" in (dirty.message or "")
     assert left(pods, 129, {key: dirty}).state is NodeState.DIRTY
     shut = left(pods, 130, {key: dirty})
     assert (shut.state, shut.reason) == (NodeState.QUARANTINED, "PodsStay")

@@ -17,7 +17,7 @@ class Memo(Generic[T]):
         self._kept: dict[str, tuple[tuple[object, ...], T]] = {}
 
     def of(self, name: str, made_from: tuple[object, ...], work: Callable[[], T]) -> T:
-        """The result for `name`. Comparing is cheap where the objects are the very same."""
+        """The result for `name`. Comparing is cheap if the objects are identical."""
         found = self._kept.get(name)
         if found is None or found[0] != made_from:
             found = self._kept[name] = (made_from, work())
