@@ -298,7 +298,7 @@ def _text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        text = f"{file} cannot be read ({type(error).__name__}); write one secret a line into it"
+        text = f"{file} cannot be read ({type(error).__name__}); write one secret per line into it"
         raise UserError(text, "HookSecretMissing") from error
 
 

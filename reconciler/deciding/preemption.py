@@ -157,7 +157,7 @@ def _decided(facts: Facts, found: Preemption) -> tuple[Facts, tuple[Event, ...]]
     for key in found.victims:
         status = requests[key]
         requests[key] = _leaving(status, Eviction(reason=PREEMPTED, at=at, by=found.by), facts.at)
-        text = f"{key} loses its nodes at {format_instant(at)} to {found.by}; save its work before"
+        text = f"{key} is evicted at {format_instant(at)} for {found.by}; save its work before"
         told.append(Event(facts.at, Told.PREEMPTED, text, key))
     return replace(facts, requests=requests), tuple(told)
 

@@ -1,14 +1,14 @@
-"""How large each elastic pool is to be: what came and went, and what to ask for and let go next. Pure.
+"""Target sizes of elastic pools: which nodes arrived or left, and what to request or let go next. Pure.
 
-Sizes are facts: they are committed before a cluster is told, and a cluster that was told otherwise is told again. What
-the plan needs when is `scheduler.calendars.elastic`'s to say.
+Sizes are facts: they are committed before a cluster gets them, and a cluster with another size gets them again.
+`scheduler.calendars.elastic` says what the plan needs when.
 
 Held by tests/reconciler/planning/test_elastic_pools.py and tests/cases/reconciler/model/pools.yaml:
   * a node that serves a request, or that a promise is bound to, is never let go;
-  * nodes that nobody here asked for are kept until they are let go like any other: no size says otherwise;
-  * a pool stays between its least and its most nodes;
-  * nodes that do not come move promises with a true cause, and are told once a pool for each time that passes in vain,
-    however many they are and whenever each was asked for.
+  * unrequested nodes are kept until they are let go like any other: no size is set because of them;
+  * a pool stays between its minimum and its maximum;
+  * nodes that do not arrive move promises with a true cause, and are reported once per pool for each time that passes
+    in vain, however many they are and whenever each was requested.
 """
 
 from __future__ import annotations

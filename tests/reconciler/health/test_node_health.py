@@ -90,7 +90,7 @@ def test_silent_and_cordoned_nodes_do_not_count_towards_the_limit() -> None:
                      id="somebody's taint that keeps new pods off"),
         pytest.param({"taint": "x=:NoExecute"}, "Unfit EvictingTaint: it has the taint x=:NoExecute, which",
                      id="one that sends pods away"),
-        pytest.param({"unfit": "4 GPUs, not 8", "cordoned": True}, "Cordoned Cordoned: somebody",
+        pytest.param({"unfit": "4 GPUs, not 8", "cordoned": True}, "Cordoned Cordoned: it was cordoned by someone else",
                      id="a cordon is named first"),
         pytest.param({"foreign": ("ml/a",), "ready": False}, "Lost NodeNotReady", id="a silent node is silent first"),
     ],

@@ -59,9 +59,7 @@ from tests.support.kube import FAST, Plane, eventually, gpu_node
             "Bad Gateway; retrying",
             id="a proxy's HTML",
         ),
-        pytest.param(
-            Canned(500, b'["no"]'), "ClusterRejected", "tried again", id="a refusal that is no object"
-        ),
+        pytest.param(Canned(500, b'["no"]'), "ClusterRejected", "retrying", id="a refusal that is no object"),
         pytest.param(
             Canned(302, b"", {"Location": "/login"}),
             "ClusterRejected",
