@@ -69,14 +69,14 @@ def election(place: Place, part: str) -> tuple[Rule, ...]:
             "coordination.k8s.io",
             "leases",
             ("create",),
-            "to make the Lease by which one is active",
+            "create the Lease of the election",
             system=True,
         ),
         Rule(
             "coordination.k8s.io",
             "leases",
             ("get", "update"),
-            "to hold that Lease",
+            "hold the Lease",
             names=(place.named(part),),
             system=True,
         ),
@@ -87,12 +87,12 @@ def scaling(targets: Iterable[ScaleTarget]) -> tuple[Rule, ...]:
     """Rules to scale these targets, and with Cluster API to select the Machines to delete; no others."""
     targets, verbs = tuple(targets), ("get", "patch")
     rows = [
-        Rule(target.group, resource, verbs, "how many nodes a pool is to have", names=(target.name,))
+        Rule(target.group, resource, verbs, "set the size of a pool", names=(target.name,))
         for target in targets
         for resource in (target.resource, f"{target.resource}/scale")
     ]
     if any(target.is_cluster_api for target in targets):
-        rows.append(Rule(CLUSTER_API.rstrip("/"), "machines", verbs, "which Machines go when a pool shrinks"))
+        rows.append(Rule(CLUSTER_API.rstrip("/"), "machines", verbs, "select the Machines to delete"))
     return tuple(rows)
 
 

@@ -1,8 +1,8 @@
-"""Pools as planning sees them: what the manifests say, which nodes are there, when each serves nobody. Pure.
+"""Pools for planning: their manifests, existing nodes, and when each node serves no request. Pure.
 
 Held by tests/reconciler/model/test_pools.py and tests/cases/reconciler/maintenance.yaml:
-  * a node in a window serves nobody, whichever of the cluster, its pool and itself the window names;
-  * as time passes nothing in a calendar moves: what comes into sight was closed before.
+  * a node in a window serves no request, whether the window names the cluster, its pool or the node;
+  * as time passes nothing in a calendar moves: times that come into range were closed before.
 """
 
 from __future__ import annotations

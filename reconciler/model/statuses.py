@@ -36,7 +36,7 @@ class UnreadRecord:
             return self.oid == other.oid or self.status == other.status
         return isinstance(other, GPRStatus) and self.status == other
 
-    __hash__ = None  # type: ignore[assignment]  # type: ignore[assignment]  # never kept in sets
+    __hash__ = None  # type: ignore[assignment]  # never kept in sets
 
 
 class Records(MutableMapping[str, GPRStatus]):
@@ -122,7 +122,7 @@ class Records(MutableMapping[str, GPRStatus]):
             return isinstance(other, Mapping) and dict(self) == dict(other)
         return self.live == other.live and (self._over is other._over or self._over == other._over)
 
-    __hash__ = None  # type: ignore[assignment]  # type: ignore[assignment]  # mutable
+    __hash__ = None  # type: ignore[assignment]  # mutable
 
     def _forget_holders(self, key: str, status: GPRStatus | None) -> None:
         known = self._holders

@@ -34,14 +34,14 @@ FLEET = {
     "egs_requests": ("Requests by slice and phase.", ("slice", "phase")),
     "egs_leases": ("Requests that hold nodes.", ("cluster", "pool")),
     "egs_leased_nodes": ("Nodes that requests hold.", ("cluster", "pool")),
-    "egs_nodes": ("Nodes by what they are to the planner.", ("cluster", "pool", "state")),
+    "egs_nodes": ("Nodes by state for the planner.", ("cluster", "pool", "state")),
     "egs_cluster_reachable": ("1 while the cluster answers.", ("cluster",)),
     "egs_starts_overdue": ("Committed starts that passed by more than a minute without a hand-over.", ()),
     "egs_ends_overdue": (
         "Leases that have nodes more than a minute after their strict end and drain.",
         ("cluster",),
     ),
-    "egs_notifications_waiting": ("Events that wait to be sent, by whose routes they wait for.", ("scope",)),
+    "egs_notifications_waiting": ("Events waiting to be sent, by owner kind of their route.", ("scope",)),
 }
 """Gauges of the leader's committed facts: their help texts, and their labels besides `repo`."""
 
@@ -62,7 +62,7 @@ class Metrics:
         )
         self._succeeded = Gauge(
             "egs_last_successful_cycle_timestamp_seconds",
-            "When a cycle last ended well, the repository having answered; at first when the process began.",
+            "Time of the last successful cycle with an answer of the repository; initially the process start.",
             ["repo"],
             registry=new,
         )
@@ -72,7 +72,7 @@ class Metrics:
         )
         self._clocks = Gauge(
             "egs_clock_offset_seconds",
-            "What another clock says less what ours does; of a commit or a hand-over, how far ours is behind.",
+            "Another clock minus ours; for a commit or a hand-over, how far ours is behind.",
             ["repo", "clock"],
             registry=new,
         )
@@ -86,7 +86,7 @@ class Metrics:
         self._slips = Counter(
             "egs_slips", "Promises that moved later, by cause.", ["repo", "cause"], registry=new
         )
-        self._events = Counter("egs_events", "Events told, by reason.", ["repo", "reason"], registry=new)
+        self._events = Counter("egs_events", "Events reported, by reason.", ["repo", "reason"], registry=new)
         self._delay = Histogram(
             "egs_start_delay_seconds",
             "Time from a committed start to the hand-over of all its nodes.",
@@ -96,7 +96,7 @@ class Metrics:
         )
         self._carried = Counter(
             "egs_notifications",
-            "Messages tried, by whose route it was and by answer.",
+            "Messages tried, by owner kind of the route and answer.",
             ["repo", "scope", "answer"],
             registry=new,
         )

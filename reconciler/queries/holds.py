@@ -61,10 +61,10 @@ def sentences(key: str, change: HeldChange) -> list[str]:
         first = f"Its file is held {since}; it does not count, and the request is not planned."
         act = f"It counts once a person who may file it submits it again with `egs resubmit {key}`."
     elif change.found is None:
-        first = f"The deletion of its file is held {since}; the request itself goes on as it was accepted."
+        first = f"The deletion of its file is held {since}; the request itself continues as it was accepted."
         act = f"`egs resubmit {key}` or `git revert` brings the file back; a person who may delete it can then do so."
     else:
-        first = f"An edit of its file is held {since}; the request itself goes on as it was accepted."
+        first = f"An edit of its file is held {since}; the request itself continues as it was accepted."
         act = f"A person who may make the edit submits it again with `egs resubmit {key}`; `git revert` drops it."
     return [first, f"{change.message}.", act]
 

@@ -4,7 +4,7 @@ There are two kinds of statements. A clock read just now gives the time. A commi
 bound. Our clock is in doubt
   * if it is behind a fact by more than the tolerance;
   * if it differs by more than that from at least as many clocks as agree with it, our own included.
-While it is in doubt no nodes are assigned or released, except that an end that has passed by every clock is carried out.
+While it is in doubt no nodes are assigned or released, except for ends that have passed by every clock.
 
 Held by tests/reconciler/timekeeping/test_clock_doubt.py.
 """

@@ -45,7 +45,7 @@ def test_an_edit_that_is_held_leaves_the_request_as_it_was(verified: Verified) -
     verified.run(minutes(5))
     said = why("a/mine")
     assert "An edit of its file is held" in said
-    assert "the request itself goes on as it was accepted" in said
+    assert "the request itself continues as it was accepted" in said
     assert said.count("NobodyStandsBehindIt") == 1
     commit(verified.repo, {"slices/a/gprs/mine.yaml": None})
     verified.run(minutes(6))
