@@ -73,7 +73,7 @@ class _About:
 
 
 def file_words(wanted: Wanted) -> Words:
-    """Without verification: every Approval that bears an admin's name counts."""
+    """Without verification: every Approval named after an admin counts."""
     admins = {person.handle: person for person in wanted.project.admins}
     return {
         key: tuple(

@@ -122,7 +122,7 @@ class Bare:
         counts = self._status.counting()
         complaint = self._status.complaint() or ""
         if complaint and complaint != self._told:
-            what = "the last signed version is shown" if counts is not None else "nothing of it counts"
+            what = "the last signed version is shown" if counts is not None else "it does not count"
             note(f"branch {STATUS}: {complaint}; {what}")
         self._told = complaint
         return None if counts is None else (self.store, counts)

@@ -117,7 +117,7 @@ class _Filling:
         return int(count) if last.get("reason") == Told.EVENTS_OMITTED and count.isdigit() else 0
 
 
-_OMITTED = "more events of this hour are not kept here; the controller's log has each of them"
+_OMITTED = "more events of this hour are not stored here; see the controller's log"
 
 
 def _next(path: str) -> str:

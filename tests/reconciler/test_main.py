@@ -197,4 +197,4 @@ def test_a_folder_of_kubeconfigs_that_is_not_there_is_told_at_once(tmp_path: Pat
     status, _, err = done(repo, tmp_path, "once", "--kubeconfigs", str(tmp_path / "nowhere"))
     assert status == 2
     assert "nowhere" in err
-    assert "is no folder" in err
+    assert "is not a folder" in err

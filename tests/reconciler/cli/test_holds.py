@@ -32,7 +32,7 @@ def test_a_new_request_that_is_held_is_not_gone_for_its_author(verified: Verifie
     verified.run(minutes(3))
     said, oid = why("a/hers"), git(verified.repo, "rev-parse", "main")[:12]
     assert f"commit {oid}, rule NobodyStandsBehindIt" in said or f"commit {oid}, rule NotAMember" in said
-    assert "nothing of it counts" in said
+    assert "it does not count, and the request is not planned" in said
     described = egs("describe", "gpr", "a/hers", "-o", "json").json
     assert (described["held"]["commit"][:12], described["held"]["counts"]) == (oid, False)
     assert "a/hers" in egs("get", "gprs").err

@@ -123,7 +123,7 @@ def test_revoking_does_not_wait_where_changes_are_pull_requests(tmp_path: Path) 
 def test_the_table_says_what_each_key_is_good_for(tmp_path: Path) -> None:
     repo = repository(tmp_path / "r.git", fleet())
     empty = egs("key", "list", "--repo", repo)
-    assert (empty.out, "there is no key" in empty.err) == ("", True)
+    assert (empty.out, "there are no keys" in empty.err) == ("", True)
     _made(repo, "--expires", "never")
     head, row = egs("key", "list", "--repo", repo).out.splitlines()
     assert head.split() == ["NAME", "STATE", "EMAIL", "ROLE", "SLICES", "UNTIL", "DESCRIPTION"]

@@ -79,7 +79,7 @@ def test_a_wait_names_the_option_too(tmp_path: Path) -> None:
         ("git@host:a/b.git", "ssh needs a private key"),
         ("ssh://git@host/b.git", "ssh needs a private key"),
         ("ssh://bo:hunter22@host/b.git", "without a password"),
-        ("ftp://bo:hunter22@host/b.git", "'ftp' is none of"),
+        ("ftp://bo:hunter22@host/b.git", "'ftp' is not one of"),
     ],
 )
 def test_an_address_that_cannot_be_opened_says_why_without_its_password(repo: str, words: str) -> None:

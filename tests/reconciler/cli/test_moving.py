@@ -152,7 +152,7 @@ def test_a_move_is_one_commit_and_the_controller_does_what_was_said(tmp_path: Pa
         pytest.param(["a/three", "--first", "--last"], 2, "one of --first", id="once"),
         pytest.param(["b/one", "--first"], 1, "b/one is first already", id="it is there already"),
         pytest.param(["b/one", "--before", "b/two"], 1, "b/one is there already", id="there"),
-        pytest.param(["a/run", "--first"], 1, "waits for nothing any more", id="it runs"),
+        pytest.param(["a/run", "--first"], 1, "only waiting requests can be moved", id="it runs"),
         pytest.param(["b/one", "--before", "a/run"], 1, "not in the queue", id="the other one runs"),
         pytest.param(["b/one", "--before", "b/one"], 2, "before itself", id="before itself"),
         pytest.param(["b/one", "--before", "b/onee"], 1, "did you mean b/one", id="a name that is near"),

@@ -77,7 +77,7 @@ def test_a_quote_of_a_burst_cluster_says_when_it_is_used_and_at_which_price(tmp_
     files["slices/a/slice.yaml"] = slice_("a", ("east", "cloud"))
     repo = folder(tmp_path / "f", files)
     answer = egs("wait", "--repo", repo, "--now", NOW, "--slice", "a", "--nodes", "1", "--duration", "1h")
-    assert "cloud/h100 is of a burst cluster" in answer.err
+    assert "cloud/h100 is in a burst cluster" in answer.err
     assert "within 0d4h0m, at 4.1 per GPU-hour" in answer.err
 
 

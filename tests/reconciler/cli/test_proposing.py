@@ -178,7 +178,7 @@ def test_in_a_work_tree_files_are_written_unless_somebody_says_how_to_push(tmp_p
     before = tip(origin)
     done = create(tree)
     assert (done.code, tip(origin), (tree / MINE).exists()) == (0, before, True)
-    assert "--pull-request does it all" in done.err
+    assert "--pull-request does all of this" in done.err
     (tree / MINE).unlink()
     asked = create(tree, "--pull-request")
     assert (asked.code, tip(origin), (tree / MINE).exists()) == (0, before, False), asked.err

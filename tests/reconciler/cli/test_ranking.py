@@ -33,8 +33,8 @@ def test_what_the_rank_reads_is_told_in_the_order_in_which_it_counts(tmp_path: P
     said = _place(repo, "a/second", "2026-11-21T09:30:00Z")
     assert said.startswith("Its place: priority 110; plus 10 for waiting, so it counts as 120; ")
     assert "an admin moved it ahead by 3; " in said
-    assert "had used or held 0 GPU-hours and asked for 80 before it, which counts 80 by now: share 3 " in said
-    assert "(steps of 10 over its weight 2)" in said
+    assert "had used or held 0 GPU-hours and asked for 80 before it, which counts as 80 now" in said
+    assert ", in steps of 10 over its weight 2" in said
     assert said.endswith("the earlier filed comes first).")
     described = egs(
         "describe", "gpr", "a/second", "--repo", repo, "--now", "2026-11-21T09:30:00Z", "-o", "json"

@@ -267,7 +267,7 @@ def test_the_slices_own_file_keeps_what_shows_its_people(tmp_path: Path) -> None
     many = _slice(
         repo, "create", "ops", "--member", "a@example.com", "--member", "b@example.com", "--key", key
     )
-    assert (many.code, "the one owner" in many.err) == (2, True)
+    assert (many.code, "a single owner" in many.err) == (2, True)
 
 
 def test_an_owner_who_is_added_owns_by_the_key_too(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def runs(phase: Phase = Phase.PROVISIONED, **given: Any) -> GPRStatus:
             {},
             waiting("r", conditions=(OUT,)),
             ["LimitExceeded"],
-            "ask for what is allowed",
+            "lower the request",
             id="it waits outside",
         ),
         pytest.param(

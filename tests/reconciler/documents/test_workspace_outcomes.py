@@ -88,7 +88,7 @@ def test_a_broken_request_says_so_and_one_in_force_stays() -> None:
     world.run(at(2))
     now = world.facts().workspaces
     assert (now["nlp"].phase, now["ops"].phase) == (WorkspacePhase.READY, WorkspacePhase.READY)
-    assert "Slices asked for" not in (world.text("README.md") or "")
+    assert "Requested slices" not in (world.text("README.md") or "")
     assert "its file as it reads now does not count: requests/ops.yaml:" in now["ops"].message
     assert world.told().count("WorkspaceInvalid") == 1
 

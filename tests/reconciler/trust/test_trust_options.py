@@ -227,4 +227,4 @@ def test_one_name_on_a_forge_is_not_for_several_repositories():
         reconciler,
         ["run", "--repo", "a=/a", "--repo", "b=/b", "--forge-repository", "a/b", "--forge", "gitea"],
     )
-    assert "--forge-repository are for one repository" in str(done.exception)
+    assert "--forge-repository are for a single repository" in str(done.exception)

@@ -182,7 +182,7 @@ class Slices:
             space, terms.name, self._claims.get(terms.name).made.get(namespace, False)
         ):
             other = space.slice not in {"", terms.name} or space.project not in {"", self._project}
-            text = f"it bears the labels of slice {space.slice} of project {space.project}" if other else ""
+            text = f"it has the labels of slice {space.slice} of project {space.project}" if other else ""
             yield Difference(terms.name, name, "changed", text or "it is not marked as the slice's")
         for want in objects(terms, self._project, namespace):
             have = self._repairs.find(namespace, identity(want))

@@ -46,9 +46,7 @@ from tests.support.kube import FAST, Plane, eventually, gpu_node
             'cannot list resource "nodes" in API group ""; grant the controller this verb',
             id="a right that is missing",
         ),
-        pytest.param(
-            Canned.refusal(429, "slow down"), "ClusterThrottled", "busy, tried again", id="throttled"
-        ),
+        pytest.param(Canned.refusal(429, "slow down"), "ClusterThrottled", "busy, retrying", id="throttled"),
         pytest.param(Canned(200, b"<html>"), "ClusterUnreachable", "without JSON", id="HTML with 200"),
         pytest.param(
             Canned(200, b"[1]"), "ClusterUnreachable", "without an object", id="JSON that is no object"
@@ -118,7 +116,7 @@ def test_a_refused_connection_says_so():
 
 
 def test_an_unknown_host_says_so():
-    assert "host name is not known" in unreachable(client("http://nowhere.invalid"))
+    assert "host name is unknown" in unreachable(client("http://nowhere.invalid"))
 
 
 def test_a_server_that_never_answers_says_so(monkeypatch):
