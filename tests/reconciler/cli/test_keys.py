@@ -133,7 +133,7 @@ def test_the_table_says_what_each_key_is_good_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "code", "said"),
     [
-        pytest.param(("create", "No", "--role", "Editor"), 2, "is no name", id="a name that is none"),
+        pytest.param(("create", "No", "--role", "Editor"), 2, "is not a valid name", id="a name that is none"),
         pytest.param(("create", "x", "--role", "Admin"), 2, "Admin", id="a role that is none"),
         pytest.param(("create", "x", "--role", "Editor", "--slice", "zz"), 1, "there is no slice zz", id="a slice"),
         pytest.param(("create", "x", "--role", "Editor", "--expires", "soon"), 2, "--expires soon", id="an end"),
@@ -194,7 +194,7 @@ def test_a_slice_that_a_key_names_is_not_deleted_under_it(tmp_path: Path) -> Non
             ("--role", "Viewer", "--slice", "a", "--for", "ada@example.com"), "is an admin", id="an admin's"
         ),
         pytest.param(
-            ("--role", "Owner", "--for", "robot@example.com"), "by robot@example.com themselves", id="Owner"
+            ("--role", "Owner", "--for", "robot@example.com"), "only robot@example.com can create", id="Owner"
         ),
     ],
 )

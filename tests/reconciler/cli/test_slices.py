@@ -113,7 +113,7 @@ def test_a_slice_of_its_own_takes_the_place_of_the_request_for_it(tmp_path: Path
         pytest.param(
             ["request", "a", "--push"], 1, "egs slice members add a", id="it exists: ask to be let in"
         ),
-        pytest.param(["request", "Not_a_name"], 2, "is no name", id="a bad name"),
+        pytest.param(["request", "Not_a_name"], 2, "is not a valid name", id="a bad name"),
         pytest.param(
             ["request", "new", "--cluster", "wst"], 1, "there is no cluster wst", id="no such cluster"
         ),
@@ -128,7 +128,7 @@ def test_a_slice_of_its_own_takes_the_place_of_the_request_for_it(tmp_path: Path
         pytest.param(["edit", "a", "quta=3"], 1, "did you mean quota", id="a field that is near"),
         pytest.param(["edit", "nope", "weight=2"], 1, "there is no slice nope", id="no such slice"),
         pytest.param(["edit", "a", "weight=4000"], 2, "1000", id="a value beyond bounds"),
-        pytest.param(["members", "add", "a", "dee"], 2, "is no mail address", id="no address"),
+        pytest.param(["members", "add", "a", "dee"], 2, "is not an e-mail address", id="no address"),
         pytest.param(
             ["members", "add", "a", "bo@example.com"], 1, "is in slice a already", id="there already"
         ),

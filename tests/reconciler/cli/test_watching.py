@@ -153,8 +153,8 @@ def test_a_first_controller_is_waited_for(repo: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [
-        (["--gpr", "a/B"], 2, "--gpr B is no name"),
-        (["--slice", "A_"], 2, "--slice A_ is no name"),
+        (["--gpr", "a/B"], 2, "--gpr B is not a valid name"),
+        (["--slice", "A_"], 2, "--slice A_ is not a valid name"),
         (["--every", "0"], 2, "--every"),
         ([], 1, "no status to follow"),
     ],
