@@ -89,7 +89,7 @@ def test_a_rejection_ends_it_with_its_reason(tmp_path: Path) -> None:
         pytest.param(
             ["approve", "a/over", "--author", ADA, "--limit-nodes", "2"],
             1,
-            "less than",
+            "is below what",
             id="too small a limit",
         ),
         pytest.param(

@@ -180,5 +180,5 @@ def test_a_move_passes_nobody_who_stands_higher_for_having_waited(tmp_path: Path
     early = egs(*words, "--now", "2026-11-21T08:12:30Z", "-o", "json")
     assert early.code == 1
     assert "b/one has priority 108 (7 of it for waiting) and a/three has priority 101" in early.err
-    assert "`egs gpr priority a/three 108` comes first" in early.err
+    assert "`egs gpr priority a/three 108` changes the priority first" in early.err
     assert egs(*words, "--now", "2026-11-21T08:13:00Z", "-o", "json").json["moves"] == {"a/three": 1}

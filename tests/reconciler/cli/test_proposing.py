@@ -121,7 +121,7 @@ def test_a_push_that_is_refused_becomes_a_pull_request(forge: fake.Forge) -> Non
     assert [pull.title for pull in forge.pulls.values()] == ["Release a/mine"]
     wanted = egs("gpr", "release", "a/mine", "--push", "--repo", forge.repo, "--author", BO)
     assert (wanted.code, len(forge.pulls)) == (1, 1)
-    assert "with --pull-request" in wanted.err
+    assert "use --pull-request" in wanted.err
 
 
 def protect(repo: Path) -> None:
