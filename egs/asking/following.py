@@ -16,11 +16,12 @@ from typing import Any
 from egs import clock
 from egs.asking.requesting import gpu_request_status
 from egs.calling import API, Ask, backoff_s, call, opened
+from egs.connection import Connection
 from egs.data.gpr import LIFE, OVER, SAME_PHASE, EventRow, GpuRequestData, read_gpr
 from egs.data.records import of
 from egs.exceptions import BadParameters, PhaseNotReached, ResourceNotFound, ServerUnreachable, WaitTimedOut
 from egs.refusals import GATEWAY, refusal, retry_after
-from egs.sessions import AuthenticatedSession, Connection, get_authenticated_session
+from egs.sessions import AuthenticatedSession, get_authenticated_session
 from egs.sse import Message, Parser
 from egs.steps import Answer, Feed, Give, NextChunk, Pause, Script, Unreached
 

@@ -198,7 +198,7 @@ def approvals(authenticated_session: AuthenticatedSession | None = None) -> Scri
     return each(ApprovalRow)(rows)
 
 
-class Word(TypedDict, total=False):
+class ApprovalFields(TypedDict, total=False):
     """What an admin's yes may say beside the reason, as it is called on the wire."""
 
     limit: Mapping[str, Any] | None
@@ -211,7 +211,7 @@ def approve(
     spec_digest: str | None = None,
     reason: str = "",
     authenticated_session: AuthenticatedSession | None = None,
-    **more: Unpack[Word],
+    **more: Unpack[ApprovalFields],
 ) -> Script[Change]:
     """An admin's yes to a request as it was looked at: `spec_digest` is what `approvals` or `gpu_request_status`
     gave. Without it the request is read first and approved as it reads then, whatever was looked at before. Further

@@ -35,7 +35,7 @@ class GetForm(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ListOptions:
     """How somebody wants it."""
 
     form: GetForm = GetForm.TABLE
@@ -46,7 +46,7 @@ class Asked:
 def answer(
     kind: Kind,
     fetch: Callable[[], Sequence[Row]],
-    asked: Asked,
+    asked: ListOptions,
     spread: Callable[[list[Row]], list[Row]] = list,
     looks: Iterable[None] | None = None,
 ) -> None:
@@ -72,7 +72,7 @@ def every(seconds: float) -> Iterator[None]:
         time.sleep(seconds)
 
 
-def _show(kind: Kind, rows: list[Row], asked: Asked, spread: Callable[[list[Row]], list[Row]]) -> None:
+def _show(kind: Kind, rows: list[Row], asked: ListOptions, spread: Callable[[list[Row]], list[Row]]) -> None:
     if asked.form in (GetForm.JSON, GetForm.YAML):
         is_one = len(asked.names or ()) == 1 == len(rows)
         output.data(rows[0] if is_one else rows, Form(asked.form))
@@ -118,7 +118,7 @@ def checks(described: Row, form: str) -> None:
 Source = tuple[Callable[[], Sequence[Row]], Callable[[list[Row]], list[Row]]]
 
 
-def _follow(kind: Kind, source: Source, asked: Asked, looks: Iterable[None]) -> None:
+def _follow(kind: Kind, source: Source, asked: ListOptions, looks: Iterable[None]) -> None:
     """What is, then each row that is new or another, in one line. The header comes once."""
     fetch, spread = source
     columns = _columns(kind, asked.form)

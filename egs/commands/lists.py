@@ -14,7 +14,7 @@ from egs.commands import kinds, listing, output
 from egs.commands.backend import Backend
 from egs.commands.declare import READS, READS_NOW, Place, add, group, parameter
 from egs.commands.kinds import SINGULAR, Kind
-from egs.commands.listing import Asked, GetForm
+from egs.commands.listing import GetForm, ListOptions
 from egs.commands.options import Output
 from egs.commands.output import Form
 
@@ -247,7 +247,9 @@ def _add_list(app: typer.Typer, name: str, listed: Listed) -> None:
         backend: Backend, watch: bool, output: GetForm, names: list[str] | None = None, **filters: Any
     ) -> None:
         spread = kinds.by_pool if listed.kind is kinds.CLUSTERS else list
-        listing.answer(listed.kind, lambda: backend.rows(name, filters), Asked(output, names, watch), spread)
+        listing.answer(
+            listed.kind, lambda: backend.rows(name, filters), ListOptions(output, names, watch), spread
+        )
 
     typed = [
         *([parameter("names", Names)] if listed.has_names else []),

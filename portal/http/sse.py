@@ -54,7 +54,7 @@ STREAM: dict[int | str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StreamEvent:
     """One thing that a view says: told again when the text under its key is another."""
 
     key: str
@@ -65,7 +65,7 @@ class Told:
     """Nothing comes after it: the stream ends."""
 
 
-Tell = Callable[[View], Iterable[Told]]
+Tell = Callable[[View], Iterable[StreamEvent]]
 """All that a view has to say to this caller. An ApiError ends the stream, and is told as its last event."""
 
 
@@ -127,7 +127,7 @@ class _Listener:
         return b"".join(_sent(told, view.status) for told in fresh)
 
 
-def _sent(told: Told, id_: str) -> bytes:
+def _sent(told: StreamEvent, id_: str) -> bytes:
     lines = "".join(f"data: {line}\n" for line in told.text.splitlines() or [""])
     return f"id: {id_}\nevent: {told.event}\n{lines}\n".encode()
 
@@ -153,7 +153,7 @@ async def heard(reads: Reads, tell: Tell, last: str) -> AsyncIterator[bytes]:
         if not listener.is_done:
             yield _END
     except ApiError as error:
-        yield _sent(Told("", "error", f"{error.reason}: {error}"), view.status)
+        yield _sent(StreamEvent("", "error", f"{error.reason}: {error}"), view.status)
 
 
 _STREAMS = Streams()

@@ -16,7 +16,7 @@ from portal.http.context import Whole, Wire
 from portal.http.durations import checked_duration
 from portal.http.errors import ApiError, bad_parameters, conflict, not_found
 from portal.identity.callers import Caller
-from portal.identity.redaction import Veil
+from portal.identity.redaction import Redactor
 from portal.vendor.gpr_answers import Found, found_in
 from portal.vendor.gpr_models import Span
 from portal.views.view import View
@@ -98,13 +98,13 @@ def pending(view: View, caller: Caller) -> list[Pending]:
         for key, status in live(view.facts.requests).items()
         if status.phase is Phase.PENDING_APPROVAL and caller.may_see(key.partition("/")[0])
     ]
-    veil = Veil(caller, view)
+    redactor = Redactor(caller, view)
     return [
         Pending(
             gpr_id=status.uid,
             name=key,
             reasons=[] if status.approval is None else list(status.approval.reasons),
-            message=veil.text(status.message or ""),
+            message=redactor.text(status.message or ""),
             asked=_asks(status.accepted_spec),
             spec_digest=status.spec_digest,
             since=format_instant(filed_at),
@@ -194,9 +194,7 @@ def _judged(view: View, found: Found, word: Decision) -> RequestSpec:
         raise conflict(f"{found.key} is {status.phase} and never runs again", "GpuAlreadyReleased")
     if status.phase in HOLDING and (word.rule != "extension" or status.phase is Phase.RELEASING):
         raise conflict(f"{found.key} is {status.phase} and keeps its terms", "GpuAlreadyProvisioned")
-    return (
-        status.accepted_spec.model_copy(update={"extend": spec.extend}) if status.phase in HOLDING else spec
-    )
+    return status.accepted_spec.edited(extend=spec.extend) if status.phase in HOLDING else spec
 
 
 def _end(word: Decision, now: datetime) -> datetime:

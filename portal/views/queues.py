@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from portal.identity.callers import Caller
-from portal.identity.redaction import Veil
+from portal.identity.redaction import Redactor
 from portal.views.view import View
 from reconciler.model.request_files import read_filings
 from reconciler.queries import tables
@@ -71,14 +71,14 @@ def full_plan_of(view: View) -> Plan:
 
 def plan_json(view: View, caller: Caller, now: datetime) -> dict[str, Any]:
     """The answer of `egs plan -o json`, without the requests of others."""
-    found, ids, veil = view.once(schedule_of), view.facts.requests, Veil(caller, view)
+    found, ids, redactor = view.once(schedule_of), view.facts.requests, Redactor(caller, view)
     rows = (row for row in found.rows if caller.may_see(row.key.partition("/")[0]))
     refused = (one for one in found.refused if caller.may_see(one.key.partition("/")[0]))
     return {
         "now": wire(now),
         "commit": view.main,
         "requests": [{"gprId": ids[row.key].uid, **row.json(now)} for row in rows],
-        "refused": [{"gprId": _id(view, one.key), **veil.strings(refusal_json(one))} for one in refused],
+        "refused": [{"gprId": _id(view, one.key), **redactor.strings(refusal_json(one))} for one in refused],
     }
 
 

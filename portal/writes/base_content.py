@@ -14,7 +14,7 @@ from typing import Any
 
 from portal.http.errors import ApiError, conflict
 from portal.views.view import View
-from portal.writes.main_tree import Changed, Standing
+from portal.writes.main_tree import Changed, MainTree
 from portal.writes.parsed_files import read_document
 from portal.writes.write_request import Changes
 from reconciler.documents.restored_files import last_read
@@ -30,10 +30,10 @@ MOST_STEPS = 200
 
 
 @dataclass(slots=True)
-class Ground:
+class BaseContent:
     """`writing.Tree`: main at its tip, with the changes on top that are about to be written with this one."""
 
-    standing: Standing
+    main_tree: MainTree
     held: Mapping[str, HeldChange]
     above: Mapping[str, bytes | None] = field(default_factory=dict)
 
@@ -44,15 +44,15 @@ class Ground:
         hold = self.held.get(path)
         if hold is None or hold.authorised is None:
             return self.main(path)
-        return self.standing.store.read([hold.authorised])[hold.authorised]
+        return self.main_tree.store.read([hold.authorised])[hold.authorised]
 
     def last(self, path: str) -> bytes | None:
         """See `writing.Tree.last`."""
-        return last_read(self.standing.store, self.standing.tip, path)
+        return last_read(self.main_tree.store, self.main_tree.tip, path)
 
     def below(self, folder: str) -> Sequence[str]:
         """See `writing.Tree.below`; files that are no documents are left out, they do nothing."""
-        repository = self.standing.repository
+        repository = self.main_tree.repository
         there = (*repository.documents, *repository.refused)
         return sorted(path for path in there if path.startswith(f"{folder}/"))
 
@@ -60,11 +60,11 @@ class Ground:
         """See `writing.Tree.authors`. ApiError 409 while a change of it is on its way: then it is asked again."""
         if path in self.above:
             raise conflict(f"{quoted(path)} is being changed; look at it again, then try again")
-        return authors_of(self.standing.store, self.standing.tip, path)
+        return authors_of(self.main_tree.store, self.main_tree.tip, path)
 
     def main(self, path: str) -> bytes | None:
         """As main itself has it."""
-        return self.standing.content(path)
+        return self.main_tree.content(path)
 
 
 def authors_of(store: Store, tip: str, path: str) -> set[str]:
@@ -132,6 +132,6 @@ def _fields(path: str, data: bytes | None) -> dict[str, Any] | None:
     return {**content, **spec}
 
 
-def new_contents(ground: Ground, changes: Changes) -> Changes:
+def new_contents(base: BaseContent, changes: Changes) -> Changes:
     """Of these changes, those that change something."""
-    return {path: data for path, data in changes.items() if ground.read(path) != data}
+    return {path: data for path, data in changes.items() if base.read(path) != data}

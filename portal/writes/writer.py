@@ -1,9 +1,9 @@
-"""Carries what callers ask for to the repository: one thread, one commit for each wish, many wishes in one push.
+"""Carries what callers ask for to the repository: one thread, one commit for each write, many writes in one push.
 
 What always holds:
   * an answer means that the remote has the commit, whatever is killed afterwards;
-  * a wish that is wrong fails alone; whoever loses the race for main is made again on what won;
-  * a push whose outcome nobody knows is settled by reading main again: a wish that is there is answered, never made
+  * a write that is wrong fails alone; whoever loses the race for main is made again on what won;
+  * a push whose outcome nobody knows is settled by reading main again: a write that is there is answered, never made
     a second time;
   * what waits for somebody to merge it waits for main, too: it is pushed after what goes there, within the same budget.
 
@@ -24,17 +24,17 @@ from http import HTTPStatus
 from uuid import uuid4
 
 from portal.http.errors import ApiError, unavailable
-from portal.http.headers import ASKED, Asked
+from portal.http.headers import REQUEST_ORIGIN, RequestOrigin
 from portal.identity.callers import Caller
 from portal.settings import PortalSettings
 from portal.views.reader import Reader
 from portal.writes.idempotency import History, believer, digest_of
-from portal.writes.main_tree import Standing
+from portal.writes.main_tree import MainTree
 from portal.writes.outcomes import Outcomes, is_accepted
 from portal.writes.parsed_files import cached_text
 from portal.writes.proposals import Proposals
-from portal.writes.write_request import Landed, Wish
-from portal.writes.write_round import Round, Sorter, Step, Waiting, first_answer, made_before
+from portal.writes.write_request import Landed, WriteRequest
+from portal.writes.write_round import RoundResult, Step, Waiting, WriteRound, first_answer, made_before
 from reconciler.clock import Clock, monotonic_s
 from reconciler.documents.unread_files import recorded
 from reconciler.forges.open_forge import open_forge
@@ -49,9 +49,9 @@ log = logging.getLogger(__name__)
 TRIES = 30
 """Lost races after which the callers are told to ask again."""
 MOST_AT_ONCE = 200
-"""Wishes of one push."""
+"""Writes of one push."""
 MOST_WAITING = 5000
-"""Wishes that wait; more are sent away."""
+"""Writes that wait; more are sent away."""
 ANSWER_S = 25.0
 """How long a caller waits for an answer; then it is said that nobody knows yet."""
 PACE_S = 0.1
@@ -76,7 +76,7 @@ class GroupWriter:
         self._reader, self._main = reader, settings.base.main_branch
         self._proposals = Proposals(store, self._main, settings.base.forge, open_forge, self._count_push)
         self._history = History(store, believer(settings.base.trust))
-        self._standing: Standing | None = None
+        self._main_tree: MainTree | None = None
         self._is_doubtful = False
         self._queue: deque[Waiting] = deque()
         self._news = threading.Condition()
@@ -89,16 +89,16 @@ class GroupWriter:
 
     # -- what is asked of it ---------------------------------------------------------------------------------
 
-    async def submit(self, wish: Wish) -> Landed:
+    async def submit(self, write: WriteRequest) -> Landed:
         """See `writing.Writer.submit`."""
-        waiting = self._queued(wish)
+        waiting = self._queued(write)
         inner = asyncio.wrap_future(waiting.future)
         inner.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
             # Whoever goes away takes nothing back: the change may be on its way already.
             return await asyncio.wait_for(asyncio.shield(inner), ANSWER_S)
         except TimeoutError as error:
-            id_ = waiting.asked.id
+            id_ = waiting.origin.id
             text = (
                 "the repository did not answer whether the change arrived; look for it, or ask again with the same "
                 "Idempotency-Key"
@@ -125,9 +125,9 @@ class GroupWriter:
         if not key:
             return None
         await asyncio.to_thread(self._follow_main)
-        asked = ASKED.get() or Asked(uuid4().hex)
-        made = made_before(self._history, caller.email, asked.id, digest_of(caller.email, key))
-        return None if made is None else first_answer(asked, made)
+        origin = REQUEST_ORIGIN.get() or RequestOrigin(uuid4().hex)
+        made = made_before(self._history, caller.email, origin.id, digest_of(caller.email, key))
+        return None if made is None else first_answer(origin, made)
 
     def _follow_main(self) -> None:
         tip = self._store.tips().get(self._main)
@@ -152,10 +152,10 @@ class GroupWriter:
         with self._news:
             self._news.notify()
 
-    def _queued(self, wish: Wish) -> Waiting:
-        asked = ASKED.get() or Asked(uuid4().hex)
-        turn = 0 if self._standing is None else self._standing.turn
-        waiting = Waiting(wish, asked, turn, self._reader.view().main, self._clock.now())
+    def _queued(self, write: WriteRequest) -> Waiting:
+        origin = REQUEST_ORIGIN.get() or RequestOrigin(uuid4().hex)
+        turn = 0 if self._main_tree is None else self._main_tree.turn
+        waiting = Waiting(write, origin, turn, self._reader.view().main, self._clock.now())
         with self._news:
             if self._ended:
                 raise unavailable("the portal is ending; ask again, another replica answers")
@@ -185,7 +185,7 @@ class GroupWriter:
             self._answer(waiting, error)
 
     def _taken(self) -> list[Waiting] | None:
-        """The next wishes, when the budget allows a push; None: it is over."""
+        """The next writes, when the budget allows a push; None: it is over."""
         with self._news:
             while True:
                 now = self._clock.now()
@@ -220,21 +220,21 @@ class GroupWriter:
         for waiting in self._queue:
             if not waiting.accepted:
                 waiting.accepted = True
-                landed = Landed("accepted", id=waiting.asked.id)
-                self._outcomes.keep(waiting.asked.id, waiting.wish.caller.email, landed)
+                landed = Landed("accepted", id=waiting.origin.id)
+                self._outcomes.keep(waiting.origin.id, waiting.write.caller.email, landed)
                 waiting.future.set_result(landed)
 
     def _carry(self, batch: list[Waiting]) -> None:
         """Until each has an answer, or waits for the next round."""
         left = batch
         for _ in range(TRIES):
-            standing = self._stand()
-            self._history.follow(standing.tip)
-            found = Sorter(standing, self._history, self._reader.view(), self._clock.now()).sort(left)
+            main_tree = self._tip_tree()
+            self._history.follow(main_tree.tip)
+            found = WriteRound(main_tree, self._history, self._reader.view(), self._clock.now()).sort(left)
             self._tell(found)
-            outcome, left = self._push(standing, found.pushed)
+            outcome, left = self._push(main_tree, found.pushed)
             if outcome is Outcome.COMMITTED:
-                self._propose_all(found.proposed, standing.tip)
+                self._propose_all(found.proposed, main_tree.tip)
                 return
             # They were made on top of what did not arrive as it was.
             left += [step.waiting for step in found.proposed]
@@ -242,47 +242,47 @@ class GroupWriter:
                 return
         self._give_up(left, unavailable(f"others pushed to main {TRIES} times in a row; ask again"))
 
-    def _tell(self, found: Round) -> None:
+    def _tell(self, found: RoundResult) -> None:
         with self._news:
-            self._queue.extendleft(reversed(found.later))
-            self._queue.extend(found.behind)
+            self._queue.extendleft(reversed(found.deferred))
+            self._queue.extend(found.overflow)
         for waiting, landed in found.answered:
             self._answer(waiting, landed)
         for waiting, error in found.refused:
             self._answer(waiting, error)
 
-    def _stand(self) -> Standing:
+    def _tip_tree(self) -> MainTree:
         """Main as it was fetched last, read up to its tip."""
         tip = self._store.tips().get(self._main) or self._store.fetch([self._main]).get(self._main)
         if tip is None:
             raise unavailable(f"the repository has no branch {self._main}; `egs init` writes the first files")
-        if self._standing is None or self._is_doubtful:
-            old, self._is_doubtful = self._standing, False
+        if self._main_tree is None or self._is_doubtful:
+            old, self._is_doubtful = self._main_tree, False
             at = tip if old is None else old.tip
-            self._standing = Standing.at(self._store, self._cache, at, self._is_recorded)
+            self._main_tree = MainTree.at(self._store, self._cache, at, self._is_recorded)
             if old is not None:
-                self._standing.turn, self._standing.last = old.turn, old.last
-        if tip != self._standing.tip:
+                self._main_tree.turn, self._main_tree.last = old.turn, old.last
+        if tip != self._main_tree.tip:
             self._others_s = monotonic_s()
-            self._standing.follow(tip)
-        return self._standing
+            self._main_tree.follow(tip)
+        return self._main_tree
 
     def _is_recorded(self, path: str) -> bool:
         """Whether the controller accepted the request of that file, as its status was read last."""
         return recorded(self._reader.view().facts.requests)(path)
 
-    def _push(self, standing: Standing, steps: list[Step]) -> tuple[Outcome, list[Waiting]]:
+    def _push(self, main_tree: MainTree, steps: list[Step]) -> tuple[Outcome, list[Waiting]]:
         """How it ended, and those that have to be made again."""
         if not steps:
             return Outcome.COMMITTED, []
-        oids = self._store.write_all(chain(standing.tip, [step.draft for step in steps]))
+        oids = self._store.write_all(chain(main_tree.tip, [step.draft for step in steps]))
         self._count_push()
-        outcome = self._store.push(self._main, oids[-1], standing.tip)
+        outcome = self._store.push(self._main, oids[-1], main_tree.tip)
         if outcome is Outcome.COMMITTED:
-            self._landed(standing, steps, oids)
+            self._landed(main_tree, steps, oids)
             return outcome, []
         for step in reversed(steps):
-            standing.take_back(step.undo)
+            main_tree.take_back(step.undo)
         if outcome is Outcome.REFUSED:
             self._refused(steps)
             return outcome, []
@@ -290,15 +290,15 @@ class GroupWriter:
         left = [step.waiting for step in steps]
         return outcome, left if self._fetched(left) else []
 
-    def _landed(self, standing: Standing, steps: Sequence[Step], oids: Sequence[str]) -> None:
+    def _landed(self, main_tree: MainTree, steps: Sequence[Step], oids: Sequence[str]) -> None:
         made = {
-            oid: (step.changes, step.waiting.wish.caller.email, step.draft.author.name)
+            oid: (step.changes, step.waiting.write.caller.email, step.draft.author.name)
             for oid, step in zip(oids, steps, strict=True)
         }
-        standing.landed(oids[-1], made)
+        main_tree.landed(oids[-1], made)
         self._keep_read(steps)
         answers = [
-            (step.waiting, Landed("pushed", oid, id=step.waiting.asked.id))
+            (step.waiting, Landed("pushed", oid, id=step.waiting.origin.id))
             for oid, step in zip(oids, steps, strict=True)
         ]
         # Whoever reads on the heels of the answer finds their own write.
@@ -328,7 +328,7 @@ class GroupWriter:
                 return True
         text = "the repository did not answer whether the change arrived; ask again with the same Idempotency-Key"
         for waiting in left:
-            data = {"id": waiting.asked.id}
+            data = {"id": waiting.origin.id}
             self._answer(
                 waiting,
                 ApiError(HTTPStatus.SERVICE_UNAVAILABLE, "OutcomeUnknown", text, data, {"Retry-After": "5"}),
@@ -345,10 +345,10 @@ class GroupWriter:
                 self._carry([step.waiting])
             return
         (step,) = steps
-        if self._settings.base.forge is not None and not step.waiting.wish.must_push:
+        if self._settings.base.forge is not None and not step.waiting.write.must_push:
             # Whatever the budget says: it would be tried on main again, and again refused.
             if self._looked(steps):
-                self._propose(step, self._stand().tip)
+                self._propose(step, self._tip_tree().tip)
             return
         said = self._store.refusal if isinstance(self._store, GitStore) else ""
         log.warning("push refused by the server said=%s", said)
@@ -393,7 +393,7 @@ class GroupWriter:
 
     def _answer(self, waiting: Waiting, what: Landed | Exception) -> None:
         if waiting.accepted:
-            self._outcomes.keep(waiting.asked.id, waiting.wish.caller.email, what)
+            self._outcomes.keep(waiting.origin.id, waiting.write.caller.email, what)
         elif waiting.future.done():
             return
         elif isinstance(what, Exception):

@@ -13,14 +13,16 @@ from datetime import datetime
 from typing import Any
 
 from egs.commands import output
-from reconciler.changes.publish import Build, Change, Means, Submitted, report, submit
+from reconciler.changes.change import Build, Change, Means, Submitted
+from reconciler.changes.publish import report, submit
 from reconciler.changes.reinstate import ground
 from reconciler.changes.requests import check_typed
-from reconciler.changes.yaml_edit import with_field
+from reconciler.documents.yaml_edit import with_field
 from reconciler.queries.arguments import lasting
 from reconciler.queries.state import State, clock, is_name, read_state
 from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
-from reconciler.sources.source import Source, opened
+from reconciler.sources.open_source import opened
+from reconciler.sources.source import Source
 from schemas.documents.apikey import ApiKeySpec, Role, digest_of
 from schemas.documents.base import API_VERSION
 from schemas.reading.units import format_instant, wire
@@ -36,7 +38,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class NewKey:
     """What is said of a key that is to be, as typed."""
 
     name: str
@@ -57,7 +59,7 @@ def new_text() -> str:
     return PREFIX + secrets.token_urlsafe(RANDOM_BYTES)
 
 
-def create(means: Means, asked: Asked, *, is_trial: bool) -> str:
+def create(means: Means, asked: NewKey, *, is_trial: bool) -> str:
     """Make a key and give its text; a trial makes none and gives its manifest."""
     if not is_name(asked.name):
         raise WrongUse(f"{asked.name} is no name: lower-case letters, digits and '-', at most 63")
@@ -86,7 +88,7 @@ def create(means: Means, asked: Asked, *, is_trial: bool) -> str:
     return text
 
 
-def _check_for_another(state: State, asked: Asked, me: Callable[[], str]) -> None:
+def _check_for_another(state: State, asked: NewKey, me: Callable[[], str]) -> None:
     """With a key in another admin's name one admin would be two: where main is verified it would be held."""
     email = asked.email
     is_admins = email in {admin.email for admin in state.wanted.project.admins}
@@ -102,7 +104,7 @@ def _check_for_another(state: State, asked: Asked, me: Callable[[], str]) -> Non
     )
 
 
-def manifest(asked: Asked, email: str, sha256: str, end: datetime | None) -> bytes:
+def manifest(asked: NewKey, email: str, sha256: str, end: datetime | None) -> bytes:
     """The file of a key."""
     spec = {
         "sha256": sha256,

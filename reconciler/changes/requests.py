@@ -8,6 +8,7 @@ from typing import Any, get_args, get_origin
 
 from egs.commands import output
 from egs.commands.backend import Filed
+from reconciler.changes.change import Change, Means, Submitted
 from reconciler.changes.named_request import (
     TAKEN,
     check_counts,
@@ -17,15 +18,16 @@ from reconciler.changes.named_request import (
     said_by,
     taken_by,
 )
-from reconciler.changes.publish import Change, Means, Submitted, report, submit
+from reconciler.changes.publish import report, submit
 from reconciler.changes.reinstate import Ground, brought_again, ground
-from reconciler.changes.yaml_edit import with_field
 from reconciler.documents.restored_files import counts_as_it_is, ending
+from reconciler.documents.yaml_edit import with_field
 from reconciler.queries.arguments import lasting, time
 from reconciler.queries.quotes import gpr_text, quote_json, quotes, served_by
 from reconciler.queries.state import State, as_filed, clock, split
 from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
-from reconciler.sources.source import Source, opened
+from reconciler.sources.open_source import opened
+from reconciler.sources.source import Source
 from schemas.documents.base import Model
 from schemas.documents.gpr import GPRSpec
 from schemas.reading.reader import read_document, rule_of

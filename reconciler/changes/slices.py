@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from egs.commands import output
+from reconciler.changes.change import Build, Change, Means, Submitted
 from reconciler.changes.people import Entry, Newcomer, own_key, people_of
-from reconciler.changes.publish import Build, Change, Means, Submitted, report, submit
+from reconciler.changes.publish import report, submit
 from reconciler.changes.reinstate import Ground, ground
 from reconciler.changes.requests import assignments, check_typed, edited
 from reconciler.queries.arguments import lasting
 from reconciler.queries.state import State, clock, is_name, read_state
 from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
-from reconciler.sources.source import Source, opened
+from reconciler.sources.open_source import opened
+from reconciler.sources.source import Source
 from schemas.documents.slice import SliceSpec
 from schemas.documents.workspace import WorkspaceRequestSpec
 from schemas.reading.yaml_text import dump
@@ -27,7 +29,7 @@ WORDS = frozenset({"description", "reason"})
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class NewSlice:
     """What is said of a slice that is to be, as typed."""
 
     name: str
@@ -71,7 +73,7 @@ def _only_cluster(state: State) -> str:
     return names[0]
 
 
-def request(means: Means, asked: Asked, *, is_trial: bool) -> None:
+def request(means: Means, asked: NewSlice, *, is_trial: bool) -> None:
     """Ask for a slice; its owner will be the first of `owners`, else the person who asks."""
     path = workspace_path(asked.name)
 
@@ -96,7 +98,7 @@ def request(means: Means, asked: Asked, *, is_trial: bool) -> None:
     _shown(done, path, is_trial=is_trial)
 
 
-def create(means: Means, asked: Asked, *, is_trial: bool) -> None:
+def create(means: Means, asked: NewSlice, *, is_trial: bool) -> None:
     """Make a slice."""
     path = slice_path(asked.name)
 
@@ -124,7 +126,9 @@ def create(means: Means, asked: Asked, *, is_trial: bool) -> None:
     _shown(done, path, is_trial=is_trial)
 
 
-def _people(source: Source, means: Means, asked: Asked, wish: bytes | None) -> dict[str, list[Entry] | None]:
+def _people(
+    source: Source, means: Means, asked: NewSlice, wish: bytes | None
+) -> dict[str, list[Entry] | None]:
     """Owners and members with what shows them: as the request for the slice had it, and as given for one of them."""
     named, known = asked.owners or asked.members, people_of(wish)
     if (asked.keys or asked.forge) and len(named) != 1:
@@ -153,7 +157,7 @@ def _own_key(source: Source, means: Means, mail: str) -> str | None:
     return own_key(means.repo) if mine == mail.lower() else None
 
 
-def _check_name(asked: Asked) -> None:
+def _check_name(asked: NewSlice) -> None:
     if not is_name(asked.name):
         raise WrongUse(f"{asked.name} is no name: lower-case letters, digits and '-', at most 63")
     lasting("--max-duration", asked.limits.get("maxDuration"))

@@ -50,9 +50,9 @@ def move(  # noqa: PLR0913 - each is an option of the command
 
     No move passes a higher priority; `egs gpr priority` changes that.
     """
+    from reconciler.changes.change import Means
     from reconciler.changes.move import Answering, Target
     from reconciler.changes.move import move as run
-    from reconciler.changes.publish import Means
 
     target = Target.of(first=first, last=last, before=before)
     run(Means(repo, author, pull_request), request, target, Answering(now, output, dry_run))
@@ -72,7 +72,7 @@ def edit_slice(
       egs slice edit vision quota.gpus=64 limits.maxPriority=250
       egs slice edit vision "namespaces=[vision-train, vision-serve]" paused=true
     """
-    from reconciler.changes.publish import Means
+    from reconciler.changes.change import Means
     from reconciler.changes.slices import edit as run
 
     run(Means(repo, author, pull_request), name, fields)
@@ -97,7 +97,7 @@ def resubmit(
     Read it first. Git knows no change without a difference, so a comment at its end says who brought it in again.
     A file that was deleted comes back as it counts.
     """
-    from reconciler.changes.publish import Means
+    from reconciler.changes.change import Means
     from reconciler.changes.resubmit import resubmit as run
 
     run(Means(repo, author, pull_request), what)

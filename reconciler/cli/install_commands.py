@@ -77,10 +77,10 @@ def install(  # noqa: PLR0913 - each is an option of the command
       egs install -f values.yaml --image example.com/egs:0.1.0
       egs install --repo https://forge.example.com/fleet.git --verify none --dry-run -o yaml
     """
-    from reconciler.cli.answers.installation import Asked, Own, put_in, show
+    from reconciler.cli.answers.installation import InstallOptions, Own, put_in, show
 
     part = None if role is None else role.value
-    asked = Asked(tuple(repo or ()), part, cluster, image, git_secret, verify, values)
+    asked = InstallOptions(tuple(repo or ()), part, cluster, image, git_secret, verify, values)
     own = Own(kubeconfig, context)
     if dry_run:
         show(asked, name, output)

@@ -8,14 +8,15 @@ from typing import Any
 
 from egs.commands import output
 from reconciler.cli.answers.validation import checked
-from reconciler.model.events import Told
+from reconciler.model.events import EventReason
 from reconciler.queries import details, holds, policy_problems, tables, workload_rows, workspace_requests
 from reconciler.queries.arguments import moment
 from reconciler.queries.event_search import EventRow, Filter, event_row, events
 from reconciler.queries.state import State, clock, read_state
 from reconciler.queries.tables import Rows
 from reconciler.sources.command_errors import NotFound, WrongUse
-from reconciler.sources.source import Source, opened
+from reconciler.sources.open_source import opened
+from reconciler.sources.source import Source
 from schemas.status.gpr_status import Phase
 
 _NAMED = 5
@@ -89,8 +90,8 @@ def _nodes(state: State, filters: Filters) -> Rows:
 
 
 def _events(source: Source, filters: Filters) -> Rows:
-    if filters["reason"] is not None and filters["reason"] not in set(Told):
-        raise WrongUse(str(NotFound("reason", filters["reason"], set(Told))))
+    if filters["reason"] is not None and filters["reason"] not in set(EventReason):
+        raise WrongUse(str(NotFound("reason", filters["reason"], set(EventReason))))
     now = clock(None, source)
     wanted = Filter(
         **{name: filters[name] for name in ("slice", "gpr", "node", "cluster", "reason")},

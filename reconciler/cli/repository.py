@@ -11,7 +11,7 @@ from egs.commands.backend import Access, Decision, Filed, Where
 from egs.commands.output import Row
 
 if TYPE_CHECKING:
-    from reconciler.changes.publish import Means
+    from reconciler.changes.change import Means
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +100,14 @@ class Repository:
         restore(self._means(), request)
 
     def request_slice(self, name: str, about: Mapping[str, Any], *, is_trial: bool) -> None:
-        from reconciler.changes.slices import Asked, request
+        from reconciler.changes.slices import NewSlice, request
 
-        request(self._means(), Asked(name, **about), is_trial=is_trial)
+        request(self._means(), NewSlice(name, **about), is_trial=is_trial)
 
     def create_slice(self, name: str, about: Mapping[str, Any], *, is_trial: bool) -> None:
-        from reconciler.changes.slices import Asked, create
+        from reconciler.changes.slices import NewSlice, create
 
-        create(self._means(), Asked(name, **about), is_trial=is_trial)
+        create(self._means(), NewSlice(name, **about), is_trial=is_trial)
 
     def slice_parts(self, name: str) -> Row:
         from reconciler.changes.slices import parts
@@ -143,9 +143,9 @@ class Repository:
         return list(listed(self.where.repo, self.where.now))
 
     def create_key(self, name: str, about: Mapping[str, Any], *, is_trial: bool) -> str:
-        from reconciler.changes.keys import Asked, create
+        from reconciler.changes.keys import NewKey, create
 
-        return create(self._means(), Asked(name, **about), is_trial=is_trial)
+        return create(self._means(), NewKey(name, **about), is_trial=is_trial)
 
     def revoke_key(self, name: str) -> None:
         from reconciler.changes.keys import revoke
@@ -158,7 +158,7 @@ class Repository:
         return given(self.where.repo, slice_, cluster, access)
 
     def _means(self) -> Means:
-        from reconciler.changes.publish import Means
+        from reconciler.changes.change import Means
 
         return Means(self.where.repo, self.where.author, self.where.pull_request, self.where.by_default)
 

@@ -114,20 +114,20 @@ def variations(
     spec = status.accepted_spec
     slice_ = state.wanted.slices[spec.slice]
     for nodes in _fewer(spec.nodes):
-        yield "nodes", nodes, spec.model_copy(update={"nodes": nodes})
+        yield "nodes", nodes, spec.edited(nodes=nodes)
     for share in _SHARES:
         shorter = spec.duration * share // _MINUTE * _MINUTE
         if _MINUTE <= shorter < spec.duration:
-            yield "duration", format_duration(shorter), spec.model_copy(update={"duration": shorter})
+            yield "duration", format_duration(shorter), spec.edited(duration=shorter)
     here = None if pool is None else state.wanted.pools[pool].gpu_shape
     if spec.gpu_shapes:
-        free = candidate_pools(spec.model_copy(update={"gpu_shapes": ()}), slice_, state.wanted.pools)
+        free = candidate_pools(spec.edited(gpu_shapes=()), slice_, state.wanted.pools)
         for shape in dict.fromkeys(state.wanted.pools[key].gpu_shape for key in free):
             if shape not in spec.gpu_shapes and shape != here:
-                yield "gpuShape", shape, spec.model_copy(update={"gpu_shapes": (shape,)})
+                yield "gpuShape", shape, spec.edited(gpu_shapes=(shape,))
     for cluster in slice_.clusters if spec.clusters else ():
         if cluster not in spec.clusters:
-            yield "clusters", cluster, spec.model_copy(update={"clusters": (cluster,)})
+            yield "clusters", cluster, spec.edited(clusters=(cluster,))
 
 
 def _fewer(nodes: int) -> list[int]:

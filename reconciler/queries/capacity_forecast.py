@@ -13,7 +13,7 @@ from reconciler.accounts.past_requests import history
 from reconciler.queries.arguments import lasting
 from reconciler.queries.state import clock, read_state
 from reconciler.sources.command_errors import NotFound
-from reconciler.sources.source import opened
+from reconciler.sources.open_source import opened
 from schemas.reading.units import parse_duration
 
 

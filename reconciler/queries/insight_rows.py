@@ -6,7 +6,7 @@ from typing import Any
 
 from reconciler.accounts.insights import EMPTY, MARKS_S
 from reconciler.queries.state import clock
-from reconciler.sources.source import opened
+from reconciler.sources.open_source import opened
 from schemas.status.insights import DayTally, Insights, Tally
 
 

@@ -15,7 +15,8 @@ from reconciler.model.request_files import read_filings
 from reconciler.queries.schedule import Schedule, refusal_json, schedule, unread_refusal
 from reconciler.queries.state import State, as_filed, clock, read_states
 from reconciler.sources.command_errors import WrongUse
-from reconciler.sources.source import Source, opened
+from reconciler.sources.open_source import opened
+from reconciler.sources.source import Source
 from scheduler import kernel
 from scheduler.causes.compare import Effect
 from scheduler.instance import InstanceError, InstancePlan, plan_instance

@@ -22,7 +22,7 @@ from reconciler.queries.arguments import lasting, time
 from reconciler.queries.likely_starts import likely_starts
 from reconciler.queries.state import State, clock, is_name, read_state
 from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
-from reconciler.sources.source import opened
+from reconciler.sources.open_source import opened
 from scheduler.choices.fit import candidate_pools, limit_violations, usable_pools, would_fit
 from scheduler.choices.pool_choice import served
 from scheduler.fairness.wait_bounds import guarded
@@ -70,7 +70,7 @@ def wished(slice_: str, spec: dict[str, Any]) -> RequestSpec:
     return found
 
 
-class Desk:
+class QuoteContext:
     """A state prepared for questions: what does not depend on the question is worked out once.
 
     An answer then costs the pools that are asked for, and not the requests that wait. One owner.
@@ -162,8 +162,8 @@ def _by_slice(facts: Facts) -> dict[str, Facts]:
 
 
 def quotes(state: State, spec: RequestSpec, name: str = UNFILED) -> tuple[Quote, ...]:
-    """As `Desk.quotes`, for whoever asks once."""
-    return Desk(state).quotes(spec, name)
+    """As `QuoteContext.quotes`, for whoever asks once."""
+    return QuoteContext(state).quotes(spec, name)
 
 
 def _without_start(answer: Quote, why: str) -> Quote:
@@ -223,7 +223,7 @@ def quoted(
         state = read_state(source, clock(now, source))
     _check_clusters(spec, slice_of(state, slice_))
     broken = limit_violations(spec, slice_of(state, slice_))
-    desk = Desk(state)
+    desk = QuoteContext(state)
     answers = desk.quotes(spec)
     likely = {} if broken else likely_starts(state, desk.unfiled_request(spec), answers)
     chosen = served_by(state, spec, answers) if "prefer" in terms and not broken else None

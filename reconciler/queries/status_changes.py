@@ -16,7 +16,8 @@ from egs.commands.watch import STANDS
 from reconciler.queries.event_search import Filter, event_row
 from reconciler.queries.state import is_name
 from reconciler.sources.command_errors import NotAllowed, WrongUse
-from reconciler.sources.source import STATUS, Source, opened
+from reconciler.sources.open_source import opened
+from reconciler.sources.source import STATUS, Source
 from reconciler.status.event_files import age
 from reconciler.status.parse import UNREADABLE, events_from, record_from
 from reconciler.store.store_port import Store

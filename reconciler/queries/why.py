@@ -17,7 +17,7 @@ from reconciler.queries.rank_words import place_of
 from reconciler.queries.schedule import full_plan
 from reconciler.queries.state import State, clock, read_state, split
 from reconciler.sources.command_errors import NotFound
-from reconciler.sources.source import opened
+from reconciler.sources.open_source import opened
 from scheduler.calendars.elastic import existing, is_placeholder
 from scheduler.choices.fit import approval_reasons
 from scheduler.snapshot import Plan, PoolKey

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from reconciler.changes.propose import FOLDER
 from reconciler.model.facts import Workspace
 from reconciler.queries.details import EVENTS
 from reconciler.queries.event_search import Filter, events
 from reconciler.queries.state import State, is_name
 from reconciler.sources.bare_repository import Bare
 from reconciler.sources.command_errors import NotAllowed, NotFound
-from reconciler.sources.source import Source
+from reconciler.sources.source import PROPOSED, Source
 from reconciler.store.store_port import Store
 from schemas.documents.workspace import WorkspaceRequest, WorkspaceRequestSpec
 from schemas.reading.reader import read_document
@@ -82,9 +81,9 @@ def _not_merged(source: Source, name: str) -> None:
     remote = source.upstream()
     if not isinstance(remote, Bare) or not is_name(name):
         return
-    heads = remote.store.fetch([f"{FOLDER}*"])
+    heads = remote.store.fetch([f"{PROPOSED}*"])
     for branch, oid in sorted(heads.items()):
-        if branch.startswith(FOLDER) and remote.store.read_path(oid, path) is not None:
+        if branch.startswith(PROPOSED) and remote.store.read_path(oid, path) is not None:
             raise NotAllowed(
                 f"{name} is asked for on the branch {branch}, which is not merged yet; an admin merges it into main"
             )

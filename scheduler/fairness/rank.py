@@ -46,7 +46,7 @@ class Ranked(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RankInputs:
     """The place of a request, without the request."""
 
     key: str
@@ -81,7 +81,7 @@ def in_rank_order(requests: Iterable[Request]) -> list[Request]:
 
 
 def rank_order(numbers: NDArray[np.int64], keys: Sequence[str]) -> NDArray[np.int64]:
-    """The same order for many at once, as places: `numbers` has a row for each, as `Standing` has its fields."""
+    """The same order for many at once, as places: `numbers` has a row for each, as `RankInputs` has its fields."""
     priority, boost, move, share, service, filed_at = numbers.T
     columns = [-(priority + boost), -move, share, service, filed_at]
     telling = [column for column in columns if column.size and (column != column[0]).any()]

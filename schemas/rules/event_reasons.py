@@ -1,6 +1,6 @@
 """What routes may name: the reasons of events, and the words of a message's template.
 
-The reasons are those of `reconciler.model.events.Told`, which this package does not import;
+The reasons are those of `reconciler.model.events.EventReason`, which this package does not import;
 tests/schemas/rules/test_route_rules.py holds the two together.
 """
 

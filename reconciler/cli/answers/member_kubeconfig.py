@@ -14,7 +14,8 @@ from reconciler.clusters.kubernetes.tenancy.member_tokens import Ticket, Whose
 from reconciler.queries.arguments import lasting
 from reconciler.queries.state import State, clock, read_state
 from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
-from reconciler.sources.source import Source, opened
+from reconciler.sources.open_source import opened
+from reconciler.sources.source import Source
 from schemas.documents.slice import SliceSpec
 from schemas.reading.units import format_instant
 from schemas.reading.yaml_text import dump

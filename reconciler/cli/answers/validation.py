@@ -10,7 +10,8 @@ from functools import cache, partial
 from egs.commands import output
 from reconciler.documents.finished_files import standing
 from reconciler.queries.state import clock
-from reconciler.sources.source import Source, opened
+from reconciler.sources.open_source import opened
+from reconciler.sources.source import Source
 from schemas.errors import EgsError
 from schemas.reading.reader import read_document, rule_of
 from schemas.rules.check import CheckResult, File, as_annotations, as_json, check_files

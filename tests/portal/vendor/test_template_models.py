@@ -12,8 +12,8 @@ from portal.http.durations import checked_duration
 from portal.http.errors import ApiError
 from portal.vendor.template_models import TemplateWish, template_of, wish_of
 from schemas.documents.gpr import ModelInfo, Network, Wish
-from tests.support.nightly import law
 from tests.support.portal import Site
+from tests.support.profile import law
 
 TEMPLATES = "/api/v1/gpr-template"
 BINDINGS = "/api/v1/gpr-template-binding"

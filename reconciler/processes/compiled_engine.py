@@ -1,6 +1,6 @@
 """The compiled planner of a long queue, made ready beside the loop: nobody waits for it, and plans are the same.
 
-Held by tests/reconciler/planning/test_compiled_engine.py.
+Held by tests/reconciler/processes/test_compiled_engine.py.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from reconciler.cycle import Cycle
 from reconciler.model.facts import Facts
-from reconciler.planning.compiled_engine import LONG_QUEUE, Warming
+from reconciler.processes.compiled_engine import LONG_QUEUE, Warming
 from schemas.documents.gpr import RequestSpec
 from schemas.status.gpr_status import GPRStatus, Phase
 
