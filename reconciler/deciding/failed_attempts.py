@@ -6,6 +6,9 @@ answer stands; after `LOOK_AGAIN_S` everything is tried once more, for time alon
 
 A plan that leaves everybody where they were promised to be is kept as long (`scheduler.standing`).
 
+Worth it by `benchmarks.cycle`, of cycles in which nothing changed: without the plan that is kept they cost 15 % more,
+and with ten refused extensions three times as much without what was tried.
+
 Held by tests/reconciler/deciding/test_failed_attempts.py: a quiet cycle makes no plan, or one; whatever changes is
 tried at once.
 """

@@ -5,6 +5,8 @@ used, what is on record of the slice's other requests, and the month. Those who 
 differs, those who are over when their file or record does; whoever holds nodes, whose word may end, or whose last turn
 changed something has one each time.
 
+Worth it by `benchmarks.cycle`: without it a push costs 40 % more, and a cycle in which nothing changed 90 %.
+
 Held by tests/reconciler/deciding/test_unchanged_requests.py: with this memory and without it a fold gives the same.
 """
 

@@ -119,7 +119,10 @@ def contended(
 def remembered(
     everyone: Offering, facts: Facts, planned: Callable[[Offering], Mapping[str, Placement]]
 ) -> Offering:
-    """As `contended`; costs no plan where nothing but the time is another than when it was found out last."""
+    """As `contended`; costs no plan where nothing but the time has changed since it was found out last.
+
+    Worth it by `benchmarks.cycle`: without it, cycles cost 2.7 times as much while a burst cluster is short of hours.
+    """
     memory = everyone.wanted.worked_out
     known = memory.get(_SHORT)
     if isinstance(known, _Found) and known.holds(everyone, facts):

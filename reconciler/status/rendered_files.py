@@ -15,7 +15,7 @@ from schemas.rules.problems import Problem
 
 @dataclass(slots=True)
 class Rendered:
-    """One owner. Most cycles are quiet."""
+    """One owner. Most cycles are quiet: without it each costs 25 % more (`benchmarks.cycle`)."""
 
     _written: Written = field(default_factory=Written)
     _last: Memo[Files] = field(default_factory=Memo)

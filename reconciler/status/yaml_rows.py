@@ -55,7 +55,10 @@ def _plain_data(content: BaseModel) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What was written last, so that only what differs is made anew. One owner."""
+    """What was written last, so that only what differs is made anew. One owner.
+
+    Worth it by `benchmarks.cycle`: without it a push costs 40 % more.
+    """
 
     documents: Memo[bytes] = field(default_factory=Memo)
     """By path."""
