@@ -6,6 +6,9 @@ finding out costs plans, in every cycle. The answer holds as long as only the cl
 
 A plan that keeps every promise is kept as long (`scheduler.standing`).
 
+Worth it by `benchmarks.cycle`, of cycles in which nothing changed: without the plan that is kept they cost 15 % more,
+and with ten refused extensions three times as much without what was tried.
+
 Held by tests/reconciler/deciding/test_failed_attempts.py: a quiet cycle makes at most one plan; after a
 change everything is tried at once.
 """

@@ -5,6 +5,8 @@ used, the records of the slice's other requests, and the month. A waiting reques
 changed, a finished one when its file or record did. A request that holds nodes, whose approval may expire, or that
 changed when it was last judged, is judged each time.
 
+Worth it by `benchmarks.cycle`: without it a push costs 40 % more, and a cycle in which nothing changed 90 %.
+
 Held by tests/reconciler/deciding/test_unchanged_requests.py: with and without this memory a fold gives the
 same result.
 """

@@ -15,7 +15,7 @@ from schemas.rules.problems import Problem
 
 @dataclass(slots=True)
 class Rendered:
-    """One owner. In most cycles nothing changes."""
+    """One owner. In most cycles nothing changes: without this memory each costs 25 % more (`benchmarks.cycle`)."""
 
     _written: Written = field(default_factory=Written)
     _last: Memo[Files] = field(default_factory=Memo)
