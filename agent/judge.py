@@ -46,7 +46,7 @@ GPU_COUNT_LOW = "GpuCountLow"
 """The node has fewer GPUs than its manifest says."""
 
 
-class Word(Enum):
+class Signal(Enum):
     """The result of one reading for one sign."""
 
     BAD = "bad"
@@ -63,12 +63,12 @@ class Sign:
     good: int = 0
     holds: bool = False
 
-    def after(self, word: Word, to_fail: int, to_clear: int) -> Sign:
+    def after(self, signal: Signal, to_fail: int, to_clear: int) -> Sign:
         """The sign after one more reading."""
-        if word is Word.UNKNOWN:
+        if signal is Signal.UNKNOWN:
             return self
-        bad = self.bad + 1 if word is Word.BAD else 0
-        good = self.good + 1 if word is Word.GOOD else 0
+        bad = self.bad + 1 if signal is Signal.BAD else 0
+        good = self.good + 1 if signal is Signal.GOOD else 0
         holds = bad >= to_fail or (self.holds and good < to_clear)
         # Larger counts mean nothing more, and equal memories should compare equal.
         return Sign(min(bad, to_fail), min(good, to_clear) if holds else 0, holds)
@@ -137,7 +137,7 @@ def judge(
         gpu: _signs(memory.gpus.get(gpu, {}), here.get(gpu), health)
         for gpu in sorted({*memory.gpus, *here}, key=lambda g: (g.index, g.uuid))
     }
-    node = memory.node.after(_count_word(memory, readings), READINGS_TO_MISS, health.readings_to_clear)
+    node = memory.node.after(_count_signal(memory, readings), READINGS_TO_MISS, health.readings_to_clear)
     after = replace(memory, gpus=gpus, node=node)
     began = _unfit(after) - _unfit(memory)
     recent = tuple(at for at in memory.faults if now - at < FAULTS_KEPT)
@@ -184,60 +184,60 @@ def _unfit(memory: Memory) -> set[str]:
     return found | {""} if memory.node.holds else found
 
 
-def _count_word(memory: Memory, readings: tuple[GpuReading, ...]) -> Word:
+def _count_signal(memory: Memory, readings: tuple[GpuReading, ...]) -> Signal:
     if memory.expected is None:
-        return Word.GOOD
-    return Word.BAD if len(readings) < memory.expected else Word.GOOD
+        return Signal.GOOD
+    return Signal.BAD if len(readings) < memory.expected else Signal.GOOD
 
 
 def _signs(before: Mapping[str, Sign], r: GpuReading | None, health: Health) -> dict[str, Sign]:
     """All signs of one GPU that are not at rest after this reading (None: the GPU is missing)."""
     numbered = {reason: _mended(r) for reason in before if kind_of(reason) != reason}
-    words = numbered | _words(r, health)
+    signals = numbered | _signals(r, health)
     patience = {"TooHot": health.readings_to_fail, "GpuMissing": READINGS_TO_MISS}
     signs = dict(before) | {
-        reason: before.get(reason, REST).after(word, patience.get(reason, 1), health.readings_to_clear)
-        for reason, word in words.items()
+        reason: before.get(reason, REST).after(signal, patience.get(reason, 1), health.readings_to_clear)
+        for reason, signal in signals.items()
     }
     return {reason: sign for reason, sign in signs.items() if sign != REST}
 
 
-def _words(r: GpuReading | None, health: Health) -> dict[str, Word]:
+def _signals(r: GpuReading | None, health: Health) -> dict[str, Signal]:
     if r is None:
-        return {"GpuMissing": Word.BAD}
-    wanted = {f"RecoveryAction{r.recovery_action}": Word.BAD} if r.recovery_action else {}
-    xids = {f"Xid{e.xid}": Word.BAD for e in r.xids if e.xid in FATAL}
+        return {"GpuMissing": Signal.BAD}
+    wanted = {f"RecoveryAction{r.recovery_action}": Signal.BAD} if r.recovery_action else {}
+    xids = {f"Xid{e.xid}": Signal.BAD for e in r.xids if e.xid in FATAL}
     return {
-        "GpuMissing": Word.GOOD,
-        "GpuLost": _word(r.lost),
-        "GpuWedged": _word(r.wedged),
-        "RemapFailure": _word(r.remap_failure),
-        "EccUncorrectable": _word(None if r.ecc_uncorrectable is None else r.ecc_uncorrectable > 0),
+        "GpuMissing": Signal.GOOD,
+        "GpuLost": _signal(r.lost),
+        "GpuWedged": _signal(r.wedged),
+        "RemapFailure": _signal(r.remap_failure),
+        "EccUncorrectable": _signal(None if r.ecc_uncorrectable is None else r.ecc_uncorrectable > 0),
         "TooHot": _heat(r.temp_c, health),
         **wanted,
         **xids,
     }
 
 
-def _word(bad: bool | None) -> Word:
+def _signal(bad: bool | None) -> Signal:
     if bad is None:
-        return Word.UNKNOWN
-    return Word.BAD if bad else Word.GOOD
+        return Signal.UNKNOWN
+    return Signal.BAD if bad else Signal.GOOD
 
 
-def _heat(temp_c: int | None, health: Health) -> Word:
+def _heat(temp_c: int | None, health: Health) -> Signal:
     if temp_c is None:
-        return Word.UNKNOWN
+        return Signal.UNKNOWN
     if temp_c >= health.max_temperature:
-        return Word.BAD
-    return Word.GOOD if temp_c <= health.clear_temperature else Word.BETWEEN
+        return Signal.BAD
+    return Signal.GOOD if temp_c <= health.clear_temperature else Signal.BETWEEN
 
 
-def _mended(r: GpuReading | None) -> Word:
+def _mended(r: GpuReading | None) -> Signal:
     """Xids and actions end when the driver asks for nothing more; if it cannot say, never."""
     if r is None or not r.answers or r.recovery_action is None:
-        return Word.UNKNOWN
-    return Word.GOOD if r.recovery_action == 0 else Word.BETWEEN
+        return Signal.UNKNOWN
+    return Signal.GOOD if r.recovery_action == 0 else Signal.BETWEEN
 
 
 def kind_of(reason: str) -> str:

@@ -123,7 +123,7 @@ def tells_news(new: AgentReport, old: AgentReport | None) -> bool:
     """Whether the report must be written; an old fault leaving the one-day window does not count."""
     if old is None:
         return True
-    same = new.model_copy(update={"at": old.at, "faults": old.faults}) == old
+    same = new.edited(at=old.at, faults=old.faults) == old
     return not same or max(new.faults, default=None) not in (None, max(old.faults, default=None))
 
 
@@ -171,7 +171,7 @@ class Reporter:
         if not tells_news(report, self._last):
             return None
         if self._newest is not None and report.at <= self._newest:
-            report = report.model_copy(update={"at": self._newest + timedelta(seconds=1)})
+            report = report.edited(at=self._newest + timedelta(seconds=1))
         oid = self._store.write(self._draft(report))
         outcome = self._store.push(self._who.branch, oid, self._tip)
         if outcome is Outcome.COMMITTED:

@@ -17,7 +17,7 @@ def key_of(person: int) -> str:
 
 
 @dataclass(slots=True)
-class Asked:
+class AnswerTimes:
     """Latencies in seconds, and failed answers."""
 
     took: list[float] = field(default_factory=list)
@@ -73,9 +73,9 @@ def post(path: str, person: int, body: dict[str, Any]) -> bytes:
 
 async def by_the_clock(
     lines: Sequence[Line], request: Callable[[int], tuple[bytes, str]], rate: float, seconds: float
-) -> Asked:
+) -> AnswerTimes:
     """`rate` calls per second for the given time, each sent when due, whether the previous was answered or not."""
-    asked, begun = Asked(), time.perf_counter()
+    asked, begun = AnswerTimes(), time.perf_counter()
 
     async def one(number: int, due: float) -> None:
         sent, name = request(number)

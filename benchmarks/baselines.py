@@ -13,14 +13,14 @@ import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from benchmarks.philly import Asked
+from benchmarks.philly import TraceRequest
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
     """A request that ran on [start, end)."""
 
-    asked: Asked
+    asked: TraceRequest
     start: int
     end: int
 
@@ -33,24 +33,26 @@ class Cluster:
     running: list[tuple[int, int, int]]
 
 
-Order = Callable[[Asked], tuple[int, ...]]
-Choose = Callable[[Cluster, list[Asked], int], list[Asked]]
+Order = Callable[[TraceRequest], tuple[int, ...]]
+Choose = Callable[[Cluster, list[TraceRequest], int], list[TraceRequest]]
 
 
-def by_priority(asked: Asked) -> tuple[int, ...]:
+def by_priority(asked: TraceRequest) -> tuple[int, ...]:
     """Higher priority first, then first submitted."""
     return (-asked.priority, asked.submit)
 
 
-def by_arrival(asked: Asked) -> tuple[int, ...]:
+def by_arrival(asked: TraceRequest) -> tuple[int, ...]:
     """First submitted first, whatever the priority."""
     return (asked.submit,)
 
 
-def replay(asked: Sequence[Asked], nodes: int, choose: Choose, order: Order = by_priority) -> list[Served]:
+def replay(
+    asked: Sequence[TraceRequest], nodes: int, choose: Choose, order: Order = by_priority
+) -> list[Served]:
     """Serve all requests on `nodes`; `choose` selects those of the queue that start now."""
     coming = sorted(asked, key=lambda a: a.submit)
-    cluster, queue, served, following = Cluster(nodes, []), list[Asked](), list[Served](), 0
+    cluster, queue, served, following = Cluster(nodes, []), list[TraceRequest](), list[Served](), 0
     keys: list[tuple[tuple[int, ...], str]] = []
     while following < len(coming) or queue:
         submit = coming[following].submit if following < len(coming) else None
@@ -71,7 +73,7 @@ def replay(asked: Sequence[Asked], nodes: int, choose: Choose, order: Order = by
     return served
 
 
-def first_come(cluster: Cluster, queue: list[Asked], now: int) -> list[Asked]:
+def first_come(cluster: Cluster, queue: list[TraceRequest], now: int) -> list[TraceRequest]:
     """The head of the queue, as long as it fits; no request passes another."""
     started = []
     for one in queue:
@@ -82,7 +84,7 @@ def first_come(cluster: Cluster, queue: list[Asked], now: int) -> list[Asked]:
     return started
 
 
-def easy(cluster: Cluster, queue: list[Asked], now: int) -> list[Asked]:
+def easy(cluster: Cluster, queue: list[TraceRequest], now: int) -> list[TraceRequest]:
     """The head as long as it fits; then requests that do not delay the new head."""
     started = first_come(cluster, queue, now)
     if len(started) == len(queue) or not cluster.free:
@@ -99,7 +101,7 @@ def easy(cluster: Cluster, queue: list[Asked], now: int) -> list[Asked]:
     return started
 
 
-def _start(cluster: Cluster, one: Asked, now: int) -> None:
+def _start(cluster: Cluster, one: TraceRequest, now: int) -> None:
     cluster.free -= one.nodes
     heapq.heappush(cluster.running, (now + one.actual, now + one.duration, one.nodes))
 
@@ -114,7 +116,7 @@ def _reserved(cluster: Cluster, nodes: int) -> tuple[int, int]:
     raise ValueError("it asks for more nodes than exist")
 
 
-def conservative(asked: Sequence[Asked], nodes: int, now: int) -> dict[str, int]:
+def conservative(asked: Sequence[TraceRequest], nodes: int, now: int) -> dict[str, int]:
     """The start of each request, planned from nothing: the earliest that those before it leave. O(requests x steps)."""
     at, free = [now], [nodes]
     starts = {}

@@ -15,8 +15,8 @@ from typing import Any
 from reconciler import main
 from reconciler.clock import steady_s
 from reconciler.clusters.simulated.embedded import EmbeddedCluster
+from reconciler.model.clock_reading import Heard
 from reconciler.model.cluster_port import ClusterView
-from reconciler.timekeeping.clock_reading import Heard
 
 TRUE = datetime.now  # noqa: TID251 - a campaign is about clocks
 """The true time."""

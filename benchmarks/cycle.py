@@ -33,7 +33,7 @@ from reconciler.committer import Committer
 from reconciler.compose import controller
 from reconciler.documents.in_force import Desired
 from reconciler.loop import Reconciler
-from reconciler.planning.compiled_engine import make_ready
+from reconciler.processes.compiled_engine import make_ready
 from reconciler.settings import Settings
 from reconciler.status.branch import StatusBranch
 from reconciler.status.render import request_file, request_path

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.philly import BANDS, HOUR, Asked, Instance, instance
+from benchmarks.philly import BANDS, HOUR, Instance, TraceRequest, instance
 from scheduler.estimates.calibration import Outcome, habit_of, habits, told
 from scheduler.estimates.drawn_futures import Going, dispatched
 from scheduler.estimates.expected_starts import Arrived, Drawn, Learnt, Past, drawn
@@ -63,7 +63,7 @@ class Listener:
     """Learns as the controller does and makes a forecast for one in `every` waiting requests."""
 
     every: int
-    asked: Mapping[str, Asked]
+    asked: Mapping[str, TraceRequest]
     told: dict[str, Told] = field(default_factory=dict)
     past: list[Released] = field(default_factory=list)
     arrived: list[Arrived] = field(default_factory=list)
@@ -115,7 +115,7 @@ class Listener:
             number, filed_at = band(one.request.priority), one.request.filed_at
             yield Outcome(number, filed_at, one.planned, one.drawn, start, is_open)
 
-    def _later(self, now: int, request: Request) -> Sequence[tuple[str, Asked]]:
+    def _later(self, now: int, request: Request) -> Sequence[tuple[str, TraceRequest]]:
         """Requests that will arrive and rank before it, even long after its start."""
         until = now + 14 * 24 * HOUR
         return [
@@ -124,7 +124,7 @@ class Listener:
             if now < one.submit < until and one.priority > request.priority
         ]
 
-    def _knowing(self, moment: Moment, request: Request, later: Sequence[tuple[str, Asked]]) -> int:
+    def _knowing(self, moment: Moment, request: Request, later: Sequence[tuple[str, TraceRequest]]) -> int:
         """The start if all true ends are known, and these later arrivals."""
         world = moment.world
         ends = {
@@ -154,7 +154,7 @@ class Listener:
         self.past.append(Released(group, "", request.duration, used, request.filed_at))
 
 
-def _going(one: Asked) -> Going:
+def _going(one: TraceRequest) -> Going:
     return Going(one.nodes, one.duration, max(1, one.actual), one.submit, "", ((("", POOL), 0),))
 
 

@@ -30,7 +30,7 @@ from reconciler.compose import controller
 from reconciler.cycle import Cycle
 from reconciler.loop import Reconciler
 from reconciler.model.cluster_port import Answer, Stamp
-from reconciler.planning.compiled_engine import make_ready
+from reconciler.processes.compiled_engine import make_ready
 from reconciler.processes.wake import Waking
 from reconciler.settings import Settings, Trust
 from scheduler.kernel import cache

@@ -29,7 +29,7 @@ QUIET = 3000
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TraceRequest:
     """One request; seconds and whole nodes."""
 
     id: str
@@ -45,7 +45,7 @@ class Asked:
 class Instance:
     """Requests on one pool of so many nodes."""
 
-    asked: tuple[Asked, ...]
+    asked: tuple[TraceRequest, ...]
     nodes: int
 
     def text(self) -> str:
@@ -79,7 +79,9 @@ def instance(
         reserved = next(step * HOUR for step in MENU_H if step * HOUR >= used)
         priority = chance.choices(priorities, weights)[0]
         asked.append(
-            Asked(row["job"], int(row["submit_s"]), int(row["gpus"]), reserved, used, priority, row["vc"])
+            TraceRequest(
+                row["job"], int(row["submit_s"]), int(row["gpus"]), reserved, used, priority, row["vc"]
+            )
         )
     del asked[:skip]
     span = asked[-1].submit - asked[0].submit

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.baselines import Served, by_arrival, by_priority, easy, first_come, replay
-from benchmarks.philly import QUIET, Asked, Instance, instance
+from benchmarks.philly import QUIET, Instance, TraceRequest, instance
 from scheduler.instance import parse
 from scheduler.replay.figures import figures
 from scheduler.replay.record import Run
@@ -143,7 +143,7 @@ def _other(name: str, found: Instance, served: Sequence[Served]) -> Row:
     )
 
 
-def _slowdown(asked: Asked, start: int) -> float:
+def _slowdown(asked: TraceRequest, start: int) -> float:
     return max(1.0, (start - asked.submit + asked.actual) / max(asked.actual, 10))
 
 

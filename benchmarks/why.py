@@ -23,7 +23,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from benchmarks.asking import Asked, Line, get
+from benchmarks.asking import AnswerTimes, Line, get
 from benchmarks.portal import PEOPLE, make, served, slices_for
 
 PROBE = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -46,9 +46,9 @@ def nonsense() -> bytes:
     return f"{head}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-async def one_by_one(port: int, questions: list[bytes]) -> Asked:
+async def one_by_one(port: int, questions: list[bytes]) -> AnswerTimes:
     """Each after the answer to the one before."""
-    line, found = Line(port), Asked()
+    line, found = Line(port), AnswerTimes()
     for question in questions:
         begun = time.perf_counter()
         status, body = await line.ask(question)
@@ -58,9 +58,9 @@ async def one_by_one(port: int, questions: list[bytes]) -> Asked:
     return found
 
 
-async def beside(port: int, asked: Awaitable[Asked]) -> tuple[Asked, Asked]:
+async def beside(port: int, asked: Awaitable[AnswerTimes]) -> tuple[AnswerTimes, AnswerTimes]:
     """What it gave, and how long `healthz` took meanwhile."""
-    probes, line = Asked(), Line(port)
+    probes, line = AnswerTimes(), Line(port)
 
     async def probing() -> None:
         while True:

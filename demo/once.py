@@ -17,7 +17,7 @@ from demo.system import System
 from reconciler.cycle import Cycle
 from reconciler.loop import Reconciler
 from reconciler.model.cluster_port import Answer, ClusterDriver, LeaseRef, Stamp
-from reconciler.model.events import Told
+from reconciler.model.events import EventReason
 from reconciler.settings import Settings
 from schemas.documents.cluster import ClusterSpec
 from schemas.reading.units import parse_instant
@@ -29,7 +29,7 @@ AGENTS_EVERY = timedelta(minutes=5)
 POLL = timedelta(minutes=10)
 MOST = timedelta(hours=24)
 """Upper bound; the story ends well before."""
-QUIET = frozenset({str(Told.CHECKS_PASSED)})
+QUIET = frozenset({str(EventReason.CHECKS_PASSED)})
 """Events that would only lengthen the printed story."""
 
 

@@ -80,6 +80,9 @@ if TYPE_CHECKING:
         workspace_inventory,
         write_status,
     )
+    from egs.connection import (
+        Patience,
+    )
     from egs.data.fleet import (
         Allocation,
         DeleteWorkspaceResponse,
@@ -114,7 +117,6 @@ if TYPE_CHECKING:
     )
     from egs.sessions import (
         AuthenticatedSession,
-        Patience,
         get_authenticated_session,
         get_global_session,
         update_global_session,
@@ -214,6 +216,7 @@ __all__ = [
 ]
 
 _FROM = {  # the rest is in egs.calls
+    "egs.connection": ("Patience",),
     "egs.data.gpr": (
         "ApprovalRow",
         "EventRow",
@@ -246,7 +249,6 @@ _FROM = {  # the rest is in egs.calls
     "egs.exceptions": ("EgsApplicationException",),
     "egs.sessions": (
         "AuthenticatedSession",
-        "Patience",
         "get_authenticated_session",
         "get_global_session",
         "update_global_session",

@@ -14,7 +14,8 @@ from datetime import datetime, timedelta
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, Unpack, get_args, get_origin, get_type_hints
 
-from egs.sessions import AuthenticatedSession, Patience
+from egs.connection import Patience
+from egs.sessions import AuthenticatedSession
 
 _WORDS: dict[Any, str] = {
     int: "a whole number (int)",

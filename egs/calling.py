@@ -21,9 +21,10 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
 from egs import clock
+from egs.connection import Connection, Token
 from egs.exceptions import ServerMessage, ServerUnreachable, UnhandledException
 from egs.refusals import GATEWAY, body_of, login_refusal, refusal, retry_after
-from egs.sessions import AuthenticatedSession, Connection, Token
+from egs.sessions import AuthenticatedSession
 from egs.steps import Alone, Answer, Open, Outgoing, Pause, Script, Send, Unreached
 from egs.telling import warn
 
@@ -53,7 +54,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Reply:
     """The content of an answer."""
 
     data: Any
@@ -66,16 +67,16 @@ def call(session: AuthenticatedSession, ask: Ask) -> Script[Any]:
     return (yield from warned(session, ask)).data
 
 
-def warned(session: AuthenticatedSession, ask: Ask) -> Script[Told]:
+def warned(session: AuthenticatedSession, ask: Ask) -> Script[Reply]:
     """The same, with the message."""
     return _aloud((yield from asked(session, ask)))
 
 
-def asked(session: AuthenticatedSession, ask: Ask) -> Script[Told]:
+def asked(session: AuthenticatedSession, ask: Ask) -> Script[Reply]:
     """The content of the answer. Raises the exception of a refusal (`egs.refusals`), or ServerUnreachable."""
     answer = yield from exchange(session.connection, ask)
     if ask.method == "DELETE" and answer.status == 404 and answer.follows_lost:
-        return Told({})  # the try whose answer was lost has deleted it
+        return Reply({})  # the try whose answer was lost has deleted it
     return told_in(answer, session.connection.address)
 
 
@@ -84,13 +85,13 @@ def data_of(answer: Answer, address: str) -> Any:
     return _aloud(told_in(answer, address)).data
 
 
-def _aloud(found: Told) -> Told:
+def _aloud(found: Reply) -> Reply:
     if found.message:
         warn(ServerMessage(found.message))
     return found
 
 
-def told_in(answer: Answer, address: str) -> Told:
+def told_in(answer: Answer, address: str) -> Reply:
     """The content of a success's envelope."""
     if not 200 <= answer.status < 300:
         raise refusal(answer, address)
@@ -100,7 +101,7 @@ def told_in(answer: Answer, address: str) -> Told:
             "the server's answer has no data; is it an EGS server?", status=answer.status
         )
     message = body.get("message")
-    return Told(body["data"], message if isinstance(message, str) and message != NOTHING_TO_SAY else "")
+    return Reply(body["data"], message if isinstance(message, str) and message != NOTHING_TO_SAY else "")
 
 
 def exchange(connection: Connection, ask: Ask) -> Script[Answer]:

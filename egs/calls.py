@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from egs.asking import choosing, fleet, following, keys, login, looking, requesting, templates
-from egs.transport import blocking, iterating
+from egs.functions import blocking, iterating
 
 authenticate = blocking(login.authenticate)
 request_gpu = blocking(requesting.request_gpu)

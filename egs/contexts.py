@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from egs.remote.errors import Said, broken, not_allowed, wrong_use
+from egs.commands.errors import Said, broken, not_allowed, wrong_use
 
 CURRENT, CONTEXTS = "current-context", "contexts"
 _FIELDS = {"server": "server", "email": "email", "api-key": "api_key", "token": "token", "expires": "expires"}
@@ -68,8 +68,9 @@ class Book:
         """The context of that name. Raises Said."""
         found = self.contexts.get(name)
         if found is None:
-            there = ", ".join(sorted(self.contexts)) or "none; `egs login SERVER` makes one"
-            raise not_allowed(f"there is no context {name}; there is {there}", "NotFound")
+            known = ", ".join(sorted(self.contexts))
+            advice = f"choose from {known}" if known else "`egs login SERVER` makes one"
+            raise not_allowed(f"there is no context {name}; {advice}", "NotFound")
         return found
 
 

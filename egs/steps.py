@@ -10,7 +10,7 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from egs.sessions import Connection
+from egs.connection import Connection
 
 T = TypeVar("T")
 

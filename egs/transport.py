@@ -7,20 +7,16 @@ Held by tests/egs/test_sdk_transport.py.
 
 from __future__ import annotations
 
-import functools
-import inspect
 import os
 import time
-from collections.abc import Callable, Iterator
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Iterator
+from typing import Any, TypeVar
 
 import httpx
 
-from egs.arguments import check_call
-from egs.sessions import Connection
+from egs.connection import Connection
 from egs.steps import Alone, Answer, Feed, Give, NextChunk, Open, Outgoing, Pause, Script, Send, Unreached
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 HEADERS = {"user-agent": "egs-client"}
@@ -32,39 +28,6 @@ NEVER_SENT = (
     httpx.UnsupportedProtocol,
 )
 """Failures before the request was sent."""
-
-
-def blocking(build: Callable[P, Script[T]]) -> Callable[P, T]:
-    """The function that runs the script of `build`."""
-
-    @functools.wraps(build)
-    def function(*args: P.args, **kwargs: P.kwargs) -> T:
-        check_call(build, args, kwargs)
-        return run(build(*args, **kwargs))
-
-    return documented(function, build, "{}")
-
-
-def iterating(build: Callable[P, Feed[T]]) -> Callable[P, Iterator[T]]:
-    """The function that iterates over the feed of `build`."""
-
-    @functools.wraps(build)
-    def function(*args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
-        check_call(build, args, kwargs)
-        return feed(build(*args, **kwargs))
-
-    return documented(function, build, "Iterator[{}]")
-
-
-def documented(function: Callable[P, T], build: Callable[..., Any], returns: str) -> Callable[P, T]:
-    """With the public signature: the result type instead of the script."""
-    signature = getattr(build, "__signature__", None) or inspect.signature(build)
-    shown = str(signature.return_annotation)
-    inner = shown.partition("[")[2].removesuffix("]") or "Any"
-    function.__signature__ = signature.replace(return_annotation=returns.format(inner))  # type: ignore[attr-defined]
-    function.__annotations__ = dict(function.__annotations__) | {"return": returns.format(inner)}
-    function.__module__ = "egs"
-    return function
 
 
 def run(script: Script[T]) -> T:

@@ -18,10 +18,10 @@ import uvicorn
 from portal.compose import Portal, portal
 from portal.http.rate_limits import Rate, Rates
 from portal.settings import PortalSettings, ProviderSettings
+from reconciler.bounded_http import address
 from reconciler.clock import SystemClock
 from reconciler.clusters.kubernetes.names import SYSTEM_NAMESPACE
 from reconciler.credentials import from_environment
-from reconciler.processes.http_server import address
 from reconciler.processes.process_options import (
     HookSecrets,
     Kubeconfigs,

@@ -11,12 +11,13 @@ from threading import Event
 from uuid import uuid4
 
 from reconciler.approvals.forge_reviews import OneByOne, Reviews
-from reconciler.approvals.who_approved import wording_of
+from reconciler.approvals.who_approved import decision_reader_of
 from reconciler.clock import SystemClock, Timepiece
 from reconciler.clusters.open_cluster import Ground, open_cluster
 from reconciler.clusters.pulled_cluster import PullCluster, ReportBranches
 from reconciler.forges.forge_port import Forge
 from reconciler.loop import Reconciler
+from reconciler.model.clock_reading import Heard
 from reconciler.model.cluster_port import ClusterDriver
 from reconciler.ports import Ports
 from reconciler.pulls.watcher import Watcher
@@ -28,7 +29,6 @@ from reconciler.store.git.git_store import GitStore
 from reconciler.telling.courier import Courier
 from reconciler.telling.mailroom import Mailroom
 from reconciler.telling.route_secrets import Secrets
-from reconciler.timekeeping.clock_reading import Heard
 from reconciler.trust.gate import sources_of
 from reconciler.trust.keyring import TrustFolder
 from reconciler.trust.machines import machines_of, own_key, signing
@@ -131,7 +131,7 @@ def controller(
             settled=reports.settled,
             machines=machines,
             sources=sources_of(settings, _forge(settings, IN_LOOP, hear)),
-            wording=wording_of(settings, store, _reviews(settings, wake, hooked, hear)),
+            decision_reader=decision_reader_of(settings, store, _reviews(settings, wake, hooked, hear)),
             records=records,
             mailroom=None if settings.routes is None else Mailroom(Secrets(settings.routes), Courier()),
             clock=clock,

@@ -109,3 +109,7 @@ class Settings:
 
     routes: Path | None = None
     """Folder of the addresses that routes of notifications name by secret; None: nobody is sent anything."""
+
+
+DEFAULTS = Settings(repo="", state=Path())
+"""Of those who read what another process decides by its own settings."""

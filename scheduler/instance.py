@@ -11,7 +11,7 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from scheduler.fairness.usage_share import HOUR, Asked, Scale, ahead, share
+from scheduler.fairness.usage_share import HOUR, Demand, Scale, ahead, share
 from scheduler.plan import plan
 from scheduler.snapshot import Lease, Pool, PoolKey, Refusal, Request, Snapshot
 from schemas.documents.scheduling import Fairness
@@ -175,9 +175,9 @@ def with_shares(snapshot: Snapshot, fairness: Fairness) -> Snapshot:
     for lease in snapshot.leases.values():
         hours = len(lease.nodes) * (lease.end - snapshot.now) / HOUR
         held[lease.slice] = held.get(lease.slice, 0.0) + hours
-    waiting: dict[str, list[Asked]] = {}
+    waiting: dict[str, list[Demand]] = {}
     for request in snapshot.requests.values():
-        asked = Asked(request.key, request.filed_at, request.nodes, request.duration)
+        asked = Demand(request.key, request.filed_at, request.nodes, request.duration)
         waiting.setdefault(request.slice, []).append(asked)
     found = dict(snapshot.requests)
     for slice_, theirs in waiting.items():

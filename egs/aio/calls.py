@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from egs.aio.transport import coroutine, iterating
+from egs.aio.functions import coroutine, iterating
 from egs.asking import choosing, fleet, following, keys, login, looking, requesting, templates
 
 authenticate = coroutine(login.authenticate)

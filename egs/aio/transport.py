@@ -6,20 +6,17 @@ Sockets and the renewal lock belong to one loop each; a session may be used in s
 from __future__ import annotations
 
 import asyncio
-import functools
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 from weakref import ref
 
 import httpx
 
-from egs.arguments import check_call
-from egs.sessions import Connection
+from egs.connection import Connection
 from egs.steps import Alone, Answer, Feed, Give, NextChunk, Open, Outgoing, Pause, Script, Send, Unreached
-from egs.transport import HEADERS, built, documented, read, unreached
+from egs.transport import HEADERS, built, read, unreached
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -30,34 +27,6 @@ class _Pool:
     loop: ref[asyncio.AbstractEventLoop]
     client: httpx.AsyncClient = field(default_factory=lambda: httpx.AsyncClient(headers=HEADERS))
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-
-def coroutine(build: Callable[P, Script[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """The coroutine function that runs the script of `build`."""
-
-    @functools.wraps(build)
-    async def function(*args: P.args, **kwargs: P.kwargs) -> T:
-        check_call(build, args, kwargs)
-        return await run(build(*args, **kwargs))
-
-    return _shown(function, build, "{}")
-
-
-def iterating(build: Callable[P, Feed[T]]) -> Callable[P, AsyncIterator[T]]:
-    """The function that iterates over the feed of `build`."""
-
-    @functools.wraps(build)
-    def function(*args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
-        check_call(build, args, kwargs)
-        return feed(build(*args, **kwargs))
-
-    return _shown(function, build, "AsyncIterator[{}]")
-
-
-def _shown(function: Callable[P, T], build: Callable[..., Any], returns: str) -> Callable[P, T]:
-    shown = documented(function, build, returns)
-    shown.__module__ = "egs.aio"
-    return shown
 
 
 async def run(script: Script[T]) -> T:

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from egs.calling import API, Ask, data_of, exchange, logged_in
+from egs.connection import Connection, Patience, Token
 from egs.exceptions import BadParameters
-from egs.sessions import AuthenticatedSession, Connection, Patience, Token, update_global_session
+from egs.sessions import AuthenticatedSession, update_global_session
 from egs.steps import Script
 
 

@@ -198,7 +198,7 @@ def approvals(authenticated_session: AuthenticatedSession | None = None) -> Scri
     return each(ApprovalRow)(rows)
 
 
-class Word(TypedDict, total=False):
+class ApprovalFields(TypedDict, total=False):
     """Further keywords of an approval, under their names on the wire."""
 
     limit: Mapping[str, Any] | None
@@ -211,7 +211,7 @@ def approve(
     spec_digest: str | None = None,
     reason: str = "",
     authenticated_session: AuthenticatedSession | None = None,
-    **more: Unpack[Word],
+    **more: Unpack[ApprovalFields],
 ) -> Script[Change]:
     """Approve a request as it was looked at: `spec_digest` comes from `approvals` or `gpu_request_status`.
     Without it the request is read and approved as it is now, whatever was looked at before. Further keywords: `limit`,

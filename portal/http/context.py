@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar
 
 from fastapi import Depends, Request
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict
+from pydantic import AfterValidator, ConfigDict, Field, Strict
 from pydantic.alias_generators import to_camel
 
 from portal.http.costly_questions import Costly
@@ -21,6 +21,7 @@ from portal.settings import PortalSettings
 from portal.views.view import View
 from portal.writes.write_request import Landed, Writer
 from reconciler.store.store_port import Store
+from schemas.documents.base import Editable
 from schemas.reading.units import LINE_PATTERN
 
 Data = TypeVar("Data")
@@ -40,7 +41,7 @@ Line = Annotated[str, AfterValidator(_one_line)]
 """A display name in a body: tables, logs and messages show it on one line."""
 
 
-class Wire(BaseModel):
+class Wire(Editable):
     """Data on the wire: camelCase, unknown fields refused. Names that the vendor spells otherwise have an alias."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)

@@ -54,7 +54,7 @@ _SECURITY = (
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestOrigin:
     """What the writer needs to know of the HTTP request behind a change."""
 
     id: str
@@ -63,7 +63,7 @@ class Asked:
     """Digest of method, path and body: one idempotency key must not come with two of them."""
 
 
-ASKED: ContextVar[Asked | None] = ContextVar("asked", default=None)
+REQUEST_ORIGIN: ContextVar[RequestOrigin | None] = ContextVar("request_origin", default=None)
 """The HTTP request being served."""
 
 
@@ -99,7 +99,7 @@ class Around:
                 return
             if most == MOST_OF_STRANGERS and len(body.whole) >= COUNTED:
                 self._parts.logins.count_stranger(Request(scope), len(body.whole) // COUNTED)
-            ASKED.set(Asked(answer.id, _print(scope, body.whole)))
+            REQUEST_ORIGIN.set(RequestOrigin(answer.id, _print(scope, body.whole)))
             await self._app(scope, _again(body.whole, receive), answer.send)
         except ApiError as error:
             await error_answer(error)(scope, receive, answer.send)

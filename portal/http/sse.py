@@ -54,7 +54,7 @@ STREAM: dict[int | str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StreamEvent:
     """One event of a view: sent again when the text under its key changed."""
 
     key: str
@@ -65,7 +65,7 @@ class Told:
     """The stream ends after it."""
 
 
-Tell = Callable[[View], Iterable[Told]]
+Tell = Callable[[View], Iterable[StreamEvent]]
 """All events of a view for this caller. An ApiError ends the stream and is sent as its last event."""
 
 
@@ -129,7 +129,7 @@ class _Listener:
         return b"".join(_sent(told, view.status) for told in fresh)
 
 
-def _sent(told: Told, id_: str) -> bytes:
+def _sent(told: StreamEvent, id_: str) -> bytes:
     lines = "".join(f"data: {line}\n" for line in told.text.splitlines() or [""])
     return f"id: {id_}\nevent: {told.event}\n{lines}\n".encode()
 
@@ -155,7 +155,7 @@ async def heard(reads: Reads, tell: Tell, last: str) -> AsyncIterator[bytes]:
         if not listener.is_done:
             yield _END
     except ApiError as error:
-        yield _sent(Told("", "error", f"{error.reason}: {error}"), view.status)
+        yield _sent(StreamEvent("", "error", f"{error.reason}: {error}"), view.status)
 
 
 _STREAMS = Streams()

@@ -26,7 +26,7 @@ _END = ".-"
 
 
 @dataclass(frozen=True, slots=True)
-class Veil:
+class Redactor:
     """What one caller may see in one view."""
 
     caller: Caller

@@ -13,10 +13,10 @@ from portal.openapi.refusals import CHANGES, refusals
 from portal.vendor import key_models
 from portal.vendor.key_models import KeyMade, KeyNamed, KeyRevoked, KeysShown, KeyWish
 from portal.views.view import View
-from portal.writes.write_request import Changes, Tree, Wish
+from portal.writes.write_request import Changes, Tree, WriteRequest
 from portal.writes.yaml_files import standing
 from reconciler.changes.keys import new_text
-from reconciler.changes.yaml_edit import with_field
+from reconciler.documents.yaml_edit import with_field
 from schemas.documents.apikey import ApiKey
 from schemas.reading.units import format_instant
 from schemas.rules.view import key_path
@@ -47,7 +47,9 @@ async def create(body: KeyWish, view: Looking, caller: Asking, of: Of) -> Envelo
             )
         return {path: key_models.document(body.name, spec, text)}
 
-    landed = await of.writer.submit(Wish(caller, f"Create API key {body.name} for {spec.email}", make))
+    landed = await of.writer.submit(
+        WriteRequest(caller, f"Create API key {body.name} for {spec.email}", make)
+    )
     assert spec.not_after is not None
     end = format_instant(spec.not_after)
     return ok(KeyMade(api_key=text, name=body.name, expires_at=end, change=changed(landed)))
@@ -65,8 +67,8 @@ async def delete(body: KeyNamed, view: Looking, caller: Asking, of: Of) -> Envel
         data, document = found
         return {} if document.spec.revoked else {key_path(name): with_field(data, ("spec", "revoked"), True)}
 
-    wish = Wish(caller, f"Revoke API key {name}", make, must_push=True)
-    return ok(KeyRevoked(name=name, change=changed(await of.writer.submit(wish))))
+    write = WriteRequest(caller, f"Revoke API key {name}", make, must_push=True)
+    return ok(KeyRevoked(name=name, change=changed(await of.writer.submit(write))))
 
 
 @router.get("/list", summary="API keys without their secrets", responses=refusals(404, 422))

@@ -16,7 +16,7 @@ from portal.vendor.gpr_models import GprChanged
 from portal.views.view import View
 from portal.writes.gpr_changes import seen
 from portal.writes.replayed_answers import Named, id_then
-from portal.writes.write_request import Changes, Tree, Wish
+from portal.writes.write_request import Changes, Tree, WriteRequest
 
 router = APIRouter(prefix="/approvals", tags=["Approvals"])
 
@@ -70,5 +70,5 @@ async def decide(
         return decided(view, tree, found.key, word, caller, now)
 
     subject = f"{word.decision.capitalize()} {found.key}"
-    landed = await parts.writer.submit(Wish(caller, subject, make, named.key))
+    landed = await parts.writer.submit(WriteRequest(caller, subject, make, named.key))
     return ok(GprChanged(gpr_id=id_of(view, found) or found.key, change=changed(landed)))

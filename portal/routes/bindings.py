@@ -22,7 +22,7 @@ from portal.vendor.binding_models import (
 )
 from portal.views.view import View
 from portal.writes.replayed_answers import Named
-from portal.writes.write_request import Changes, Landed, Tree, Wish
+from portal.writes.write_request import Changes, Landed, Tree, WriteRequest
 from portal.writes.yaml_files import fields_of, new_document, standing, with_changes
 from schemas.documents.binding import GPRTemplateBinding
 from schemas.rules.view import binding_path
@@ -66,7 +66,9 @@ async def create(
             )
         }
 
-    return _done(name, await of.writer.submit(Wish(caller, f"Bind templates to slice {name}", make, key)))
+    return _done(
+        name, await of.writer.submit(WriteRequest(caller, f"Bind templates to slice {name}", make, key))
+    )
 
 
 @router.put("", summary="Change the templates offered to a workspace", responses=refusals(404, *NAMED))
@@ -90,7 +92,8 @@ async def update(
         return {binding_path(name): with_changes(data, ("spec",), document.spec, spec_of(body, view.wanted))}
 
     return _done(
-        name, await of.writer.submit(Wish(caller, f"Edit the binding of slice {name}", make, named.key))
+        name,
+        await of.writer.submit(WriteRequest(caller, f"Edit the binding of slice {name}", make, named.key)),
     )
 
 
@@ -118,7 +121,8 @@ async def delete(
         return {binding_path(name): None}
 
     return _done(
-        name, await of.writer.submit(Wish(caller, f"Delete the binding of slice {name}", make, named.key))
+        name,
+        await of.writer.submit(WriteRequest(caller, f"Delete the binding of slice {name}", make, named.key)),
     )
 
 

@@ -9,10 +9,10 @@ from fastapi.responses import StreamingResponse
 
 from portal.http.context import Asking, Envelope, Looking, Of, Page, ok
 from portal.http.paging import Portioned
-from portal.http.sse import STREAM, Told, streaming
+from portal.http.sse import STREAM, StreamEvent, streaming
 from portal.identity.rights import seen_slice
 from portal.openapi.refusals import refusals
-from portal.views.event_search import Asked, EventData, found
+from portal.views.event_search import EventData, EventQuery, found
 from portal.views.event_stream import EventStream
 from portal.views.view import View
 
@@ -42,12 +42,12 @@ def asked(  # noqa: PLR0913 - each is a parameter of the path
         str, Query(max_length=40, description="From this time on; `2h`: the last two hours.", examples=["2h"])
     ] = "",
     until: Annotated[str, Query(max_length=40, description="Before this time, or this long ago.")] = "",
-) -> Asked:
+) -> EventQuery:
     """The search as query parameters."""
-    return Asked(slice_, gpr, node, cluster, reason, type_, q, since, until)
+    return EventQuery(slice_, gpr, node, cluster, reason, type_, q, since, until)
 
 
-Search = Annotated[Asked, Depends(asked)]
+Search = Annotated[EventQuery, Depends(asked)]
 
 
 @router.get("", responses=refusals(404, 422), summary="What happened, newest first.")
@@ -80,7 +80,7 @@ async def stream_events(
     wanted.filter(view, parts.now())  # refused before the stream begins
     stream = EventStream(wanted, parts.now())
 
-    def tell(view: View) -> list[Told]:
+    def tell(view: View) -> list[StreamEvent]:
         return stream.tell(view, parts.logins.recognise(request, view), parts.now())
 
     return streaming(request, parts, caller, tell)

@@ -17,7 +17,7 @@ from portal.http.etags import of_each, tag_without
 from portal.http.names import checked_name, listed
 from portal.http.paging import Portioned, portion
 from portal.identity.callers import Caller
-from portal.identity.redaction import Veil
+from portal.identity.redaction import Redactor
 from portal.identity.rights import check_member, seen_slice
 from portal.openapi.refusals import NAMED, IdempotencyKey, refusals
 from portal.vendor.gpr_answers import FILED, Found, data_of, id_of
@@ -28,7 +28,7 @@ from portal.views.why import Why, why
 from portal.writes import gpr_changes
 from portal.writes.counted_changes import check_counts
 from portal.writes.replayed_answers import Named, id_then
-from portal.writes.write_request import Changes, Landed, Tree, Wish
+from portal.writes.write_request import Changes, Landed, Tree, WriteRequest
 from schemas.documents.identity import uid_of
 from schemas.status.gpr_status import Phase
 
@@ -70,7 +70,7 @@ async def file_gpr(
     def make(view: View, tree: Tree) -> Changes:
         return gpr_changes.filed(view, tree, key, nonce, wanted)
 
-    landed = await parts.writer.submit(Wish(caller, f"Create {key}", make, idempotency))
+    landed = await parts.writer.submit(WriteRequest(caller, f"Create {key}", make, idempotency))
     filed = GprFiled(gpr_id=uid_of(key, nonce), name=key, change=changed(landed))
     return ok(filed, "; ".join(wanted.notes) or "Success")
 
@@ -107,7 +107,7 @@ async def edit_gpr(
     subject = _subject(found.key, edit)
     # Idle GPUs cost money, so giving them back needs no review.
     hurries = bool(edit.early_release or edit.stopped)
-    landed = await parts.writer.submit(Wish(caller, subject, make, again.key, must_push=hurries))
+    landed = await parts.writer.submit(WriteRequest(caller, subject, make, again.key, must_push=hurries))
     if landed.way == "pushed" and gpr_changes.has_terms(wanted.fields):
         # The controller may have handed nodes over on the old content of main; then the lease keeps its terms.
         told = await parts.reads.asked()
@@ -143,7 +143,9 @@ async def cancel_gpr(
     def make(view: View, tree: Tree) -> Changes:
         return gpr_changes.cancelled(view, tree, found.key)
 
-    landed = await parts.writer.submit(Wish(caller, f"Cancel {found.key}", make, again.key, must_push=True))
+    landed = await parts.writer.submit(
+        WriteRequest(caller, f"Cancel {found.key}", make, again.key, must_push=True)
+    )
     return ok(GprChanged(gpr_id=id_of(view, found) or found.key, change=changed(landed)))
 
 
@@ -170,7 +172,7 @@ async def restore_gpr(
     def make(view: View, tree: Tree) -> Changes:
         return gpr_changes.restored(view, tree, found.key)
 
-    landed = await parts.writer.submit(Wish(caller, f"Restore {found.key}", make, again.key))
+    landed = await parts.writer.submit(WriteRequest(caller, f"Restore {found.key}", make, again.key))
     return ok(GprChanged(gpr_id=id_of(view, found) or found.key, change=changed(landed)))
 
 
@@ -178,7 +180,7 @@ async def restore_gpr(
 async def get_gpr(gpr_id: GprId, view: Looking, caller: Asking, parts: Of) -> Envelope[GprData]:
     """Its terms, phase and reason, promise and how it moved, nodes and cost."""
     found = gpr_changes.seen(view, caller, gpr_id)
-    data = data_of(view, found, parts.now(), Veil(caller, view))
+    data = data_of(view, found, parts.now(), Redactor(caller, view))
     tag_without(etags.REQUEST, data)
     return ok(data)
 
@@ -201,8 +203,8 @@ async def list_gprs(
         raise bad_parameters(f"phase: there is no phase {phase}; phases are {listed([FILED, *Phase])}")
     keys = [key for key in _keys_in(view, slice_name) if _is_wanted(view, caller, key, phase)]
     chosen, more = portion(keys, portioned, lambda key: key)
-    veil, now = Veil(caller, view), parts.now()
-    items = [data_of(view, gpr_changes.seen(view, caller, key), now, veil) for key in chosen]
+    redactor, now = Redactor(caller, view), parts.now()
+    items = [data_of(view, gpr_changes.seen(view, caller, key), now, redactor) for key in chosen]
     page = Page[GprData](items=items, next=more)
     tag_without(of_each(etags.REQUEST), page)
     return ok(page)
@@ -215,7 +217,7 @@ async def why_gpr(gpr_id: GprId, view: Looking, caller: Asking, parts: Of) -> En
     Changes are tried for at most half a second; `untried` counts the rest.
     """
     found = gpr_changes.seen(view, caller, gpr_id)
-    return ok(await parts.costly.answer(why, view, found, Veil(caller, view)))
+    return ok(await parts.costly.answer(why, view, found, Redactor(caller, view)))
 
 
 def keys_of(view: View) -> tuple[str, ...]:

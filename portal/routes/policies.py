@@ -14,7 +14,7 @@ from portal.vendor.policy_models import Policy, PolicyChanged, PolicyWish, limit
 from portal.vendor.workspace_files import file_of
 from portal.views.view import View
 from portal.writes.replayed_answers import Named
-from portal.writes.write_request import Changes, Landed, Tree, Wish
+from portal.writes.write_request import Changes, Landed, Tree, WriteRequest
 from portal.writes.yaml_files import with_changes
 
 router = APIRouter(prefix="/workspace-policies", tags=["workspaces"])
@@ -54,7 +54,7 @@ async def update(
         after = limits_of(body, before, view.wanted.project)
         return {path: with_changes(data, ("spec", "limits"), before, after)}
 
-    landed = await of.writer.submit(Wish(caller, f"Edit the limits of slice {name}", make, named.key))
+    landed = await of.writer.submit(WriteRequest(caller, f"Edit the limits of slice {name}", make, named.key))
     return _done(name, landed)
 
 

@@ -25,7 +25,7 @@ from portal.vendor.template_models import (
 )
 from portal.views.view import View
 from portal.writes.replayed_answers import Named
-from portal.writes.write_request import Changes, Landed, Tree, Wish
+from portal.writes.write_request import Changes, Landed, Tree, WriteRequest
 from portal.writes.yaml_files import fields_of, new_document, standing, with_changes
 from schemas.documents.gpr import GPRTemplate
 from schemas.documents.gpr import Wish as Fields
@@ -60,7 +60,7 @@ async def create(
             raise conflict(f"template {name} exists already; change it with PUT", "GprTemplateAlreadyExists")
         return {template_path(name): new_document("GPRTemplate", name, fields_of(spec))}
 
-    return _done(name, await of.writer.submit(Wish(caller, f"Create template {name}", make, key)))
+    return _done(name, await of.writer.submit(WriteRequest(caller, f"Create template {name}", make, key)))
 
 
 @router.put("", summary="Change a template", responses=refusals(404, *NAMED))
@@ -86,7 +86,7 @@ async def update(
         return {path: with_changes(data, ("spec",), document.spec, wish_of(body, document.spec))}
 
     return _done(
-        body.name, await of.writer.submit(Wish(caller, f"Edit template {body.name}", make, named.key))
+        body.name, await of.writer.submit(WriteRequest(caller, f"Edit template {body.name}", make, named.key))
     )
 
 
@@ -114,7 +114,9 @@ async def delete(
         _check_unbound(view, name)
         return {template_path(name): None}
 
-    return _done(name, await of.writer.submit(Wish(caller, f"Delete template {name}", make, named.key)))
+    return _done(
+        name, await of.writer.submit(WriteRequest(caller, f"Delete template {name}", make, named.key))
+    )
 
 
 @router.get("", summary="One template", responses=refusals(404, 422))

@@ -9,7 +9,7 @@ from fastapi.responses import StreamingResponse
 
 from portal.http.context import Asking, Looking, Of
 from portal.http.errors import not_found
-from portal.http.sse import STREAM, Told, streaming
+from portal.http.sse import STREAM, StreamEvent, streaming
 from portal.identity.rights import seen_slice
 from portal.openapi.refusals import refusals
 from portal.views.gpr_stream import Watch
@@ -42,7 +42,7 @@ async def watch_gpr(
     key = seen(view, caller, gpr_id).key
     watch = Watch(keys=frozenset({key}))
 
-    def tell(view: View) -> list[Told]:
+    def tell(view: View) -> list[StreamEvent]:
         who = parts.logins.recognise(request, view)
         if not who.may_see(key.partition("/")[0]):  # a caller who has lost access gets nothing further
             raise not_found("request", key)
@@ -73,7 +73,7 @@ async def watch_slice(
     seen_slice(view, caller, slice_name)
     watch = Watch(slice=slice_name)
 
-    def tell(view: View) -> list[Told]:
+    def tell(view: View) -> list[StreamEvent]:
         who = parts.logins.recognise(request, view)
         seen_slice(view, who, slice_name)
         return watch.tell(view, who, parts.now())

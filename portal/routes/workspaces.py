@@ -23,7 +23,7 @@ from portal.vendor.workspace_models import (
 )
 from portal.views.view import View
 from portal.writes.replayed_answers import Named
-from portal.writes.write_request import Changes, Landed, Tree, Wish
+from portal.writes.write_request import Changes, Landed, Tree, WriteRequest
 
 router = APIRouter(prefix="/slice-workspace", tags=["workspaces"])
 
@@ -54,11 +54,11 @@ async def create(
         return workspace_files.made(body, caller)
 
     verb = "Create" if caller.is_admin else "Ask for"
-    wish = Wish(caller, f"{verb} slice {name}", make, key, asks=not caller.is_admin)
+    write = WriteRequest(caller, f"{verb} slice {name}", make, key, asks=not caller.is_admin)
     message = (
         "Success" if caller.is_admin else f"workspace {name} is requested; it is made when an admin merges it"
     )
-    return _done(name, await of.writer.submit(wish), message)
+    return _done(name, await of.writer.submit(write), message)
 
 
 def _check_may_ask(caller: Caller, name: str, owner: str) -> None:
@@ -88,7 +88,7 @@ async def update(
     def make(view: View, tree: Tree) -> Changes:
         return workspace_files.changed(body, view, tree)
 
-    return _done(name, await of.writer.submit(Wish(caller, f"Edit slice {name}", make, named.key)))
+    return _done(name, await of.writer.submit(WriteRequest(caller, f"Edit slice {name}", make, named.key)))
 
 
 @router.post(
@@ -107,8 +107,10 @@ async def detach(
     def make(view: View, tree: Tree) -> Changes:
         return workspace_files.detached(view, tree, name, body.cluster_name)
 
-    wish = Wish(caller, f"Detach cluster {body.cluster_name} from slice {name}"[:200], make, named.key)
-    return _done(name, await of.writer.submit(wish))
+    write = WriteRequest(
+        caller, f"Detach cluster {body.cluster_name} from slice {name}"[:200], make, named.key
+    )
+    return _done(name, await of.writer.submit(write))
 
 
 @router.delete("", summary="Delete a workspace", responses=refusals(404, *NAMED, "WorkspaceInUse"))
@@ -132,7 +134,7 @@ async def delete(
     def make(view: View, tree: Tree) -> Changes:
         return workspace_files.removed(view, tree, name)
 
-    return _done(name, await of.writer.submit(Wish(caller, f"Delete slice {name}", make, named.key)))
+    return _done(name, await of.writer.submit(WriteRequest(caller, f"Delete slice {name}", make, named.key)))
 
 
 @router.get("", summary="One workspace", responses=refusals(404, 422))

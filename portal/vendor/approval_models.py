@@ -11,16 +11,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from egs.commands import backend as commands
 from portal.http.context import Whole, Wire
 from portal.http.durations import checked_duration
 from portal.http.errors import ApiError, bad_parameters, conflict, not_found
 from portal.identity.callers import Caller
-from portal.identity.redaction import Veil
+from portal.identity.redaction import Redactor
 from portal.vendor.gpr_answers import Found, found_in
 from portal.vendor.gpr_models import Span
 from portal.views.view import View
 from portal.writes.write_request import Changes, Tree
-from reconciler.changes.approve import COUNTS_FOR, Word, approval_spec, bound, check_needed
+from reconciler.changes.approve import COUNTS_FOR, approval_spec, bound, check_needed
 from reconciler.model.statuses import live
 from reconciler.sources.command_errors import NotAllowed
 from schemas.documents.base import API_VERSION
@@ -97,13 +98,13 @@ def pending(view: View, caller: Caller) -> list[Pending]:
         for key, status in live(view.facts.requests).items()
         if status.phase is Phase.PENDING_APPROVAL and caller.may_see(key.partition("/")[0])
     ]
-    veil = Veil(caller, view)
+    redactor = Redactor(caller, view)
     return [
         Pending(
             gpr_id=status.uid,
             name=key,
             reasons=[] if status.approval is None else list(status.approval.reasons),
-            message=veil.text(status.message or ""),
+            message=redactor.text(status.message or ""),
             asked=_asks(status.accepted_spec),
             spec_digest=status.spec_digest,
             since=format_instant(filed_at),
@@ -144,7 +145,7 @@ def decided(view: View, tree: Tree, key: str, word: Decision, caller: Caller, no
     return {f"approvals/{key}/{handle}.yaml": dump({**head, "spec": content}).encode()}
 
 
-def _said(word: Decision) -> Word:
+def _said(word: Decision) -> commands.Decision:
     limit = word.limit or Limit()
     if (limit.extend is not None) != (word.rule == "extension" and word.decision == "approve"):
         # The digest leaves grace out, so the requester could raise it after the admin has looked.
@@ -152,7 +153,9 @@ def _said(word: Decision) -> Word:
             "limit.extend: the rule extension approves exactly this much grace, so give it, and only with that rule"
         )
     extend = None if limit.extend is None else format_duration(checked_duration("limit.extend", limit.extend))
-    return Word(word.decision, word.reason, limit.gpus, limit.nodes, rule=word.rule, limit_extend=extend)
+    return commands.Decision(
+        word.decision, word.reason, limit.gpus, limit.nodes, rule=word.rule, limit_extend=extend
+    )
 
 
 def _check_shown(view: View, key: str, spec: RequestSpec, word: Decision) -> None:
@@ -189,9 +192,7 @@ def _judged(view: View, found: Found, word: Decision) -> RequestSpec:
         raise conflict(f"{found.key} is {status.phase} and never runs again", "GpuAlreadyReleased")
     if status.phase in HOLDING and (word.rule != "extension" or status.phase is Phase.RELEASING):
         raise conflict(f"{found.key} is {status.phase} and keeps its terms", "GpuAlreadyProvisioned")
-    return (
-        status.accepted_spec.model_copy(update={"extend": spec.extend}) if status.phase in HOLDING else spec
-    )
+    return status.accepted_spec.edited(extend=spec.extend) if status.phase in HOLDING else spec
 
 
 def _end(word: Decision, now: datetime) -> datetime:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from portal.identity.redaction import Veil
+from portal.identity.redaction import Redactor
 from portal.vendor.gpr_models import ForecastData, GprData, GprStanding, Model, SlipCauseData, SlipData
 from portal.views.queues import Row, queue_row
 from portal.views.view import View
@@ -82,7 +82,7 @@ def id_of(view: View, found: Found) -> str:
     return uid_of(found.key, filed.nonce) if filed is not None and filed.nonce else ""
 
 
-def data_of(view: View, found: Found, now: datetime, veil: Veil) -> GprData:
+def data_of(view: View, found: Found, now: datetime, redactor: Redactor) -> GprData:
     """The request as it is at `now`."""
     spec, status = found.spec, found.status
     row = (queue_row(view, found.key, now) if _waits(status) else None) or _NO_ROW
@@ -114,10 +114,10 @@ def data_of(view: View, found: Found, now: datetime, veil: Veil) -> GprData:
         enable_eviction=spec.preemptible,
         phase=FILED if status is None else str(status.phase),
         reason=NOT_SEEN if status is None else status.reason or row.get("reason") or "",
-        message=veil.text(_message(status, row)),
+        message=redactor.text(_message(status, row)),
         position=row.get("position"),
         rank=row.get("rank"),
-        slips=[] if status is None else _slips(status, veil),
+        slips=[] if status is None else _slips(status, redactor),
         forecast=None if status is None else forecast_of(status.forecast),
         end_time="" if status is None else _time(status.end_time or status.estimated_end_time),
         not_before=_time(spec.not_before),
@@ -130,17 +130,23 @@ def data_of(view: View, found: Found, now: datetime, veil: Veil) -> GprData:
         gpu_shapes=list(spec.gpu_shapes),
         preferred_clusters=list(spec.clusters),
         spec_digest=_digest(view, found),
-        status=_standing(view, status, now, veil),
+        status=_standing(view, status, now, redactor),
     )
 
 
 def as_cancelled(data: GprData) -> GprData:
     """A waiting request after its file was deleted: the controller drops its record with the file."""
-    nothing = {"estimated_start_time": "", "estimated_wait_time": "", "end_time": "", "forecast": None}
-    nothing |= {"position": None, "rank": None, "message": GONE_TEXT}
-    status = data.status.model_copy(update={"provisioning_status": "Cancelled"})
-    return data.model_copy(
-        update={**nothing, "phase": str(Phase.CANCELLED), "reason": GONE, "status": status}
+    return data.edited(
+        phase=str(Phase.CANCELLED),
+        reason=GONE,
+        message=GONE_TEXT,
+        status=data.status.edited(provisioning_status="Cancelled"),
+        estimated_start_time="",
+        estimated_wait_time="",
+        end_time="",
+        forecast=None,
+        position=None,
+        rank=None,
     )
 
 
@@ -151,7 +157,7 @@ def _digest(view: View, found: Found) -> str:
     return "" if slice_ is None else found.spec.digest(free_priority(slice_, view.wanted.project))
 
 
-def _standing(view: View, status: GPRStatus | None, now: datetime, veil: Veil) -> GprStanding:
+def _standing(view: View, status: GPRStatus | None, now: datetime, redactor: Redactor) -> GprStanding:
     currency = view.wanted.project.currency
     if status is None:
         return GprStanding(
@@ -170,7 +176,7 @@ def _standing(view: View, status: GPRStatus | None, now: datetime, veil: Veil) -
     pool = None if held is None else view.wanted.pools.get((held.cluster, held.pool))
     return GprStanding(
         provisioning_status=PROVISIONING[status.phase],
-        failure_reason=veil.text(status.message or status.reason or "") if failed else "",
+        failure_reason=redactor.text(status.message or status.reason or "") if failed else "",
         num_gpus_allocated=0 if held is None or pool is None else len(held.nodes) * pool.gpus_per_node,
         start_timestamp=_time(status.start_time),
         completion_timestamp=_time(completed(status)),
@@ -252,14 +258,14 @@ def _shape(spec: RequestSpec, pool: Pool | None) -> str:
     return pool.gpu_shape if pool is not None else ", ".join(spec.gpu_shapes) or "any"
 
 
-def _slips(status: GPRStatus, veil: Veil) -> list[SlipData]:
+def _slips(status: GPRStatus, redactor: Redactor) -> list[SlipData]:
     return [
         SlipData(
             was=format_instant(slip.was),
             now=None if slip.now is None else format_instant(slip.now),
             cause=str(slip.cause),
-            by=veil.text(slip.by),
-            also=[SlipCauseData(cause=str(one.cause), by=veil.text(one.by)) for one in slip.also],
+            by=redactor.text(slip.by),
+            also=[SlipCauseData(cause=str(one.cause), by=redactor.text(one.by)) for one in slip.also],
             at=format_instant(slip.at),
         )
         for slip in status.slips

@@ -32,7 +32,7 @@ _NAME_MOST, _MARK = 50, 5
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedFields:
     """Fields of a file by path (None: removed), and notes for the caller."""
 
     fields: Mapping[Path, Any]
@@ -51,7 +51,7 @@ class Asked:
         return found
 
 
-def asked(terms: Terms) -> Asked:
+def asked(terms: Terms) -> RequestedFields:
     """The fields that the caller sent. Raises ApiError 422 for contradictions."""
     sent = terms.model_fields_set
     fields: dict[Path, Any] = {}
@@ -63,7 +63,7 @@ def asked(terms: Terms) -> Asked:
         fields["priority",] = None if terms.priority is None else min(terms.priority, MAX_PRIORITY)
     if isinstance(terms, GprEdit):
         fields |= _word(terms, sent)
-    return Asked(fields, tuple(_notes(terms)))
+    return RequestedFields(fields, tuple(_notes(terms)))
 
 
 def _plain(terms: Terms) -> Iterator[tuple[str, Path, Any]]:

@@ -201,7 +201,7 @@ def check_number(view: View, email: str, now: datetime) -> None:
 
 def document(name: str, spec: ApiKeySpec, text: str) -> bytes:
     """The manifest of that key."""
-    told = spec.model_copy(update={"sha256": digest_of(text)})
+    told = spec.edited(sha256=digest_of(text))
     fields = told.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     return new_document("ApiKey", name, fields)
 
@@ -213,7 +213,7 @@ def _scope(asked: KeyWish, caller: Caller, view: View) -> tuple[str, ...]:
     if name not in view.wanted.slices or not caller.may_see(name):
         seen = [each for each in view.wanted.slices if caller.may_see(each)]
         raise bad_parameters(
-            f"workspaceName: there is no such workspace, or you may not see it; there are {listed(seen)}"
+            f"workspaceName: there is no such workspace, or you may not see it; choose from {listed(seen)}"
         )
     return (name,)
 

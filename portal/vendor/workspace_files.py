@@ -16,8 +16,8 @@ from portal.vendor.workspace_models import WorkspaceEdit, WorkspaceWish
 from portal.views.view import View
 from portal.writes.write_request import Changes, Tree
 from portal.writes.yaml_files import new_document, standing
-from reconciler.changes.yaml_edit import with_field
 from reconciler.changes.yaml_list import with_item, without_item
+from reconciler.documents.yaml_edit import with_field
 from reconciler.model.facts import Wanted
 from reconciler.model.statuses import live
 from schemas.documents.apikey import ApiKey
@@ -50,7 +50,7 @@ def check_places(name: str, clusters: Sequence[str], namespaces: Sequence[str], 
     unknown = [each for each in clusters if each not in wanted.clusters]
     if unknown:
         raise bad_parameters(
-            f"clusters: there is no cluster {', '.join(unknown)}; there are {listed(wanted.clusters)}"
+            f"clusters: there is no cluster {', '.join(unknown)}; choose from {listed(wanted.clusters)}"
         )
     for field, given in (("clusters", clusters), ("namespaces", namespaces)):
         twice = sorted({each for each in given if list(given).count(each) > 1})

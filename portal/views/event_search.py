@@ -18,11 +18,11 @@ from portal.http.errors import bad_parameters
 from portal.http.names import listed
 from portal.http.paging import Portion, cursor_of, read_cursor
 from portal.identity.callers import Caller
-from portal.identity.redaction import Veil
+from portal.identity.redaction import Redactor
 from portal.views.event_log import SEARCHED
 from portal.views.table_rows import clusters_seen
 from portal.views.view import View
-from reconciler.model.events import Told
+from reconciler.model.events import EventReason
 from reconciler.queries.arguments import moment
 from reconciler.queries.event_search import Between, EventRow, Filter, Spot, event_row, slice_of_event
 from reconciler.sources.command_errors import WrongUse
@@ -41,7 +41,7 @@ class EventData(Wire):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class EventQuery:
     """The search as sent; empty fields match everything."""
 
     slice: str = ""
@@ -56,8 +56,10 @@ class Asked:
 
     def filter(self, view: View, now: datetime) -> Filter:
         """The filter as commands use it; a request may also be named by its id. ApiError 422."""
-        if self.reason and self.reason not in set(Told):
-            raise bad_parameters(f"reason: there is no reason {self.reason}; there are {listed(Told)}")
+        if self.reason and self.reason not in set(EventReason):
+            raise bad_parameters(
+                f"reason: there is no reason {self.reason}; choose from {listed(EventReason)}"
+            )
         try:
             since, until = moment("since", self.since or None, now), moment("until", self.until or None, now)
         except WrongUse as error:
@@ -82,7 +84,7 @@ class Search:
     wanted: Filter
     caller: Caller
     clusters: frozenset[str]
-    veil: Veil
+    redactor: Redactor
 
     def data(self, row: EventRow) -> EventData | None:
         """The event on the wire; None: it does not match, or the caller may not see it.
@@ -91,12 +93,12 @@ class Search:
         """
         if not self.wanted.is_about(row) or not is_for(self.caller, row, self.clusters):
             return None
-        shown = self.veil.strings(row)
+        shown = self.redactor.strings(row)
         return EventData.model_validate(event_row(shown)) if self.wanted.says(shown) else None
 
 
 def search_of(view: View, caller: Caller, wanted: Filter) -> Search:
-    return Search(wanted, caller, clusters_seen(view, caller), Veil(caller, view))
+    return Search(wanted, caller, clusters_seen(view, caller), Redactor(caller, view))
 
 
 def found(view: View, caller: Caller, wanted: Filter, portion: Portion) -> tuple[list[EventData], str | None]:

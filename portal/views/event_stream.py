@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import islice
 
-from portal.http.sse import Told
+from portal.http.sse import StreamEvent
 from portal.identity.callers import Caller
 from portal.views.event_log import SEARCHED
-from portal.views.event_search import Asked, EventData, search_of
+from portal.views.event_search import EventData, EventQuery, search_of
 from portal.views.view import View
 from reconciler.queries.event_search import Between, Filter, Spot
 
@@ -28,15 +28,15 @@ FURTHEST_BACK = timedelta(hours=1)
 class EventStream:
     """The stream of one caller, started at `begun`."""
 
-    asked: Asked
+    asked: EventQuery
     begun: datetime
     _since: datetime | None = None
     _last: Spot | None = field(default=None)
 
-    def tell(self, view: View, caller: Caller, now: datetime) -> list[Told]:
+    def tell(self, view: View, caller: Caller, now: datetime) -> list[StreamEvent]:
         """New events of this view, oldest first. ApiError 422."""
         search = search_of(view, caller, self._wanted(view, now))
-        told: list[Told] = []
+        told: list[StreamEvent] = []
         newest: Spot | None = None
         for spot, row in islice(view.events.looked(search.wanted, Between(after=self._last)), SEARCHED):
             newest = newest or spot
@@ -57,5 +57,5 @@ class EventStream:
         return replace(wanted, since=self._since)
 
 
-def _told(spot: Spot, data: EventData) -> Told:
-    return Told(f"{spot.path}:{spot.number}", "event", data.model_dump_json(by_alias=True))
+def _told(spot: Spot, data: EventData) -> StreamEvent:
+    return StreamEvent(f"{spot.path}:{spot.number}", "event", data.model_dump_json(by_alias=True))

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from portal.http.sse import Told
+from portal.http.sse import StreamEvent
 from portal.identity.callers import Caller
-from portal.identity.redaction import Veil
+from portal.identity.redaction import Redactor
 from portal.vendor.gpr_answers import FILED, Found, as_cancelled, data_of, found_in
 from portal.vendor.gpr_models import GprData
 from portal.views.queues import line_of
@@ -31,13 +31,13 @@ class Watch:
 
     slice: str = ""
     keys: frozenset[str] = frozenset()
-    _told: dict[str, tuple[object, Told]] = field(default_factory=dict)
+    _told: dict[str, tuple[object, StreamEvent]] = field(default_factory=dict)
     _stood: dict[str, GprData] = field(default_factory=dict)
 
-    def tell(self, view: View, caller: Caller, now: datetime) -> list[Told]:
+    def tell(self, view: View, caller: Caller, now: datetime) -> list[StreamEvent]:
         """The events of this view."""
-        veil = Veil(caller, view)
-        told = (self._of(view, key, now, veil) for key in self._wanted(view))
+        redactor = Redactor(caller, view)
+        told = (self._of(view, key, now, redactor) for key in self._wanted(view))
         return [one for one in told if one is not None]
 
     def _wanted(self, view: View) -> list[str]:
@@ -47,7 +47,7 @@ class Watch:
         fresh = view.once(_fresh).get(self.slice, ())
         return sorted({*alive, *fresh, *self._told})
 
-    def _of(self, view: View, key: str, now: datetime, veil: Veil) -> Told | None:
+    def _of(self, view: View, key: str, now: datetime, redactor: Redactor) -> StreamEvent | None:
         found = found_in(view, key)
         if found is None:
             return self._gone(view, key)
@@ -55,7 +55,7 @@ class Watch:
         known = self._told.get(key)
         if known is not None and known[0] == made_from:
             return known[1]
-        data = data_of(view, found, now, veil)
+        data = data_of(view, found, now, redactor)
         stands = _without_clock(data)
         told = known[1] if known is not None and self._stood.get(key) == stands else _as_told(key, data)
         if key in self.keys and data.phase == Phase.CANCELLED:
@@ -63,7 +63,7 @@ class Watch:
         self._told[key], self._stood[key] = (made_from, told), stands
         return told
 
-    def _gone(self, view: View, key: str) -> Told | None:
+    def _gone(self, view: View, key: str) -> StreamEvent | None:
         """The final event of a request that waited when last seen; None: its end is unknown."""
         self._told.pop(key, None)
         stood = self._stood.pop(key, None)
@@ -97,9 +97,9 @@ def _made_from(view: View, found: Found) -> tuple[GPRStatus | None, object, obje
 
 
 def _without_clock(data: GprData) -> GprData:
-    status = data.status.model_copy(update={"cost": ""})
-    return data.model_copy(update={"estimated_wait_time": "", "status": status})
+    status = data.status.edited(cost="")
+    return data.edited(estimated_wait_time="", status=status)
 
 
-def _as_told(key: str, data: GprData) -> Told:
-    return Told(key, EVENT, data.model_dump_json(by_alias=True))
+def _as_told(key: str, data: GprData) -> StreamEvent:
+    return StreamEvent(key, EVENT, data.model_dump_json(by_alias=True))

@@ -11,16 +11,15 @@ from datetime import datetime
 from typing import Any
 
 from portal.identity.callers import Caller
-from portal.identity.redaction import Veil
+from portal.identity.redaction import Redactor
 from portal.views.view import View
-from reconciler.cli.output import wire
 from reconciler.model.request_files import read_filings
 from reconciler.queries import tables
 from reconciler.queries.schedule import Schedule, full_plan, refusal_json, schedule, unread_refusal
 from reconciler.queries.tables import Line
 from scheduler.plan import plan
 from scheduler.snapshot import Plan, Refusal
-from schemas.reading.units import parse_instant
+from schemas.reading.units import parse_instant, wire
 
 Row = dict[str, Any]
 
@@ -72,14 +71,14 @@ def full_plan_of(view: View) -> Plan:
 
 def plan_json(view: View, caller: Caller, now: datetime) -> dict[str, Any]:
     """The answer of `egs plan -o json`, without other workspaces' requests."""
-    found, ids, veil = view.once(schedule_of), view.facts.requests, Veil(caller, view)
+    found, ids, redactor = view.once(schedule_of), view.facts.requests, Redactor(caller, view)
     rows = (row for row in found.rows if caller.may_see(row.key.partition("/")[0]))
     refused = (one for one in found.refused if caller.may_see(one.key.partition("/")[0]))
     return {
         "now": wire(now),
         "commit": view.main,
         "requests": [{"gprId": ids[row.key].uid, **row.json(now)} for row in rows],
-        "refused": [{"gprId": _id(view, one.key), **veil.strings(refusal_json(one))} for one in refused],
+        "refused": [{"gprId": _id(view, one.key), **redactor.strings(refusal_json(one))} for one in refused],
     }
 
 

@@ -24,7 +24,7 @@ from portal.views.queues import plan_of
 from portal.views.view import View
 from portal.writes.gpr_changes import check_names, with_template
 from reconciler.queries.likely_starts import likely_starts
-from reconciler.queries.quotes import Desk, gpr_text
+from reconciler.queries.quotes import QuoteContext, gpr_text
 from reconciler.queries.quotes import quote_json as command_row
 from scheduler.choices.fit import limit_violations, would_fit
 from scheduler.quote import Quote
@@ -77,9 +77,9 @@ class Quoted:
     notes: tuple[str, ...] = ()
 
 
-def desk_of(view: View) -> Desk:
+def desk_of(view: View) -> QuoteContext:
     """The part of quotes that is the same for a whole view; call it through `view.once_planned`."""
-    return Desk(view.state, view.once_planned(plan_of))
+    return QuoteContext(view.state, view.once_planned(plan_of))
 
 
 def quoted(view: View, ask: WaitAsk, now: datetime) -> Quoted:

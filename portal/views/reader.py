@@ -27,7 +27,7 @@ from reconciler.documents.finished_files import standing
 from reconciler.documents.in_force import Desired
 from reconciler.follower import Committed
 from reconciler.model.facts import Facts, Wanted
-from reconciler.planning.compiled_engine import Warming
+from reconciler.processes.compiled_engine import Warming
 from reconciler.settings import Settings
 from reconciler.store.document_cache import DocumentCache
 from reconciler.store.store_port import Store

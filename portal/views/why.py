@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import Field
 
 from portal.http.context import Wire
-from portal.identity.redaction import Veil
+from portal.identity.redaction import Redactor
 from portal.vendor.gpr_answers import NOT_SEEN_TEXT, Found, id_of
 from portal.views.queues import full_plan_of
 from portal.views.view import View
@@ -56,7 +56,7 @@ class Why(Wire):
     )
 
 
-def why(view: View, found: Found, veil: Veil) -> Why:
+def why(view: View, found: Found, redactor: Redactor) -> Why:
     """As `egs why -o json`, within a time limit."""
     status = found.status
     planned = view.once(full_plan_of) if status is not None else None
@@ -67,7 +67,7 @@ def why(view: View, found: Found, veil: Veil) -> Why:
         slice=found.slice,
         name=found.name,
         phase=None if status is None else str(status.phase),
-        reasons=[veil.text(sentence) for sentence in told],
+        reasons=[redactor.text(sentence) for sentence in told],
         forecast=forecast_json(None if status is None else status.forecast),
         alternatives=[Alternative.model_validate(one.json()) for one in helps.found],
         untried=helps.untried,

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from portal.http.context import Wire
 from portal.identity.callers import Caller
-from portal.identity.redaction import Veil
+from portal.identity.redaction import Redactor
 from portal.vendor.gpr_models import Model
 from portal.views.view import View
 from reconciler.queries.costs import running
@@ -69,12 +69,12 @@ class Workload(Wire):
 def workloads(view: View, caller: Caller, now: datetime, slice_: str = "") -> list[Workload]:
     """Requests that have their nodes and that the caller may see, by name."""
     rows = rows_at(view.wanted, view.facts, now, slice_ or None)
-    return [workload(row, Veil(caller, view)) for row in rows if caller.may_see(row["sliceName"])]
+    return [workload(row, Redactor(caller, view)) for row in rows if caller.may_see(row["sliceName"])]
 
 
-def workload(row: Row, veil: Veil) -> Workload:
+def workload(row: Row, redactor: Redactor) -> Workload:
     """One of them, with messages redacted for the caller."""
-    nodes = [{**node, "message": veil.text(node["message"])} for node in row["nodes"]]
+    nodes = [{**node, "message": redactor.text(node["message"])} for node in row["nodes"]]
     return Workload.model_validate({**row, "nodes": nodes})
 
 

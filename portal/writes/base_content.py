@@ -14,7 +14,7 @@ from typing import Any
 
 from portal.http.errors import ApiError, conflict
 from portal.views.view import View
-from portal.writes.main_tree import Changed, Standing
+from portal.writes.main_tree import Changed, MainTree
 from portal.writes.parsed_files import read_document
 from portal.writes.write_request import Changes
 from reconciler.documents.restored_files import last_read
@@ -30,10 +30,10 @@ MOST_STEPS = 200
 
 
 @dataclass(slots=True)
-class Ground:
+class BaseContent:
     """`writing.Tree`: main at its tip, plus the changes that are about to be written with this one."""
 
-    standing: Standing
+    main_tree: MainTree
     held: Mapping[str, HeldChange]
     above: Mapping[str, bytes | None] = field(default_factory=dict)
 
@@ -43,14 +43,14 @@ class Ground:
         hold = self.held.get(path)
         if hold is None or hold.authorised is None:
             return self.main(path)
-        return self.standing.store.read([hold.authorised])[hold.authorised]
+        return self.main_tree.store.read([hold.authorised])[hold.authorised]
 
     def last(self, path: str) -> bytes | None:
-        return last_read(self.standing.store, self.standing.tip, path)
+        return last_read(self.main_tree.store, self.main_tree.tip, path)
 
     def below(self, folder: str) -> Sequence[str]:
         """Files that are not documents are left out: they have no effect."""
-        repository = self.standing.repository
+        repository = self.main_tree.repository
         there = (*repository.documents, *repository.refused)
         return sorted(path for path in there if path.startswith(f"{folder}/"))
 
@@ -58,11 +58,11 @@ class Ground:
         """ApiError 409 while a change of the file is under way; then the caller tries again."""
         if path in self.above:
             raise conflict(f"{quoted(path)} is being changed; look at it again, then try again")
-        return authors_of(self.standing.store, self.standing.tip, path)
+        return authors_of(self.main_tree.store, self.main_tree.tip, path)
 
     def main(self, path: str) -> bytes | None:
         """The file on main itself."""
-        return self.standing.content(path)
+        return self.main_tree.content(path)
 
 
 def authors_of(store: Store, tip: str, path: str) -> set[str]:
@@ -128,6 +128,6 @@ def _fields(path: str, data: bytes | None) -> dict[str, Any] | None:
     return {**content, **spec}
 
 
-def new_contents(ground: Ground, changes: Changes) -> Changes:
+def new_contents(base: BaseContent, changes: Changes) -> Changes:
     """The changes that differ from the current content."""
-    return {path: data for path, data in changes.items() if ground.read(path) != data}
+    return {path: data for path, data in changes.items() if base.read(path) != data}

@@ -16,13 +16,13 @@ from portal.http.errors import bad_parameters, conflict, not_found
 from portal.http.names import listed
 from portal.identity.callers import Caller
 from portal.vendor.gpr_answers import Found, found_in
-from portal.vendor.gpr_filing import Asked, Path, gpr_file
+from portal.vendor.gpr_filing import Path, RequestedFields, gpr_file
 from portal.views.view import View
 from portal.writes.parsed_files import read_document
 from portal.writes.write_request import Changes, Tree
 from reconciler.changes.reinstate import brought_again
-from reconciler.changes.yaml_edit import with_field
 from reconciler.documents.restored_files import as_it_counts, counts_as_it_is, ending, readable, says
+from reconciler.documents.yaml_edit import with_field
 from schemas.documents.gpr import GPR
 from schemas.reading.strict_yaml import Refused
 from schemas.rules.view import gpr_path
@@ -48,7 +48,7 @@ def seen(view: View, caller: Caller, id_or_key: str) -> Found:
 # -- a new request -----------------------------------------------------------------------------------------------------
 
 
-def filed(view: View, tree: Tree, key: str, nonce: str, wanted: Asked) -> Changes:
+def filed(view: View, tree: Tree, key: str, nonce: str, wanted: RequestedFields) -> Changes:
     """The file of a new request. ApiError 409 for a name in use, 422 for an unknown cluster or template."""
     slice_, _, name = key.partition("/")
     path = gpr_path(slice_, name)
@@ -98,7 +98,9 @@ def check_names(view: View, slice_: str, spec: Mapping[str, Any]) -> None:
             raise bad_parameters(f"clusterName: {slice_} does not span {name}; it spans {listed(spanned)}")
     template = spec.get("template")
     if template and template not in templates:
-        raise bad_parameters(f"templateName: there is no template {template}; there are {listed(templates)}")
+        raise bad_parameters(
+            f"templateName: there is no template {template}; choose from {listed(templates)}"
+        )
 
 
 def _check_reads(path: str, data: bytes) -> None:

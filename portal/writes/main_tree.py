@@ -39,7 +39,7 @@ class Changed:
 
 
 @dataclass(slots=True)
-class Standing:
+class MainTree:
     """One owner. `tip` is the commit that everything here reflects, apart from changes being tried."""
 
     store: Store
@@ -60,7 +60,7 @@ class Standing:
         cache: DocumentCache,
         tip: str,
         is_recorded: Callable[[str], bool] = lambda _: False,
-    ) -> Standing:
+    ) -> MainTree:
         """Reads all of main; `is_recorded` says whether the controller accepted the request of a file."""
         desired = Desired(store, cache)
         desired.repository.is_recorded = is_recorded

@@ -13,7 +13,7 @@ from typing import Literal
 from portal.http.errors import bad_parameters, forbidden
 from portal.views.view import View
 from portal.writes.parsed_files import read_document
-from portal.writes.write_request import Changes, Wish
+from portal.writes.write_request import Changes, WriteRequest
 from reconciler.documents.restored_files import ends, says
 from reconciler.model.evidence import Actor, Denial
 from reconciler.trust.policy import Change, What, denial
@@ -31,17 +31,19 @@ MOST_PROBLEMS = 20
 """Most problems listed for one change."""
 
 
-def goes(wish: Wish, changes: Changes, read: Read, project: ProjectSpec | None) -> Literal["push", "propose"]:
+def goes(
+    write: WriteRequest, changes: Changes, read: Read, project: ProjectSpec | None
+) -> Literal["push", "propose"]:
     """Straight to main, or as a proposal. Raises ApiError 403."""
-    denials = list(_denials(wish.caller.actor, changes, read))
+    denials = list(_denials(write.caller.actor, changes, read))
     for found in denials:
-        if not _is_an_admins_to_merge(wish.caller.actor, found):
+        if not _is_an_admins_to_merge(write.caller.actor, found):
             raise forbidden(found.message)
     # A verified main would hold a change that only a group allows, so an admin merges it.
-    if wish.asks or denials or any(_denials(wish.caller.judged, changes, read)):
+    if write.asks or denials or any(_denials(write.caller.judged, changes, read)):
         return "propose"
     asks = project is not None and project.changes == "pull-request"
-    return "propose" if asks and not wish.must_push else "push"
+    return "propose" if asks and not write.must_push else "push"
 
 
 def _denials(actor: Actor, changes: Changes, read: Read) -> Iterator[Denial]:

@@ -18,10 +18,10 @@ from portal.http.errors import ApiError, bad_parameters, conflict, forbidden, un
 from portal.writes.idempotency import is_ours, made_in
 from portal.writes.write_request import Landed
 from portal.writes.write_round import Step
-from reconciler.changes.propose import FOLDER
 from reconciler.forges.forge_port import Forge
 from reconciler.settings import ForgeAddress
 from reconciler.sources.forge_choice import page_to_open
+from reconciler.sources.source import PROPOSED
 from reconciler.store.git.git_objects import blob_oid
 from reconciler.store.store_port import Outcome, Store, chain
 from schemas.errors import EgsError, Fault
@@ -63,7 +63,7 @@ class Proposals:
 
     def look(self) -> None:
         """Read the branches of the remote: one fetch for all following proposals."""
-        self._tips = dict(self.store.fetch([f"{FOLDER}*"]))
+        self._tips = dict(self.store.fetch([f"{PROPOSED}*"]))
         there = set(self._tips.values())
         self._brought = {oid: found for oid, found in self._brought.items() if oid in there}
 
@@ -82,19 +82,21 @@ class Proposals:
         match self.store.push(branch, oid, None):
             case Outcome.COMMITTED:
                 self._tips[branch] = oid
-                return Landed("branch", oid, branch, id=step.waiting.asked.id)
+                return Landed("branch", oid, branch, id=step.waiting.origin.id)
             case Outcome.CONFLICT:
                 self.look()
                 return self.push(step, tip)
             case Outcome.REFUSED:
-                text = f"the server refused the branch {branch}; let the portal push branches below {FOLDER}"
+                text = (
+                    f"the server refused the branch {branch}; let the portal push branches below {PROPOSED}"
+                )
                 raise ApiError(forbidden("").status, "PushRefused", text)
         raise unavailable(f"the server did not confirm whether the branch {branch} arrived; try again")
 
     def _again(self, step: Step, branch: str, oid: str) -> Landed:
         made = made_in(self.store.commit(oid))
-        asked = step.waiting.asked.print
-        if made is None or (asked and step.waiting.key and made.print != asked):
+        origin = step.waiting.origin.print
+        if made is None or (origin and step.waiting.key and made.print != origin):
             raise conflict(
                 f"the branch {branch} holds another change under this Idempotency-Key; use a new key",
                 "IdempotencyKeyReused",
@@ -108,9 +110,9 @@ class Proposals:
         for branch, oid in self._tips.items():
             brought = self._brought_by(oid, main)
             shared = self._still_open(brought, sorted(wanted.keys() & brought.contents.keys()), main)
-            if shared and brought.email == step.waiting.wish.caller.email and brought.contents == wanted:
+            if shared and brought.email == step.waiting.write.caller.email and brought.contents == wanted:
                 made = made_in(self.store.commit(oid))
-                return Landed("branch", oid, branch, id=step.waiting.asked.id if made is None else made.id)
+                return Landed("branch", oid, branch, id=step.waiting.origin.id if made is None else made.id)
             others += [(branch, path) for path in shared]
         for branch, path in others:
             text = (
@@ -122,7 +124,7 @@ class Proposals:
 
     def _check_asked(self, step: Step, main: str) -> None:
         """ApiError 422 if the caller has too many requested workspaces waiting."""
-        caller = step.waiting.wish.caller
+        caller = step.waiting.write.caller
         if caller.is_admin or not _workspaces(step.changes):
             return
         brought = [self._brought_by(oid, main) for oid in self._tips.values()]
@@ -180,12 +182,12 @@ def branch_of(step: Step) -> str:
     """The branch name: the subject, plus the key or request id."""
     subject = step.draft.message.split("\n", 1)[0]
     slug = re.sub(r"[^a-z0-9]+", "-", subject.lower()).strip("-")[:60].strip("-")
-    own = (step.waiting.key or step.waiting.asked.id)[:12]
-    return f"{FOLDER}{slug}-{own}" if slug else f"{FOLDER}{own}"
+    own = (step.waiting.key or step.waiting.origin.id)[:12]
+    return f"{PROPOSED}{slug}-{own}" if slug else f"{PROPOSED}{own}"
 
 
 def _text(step: Step) -> str:
     lines = [
         f"- `{path}`{' is removed' if data is None else ''}" for path, data in sorted(step.changes.items())
     ]
-    return "\n".join(lines) + _TAIL.format(who=f"`{step.waiting.wish.caller.email}`")
+    return "\n".join(lines) + _TAIL.format(who=f"`{step.waiting.write.caller.email}`")

@@ -38,7 +38,7 @@ Make = Callable[[View, Tree], Changes]
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class WriteRequest:
     """A change requested by a caller."""
 
     caller: Caller
@@ -68,7 +68,7 @@ class Landed:
 class Writer(Protocol):
     """Carries out changes, one after the other."""
 
-    async def submit(self, wish: Wish) -> Landed:
+    async def submit(self, write: WriteRequest) -> Landed:
         """Returns when the push has landed. Raises ApiError: 403, 409 (what changed), 422 (what is invalid), 503."""
 
     async def known(self, caller: Caller, key: str) -> Landed | None:

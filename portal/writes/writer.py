@@ -1,9 +1,9 @@
-"""Carries callers' changes to the repository: one thread, one commit per wish, many wishes per push.
+"""Carries callers' changes to the repository: one thread, one commit per write, many writes per push.
 
 What always holds:
   * an answer means that the remote has the commit, whatever process is killed afterwards;
-  * an invalid wish fails alone; after a lost race for main a wish is made again on the new tip;
-  * after a push with unknown outcome main is read again: a wish that is there is answered, never made a second
+  * an invalid write fails alone; after a lost race for main a write is made again on the new tip;
+  * after a push with unknown outcome main is read again: a write that is there is answered, never made a second
     time;
   * proposals wait for pushes to main: they are pushed afterwards, within the same budget.
 
@@ -24,17 +24,17 @@ from http import HTTPStatus
 from uuid import uuid4
 
 from portal.http.errors import ApiError, unavailable
-from portal.http.headers import ASKED, Asked
+from portal.http.headers import REQUEST_ORIGIN, RequestOrigin
 from portal.identity.callers import Caller
 from portal.settings import PortalSettings
 from portal.views.reader import Reader
 from portal.writes.idempotency import History, believer, digest_of
-from portal.writes.main_tree import Standing
+from portal.writes.main_tree import MainTree
 from portal.writes.outcomes import Outcomes, is_accepted
 from portal.writes.parsed_files import cached_text
 from portal.writes.proposals import Proposals
-from portal.writes.write_request import Landed, Wish
-from portal.writes.write_round import Round, Sorter, Step, Waiting, first_answer, made_before
+from portal.writes.write_request import Landed, WriteRequest
+from portal.writes.write_round import RoundResult, Step, Waiting, WriteRound, first_answer, made_before
 from reconciler.clock import Clock, monotonic_s
 from reconciler.documents.unread_files import recorded
 from reconciler.forges.open_forge import open_forge
@@ -49,25 +49,25 @@ log = logging.getLogger(__name__)
 TRIES = 30
 """Lost races before callers are refused."""
 MOST_AT_ONCE = 200
-"""Most wishes in one push."""
+"""Most writes in one push."""
 MOST_WAITING = 5000
-"""Most waiting wishes; further ones are refused."""
+"""Most waiting writes; further ones are refused."""
 ANSWER_S = 25.0
 """How long a caller waits for the outcome before it is answered as unknown."""
 PACE_S = 0.1
-"""Time between two pushes: wishes that come meanwhile share one push."""
+"""Time between two pushes: writes that come meanwhile share one push."""
 SHARED_PACE_S = 0.35
 """The same while others push too: after a lost race main must be read again, which takes about as long."""
 SHARED_S = 5.0
 """How long others are expected to keep pushing."""
 PATIENCE = timedelta(seconds=5)
-"""A wish that would wait longer than this for the forge's budget is answered `accepted`."""
+"""A write that would wait longer than this for the forge's budget is answered `accepted`."""
 SETTLE_S = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Pauses between fetches from a remote that does not answer, after a push with unknown outcome."""
 
 
 class GroupWriter:
-    """See `writing.Writer`. Call `start`; `stop` returns when all waiting wishes are handled."""
+    """See `writing.Writer`. Call `start`; `stop` returns when all waiting writes are handled."""
 
     def __init__(
         self, store: Store, cache: DocumentCache, settings: PortalSettings, reader: Reader, clock: Clock
@@ -76,7 +76,7 @@ class GroupWriter:
         self._reader, self._main = reader, settings.base.main_branch
         self._proposals = Proposals(store, self._main, settings.base.forge, open_forge, self._count_push)
         self._history = History(store, believer(settings.base.trust))
-        self._standing: Standing | None = None
+        self._main_tree: MainTree | None = None
         self._is_doubtful = False
         self._queue: deque[Waiting] = deque()
         self._news = threading.Condition()
@@ -89,15 +89,15 @@ class GroupWriter:
 
     # -- called by other threads -------------------------------------------------------------------------------
 
-    async def submit(self, wish: Wish) -> Landed:
-        waiting = self._queued(wish)
+    async def submit(self, write: WriteRequest) -> Landed:
+        waiting = self._queued(write)
         inner = asyncio.wrap_future(waiting.future)
         inner.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
             # A disconnected caller takes nothing back: the change may be on its way already.
             return await asyncio.wait_for(asyncio.shield(inner), ANSWER_S)
         except TimeoutError as error:
-            id_ = waiting.asked.id
+            id_ = waiting.origin.id
             text = (
                 "the repository did not confirm whether the change arrived; look for it, or try again with the same "
                 "Idempotency-Key"
@@ -123,9 +123,9 @@ class GroupWriter:
         if not key:
             return None
         await asyncio.to_thread(self._follow_main)
-        asked = ASKED.get() or Asked(uuid4().hex)
-        made = made_before(self._history, caller.email, asked.id, digest_of(caller.email, key))
-        return None if made is None else first_answer(asked, made)
+        origin = REQUEST_ORIGIN.get() or RequestOrigin(uuid4().hex)
+        made = made_before(self._history, caller.email, origin.id, digest_of(caller.email, key))
+        return None if made is None else first_answer(origin, made)
 
     def _follow_main(self) -> None:
         tip = self._store.tips().get(self._main)
@@ -137,7 +137,7 @@ class GroupWriter:
         self._thread.start()
 
     def stop(self) -> None:
-        """Accept nothing more; returns when every waiting wish was carried out or refused."""
+        """Accept nothing more; returns when every waiting write was carried out or refused."""
         with self._news:
             self._ended = True
             self._news.notify()
@@ -150,10 +150,10 @@ class GroupWriter:
         with self._news:
             self._news.notify()
 
-    def _queued(self, wish: Wish) -> Waiting:
-        asked = ASKED.get() or Asked(uuid4().hex)
-        turn = 0 if self._standing is None else self._standing.turn
-        waiting = Waiting(wish, asked, turn, self._reader.view().main, self._clock.now())
+    def _queued(self, write: WriteRequest) -> Waiting:
+        origin = REQUEST_ORIGIN.get() or RequestOrigin(uuid4().hex)
+        turn = 0 if self._main_tree is None else self._main_tree.turn
+        waiting = Waiting(write, origin, turn, self._reader.view().main, self._clock.now())
         with self._news:
             if self._ended:
                 raise unavailable("the portal is shutting down; try again, another replica answers")
@@ -163,7 +163,7 @@ class GroupWriter:
             self._news.notify()
         return waiting
 
-    # -- its thread ------------------------------------------------------------------------------------------
+    # -- the reader's thread -----------------------------------------------------------------------------------
 
     def _run(self) -> None:
         while (batch := self._taken()) is not None:
@@ -183,7 +183,7 @@ class GroupWriter:
             self._answer(waiting, error)
 
     def _taken(self) -> list[Waiting] | None:
-        """The next wishes, when the budget allows a push; None: the writer ends."""
+        """The next writes, when the budget allows a push; None: the writer ends."""
         with self._news:
             while True:
                 now = self._clock.now()
@@ -218,21 +218,21 @@ class GroupWriter:
         for waiting in self._queue:
             if not waiting.accepted:
                 waiting.accepted = True
-                landed = Landed("accepted", id=waiting.asked.id)
-                self._outcomes.keep(waiting.asked.id, waiting.wish.caller.email, landed)
+                landed = Landed("accepted", id=waiting.origin.id)
+                self._outcomes.keep(waiting.origin.id, waiting.write.caller.email, landed)
                 waiting.future.set_result(landed)
 
     def _carry(self, batch: list[Waiting]) -> None:
-        """Until each wish has an answer or waits for the next round."""
+        """Until each write has an answer or waits for the next round."""
         left = batch
         for _ in range(TRIES):
-            standing = self._stand()
-            self._history.follow(standing.tip)
-            found = Sorter(standing, self._history, self._reader.view(), self._clock.now()).sort(left)
+            main_tree = self._tip_tree()
+            self._history.follow(main_tree.tip)
+            found = WriteRound(main_tree, self._history, self._reader.view(), self._clock.now()).sort(left)
             self._tell(found)
-            outcome, left = self._push(standing, found.pushed)
+            outcome, left = self._push(main_tree, found.pushed)
             if outcome is Outcome.COMMITTED:
-                self._propose_all(found.proposed, standing.tip)
+                self._propose_all(found.proposed, main_tree.tip)
                 return
             # They were made on top of changes that did not land.
             left += [step.waiting for step in found.proposed]
@@ -240,47 +240,47 @@ class GroupWriter:
                 return
         self._give_up(left, unavailable(f"others pushed to main {TRIES} times in a row; try again"))
 
-    def _tell(self, found: Round) -> None:
+    def _tell(self, found: RoundResult) -> None:
         with self._news:
-            self._queue.extendleft(reversed(found.later))
-            self._queue.extend(found.behind)
+            self._queue.extendleft(reversed(found.deferred))
+            self._queue.extend(found.overflow)
         for waiting, landed in found.answered:
             self._answer(waiting, landed)
         for waiting, error in found.refused:
             self._answer(waiting, error)
 
-    def _stand(self) -> Standing:
+    def _tip_tree(self) -> MainTree:
         """Main as fetched last, read up to its tip."""
         tip = self._store.tips().get(self._main) or self._store.fetch([self._main]).get(self._main)
         if tip is None:
             raise unavailable(f"the repository has no branch {self._main}; `egs init` writes the first files")
-        if self._standing is None or self._is_doubtful:
-            old, self._is_doubtful = self._standing, False
+        if self._main_tree is None or self._is_doubtful:
+            old, self._is_doubtful = self._main_tree, False
             at = tip if old is None else old.tip
-            self._standing = Standing.at(self._store, self._cache, at, self._is_recorded)
+            self._main_tree = MainTree.at(self._store, self._cache, at, self._is_recorded)
             if old is not None:
-                self._standing.turn, self._standing.last = old.turn, old.last
-        if tip != self._standing.tip:
+                self._main_tree.turn, self._main_tree.last = old.turn, old.last
+        if tip != self._main_tree.tip:
             self._others_s = monotonic_s()
-            self._standing.follow(tip)
-        return self._standing
+            self._main_tree.follow(tip)
+        return self._main_tree
 
     def _is_recorded(self, path: str) -> bool:
         """Whether the controller accepted the request of that file, by the latest status."""
         return recorded(self._reader.view().facts.requests)(path)
 
-    def _push(self, standing: Standing, steps: list[Step]) -> tuple[Outcome, list[Waiting]]:
-        """The outcome, and the wishes that must be made again."""
+    def _push(self, main_tree: MainTree, steps: list[Step]) -> tuple[Outcome, list[Waiting]]:
+        """The outcome, and the writes that must be made again."""
         if not steps:
             return Outcome.COMMITTED, []
-        oids = self._store.write_all(chain(standing.tip, [step.draft for step in steps]))
+        oids = self._store.write_all(chain(main_tree.tip, [step.draft for step in steps]))
         self._count_push()
-        outcome = self._store.push(self._main, oids[-1], standing.tip)
+        outcome = self._store.push(self._main, oids[-1], main_tree.tip)
         if outcome is Outcome.COMMITTED:
-            self._landed(standing, steps, oids)
+            self._landed(main_tree, steps, oids)
             return outcome, []
         for step in reversed(steps):
-            standing.take_back(step.undo)
+            main_tree.take_back(step.undo)
         if outcome is Outcome.REFUSED:
             self._refused(steps)
             return outcome, []
@@ -288,15 +288,15 @@ class GroupWriter:
         left = [step.waiting for step in steps]
         return outcome, left if self._fetched(left) else []
 
-    def _landed(self, standing: Standing, steps: Sequence[Step], oids: Sequence[str]) -> None:
+    def _landed(self, main_tree: MainTree, steps: Sequence[Step], oids: Sequence[str]) -> None:
         made = {
-            oid: (step.changes, step.waiting.wish.caller.email, step.draft.author.name)
+            oid: (step.changes, step.waiting.write.caller.email, step.draft.author.name)
             for oid, step in zip(oids, steps, strict=True)
         }
-        standing.landed(oids[-1], made)
+        main_tree.landed(oids[-1], made)
         self._keep_read(steps)
         answers = [
-            (step.waiting, Landed("pushed", oid, id=step.waiting.asked.id))
+            (step.waiting, Landed("pushed", oid, id=step.waiting.origin.id))
             for oid, step in zip(oids, steps, strict=True)
         ]
         # Answered after the reader has seen the commit: a caller who reads next finds their own write.
@@ -326,7 +326,7 @@ class GroupWriter:
                 return True
         text = "the repository did not confirm whether the change arrived; try again with the same Idempotency-Key"
         for waiting in left:
-            data = {"id": waiting.asked.id}
+            data = {"id": waiting.origin.id}
             self._answer(
                 waiting,
                 ApiError(HTTPStatus.SERVICE_UNAVAILABLE, "OutcomeUnknown", text, data, {"Retry-After": "5"}),
@@ -337,16 +337,16 @@ class GroupWriter:
         threading.Event().wait(seconds)
 
     def _refused(self, steps: Sequence[Step]) -> None:
-        """The server refused the push: all of it, or one commit. Each wish is pushed alone to find out."""
+        """The server refused the push: all of it, or one commit. Each write is pushed alone to find out."""
         if len(steps) > 1:
             for step in steps:
                 self._carry([step.waiting])
             return
         (step,) = steps
-        if self._settings.base.forge is not None and not step.waiting.wish.must_push:
+        if self._settings.base.forge is not None and not step.waiting.write.must_push:
             # Regardless of the budget: another push to main would be refused again.
             if self._looked(steps):
-                self._propose(step, self._stand().tip)
+                self._propose(step, self._tip_tree().tip)
             return
         said = self._store.refusal if isinstance(self._store, GitStore) else ""
         log.warning("push refused by the server said=%s", said)
@@ -365,7 +365,7 @@ class GroupWriter:
             self._propose(step, tip)
 
     def _looked(self, steps: Sequence[Step]) -> bool:
-        """Whether the remote's branches could be read; if not, these wishes are answered with the error."""
+        """Whether the remote's branches could be read; if not, these writes are answered with the error."""
         try:
             self._proposals.look()
         except EgsError as error:
@@ -391,7 +391,7 @@ class GroupWriter:
 
     def _answer(self, waiting: Waiting, what: Landed | Exception) -> None:
         if waiting.accepted:
-            self._outcomes.keep(waiting.asked.id, waiting.wish.caller.email, what)
+            self._outcomes.keep(waiting.origin.id, waiting.write.caller.email, what)
         elif waiting.future.done():
             return
         elif isinstance(what, Exception):

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from portal.http.errors import conflict
 from portal.writes.write_request import Tree
-from reconciler.changes.yaml_edit import Field, with_field
+from reconciler.documents.yaml_edit import Field, with_field
 from schemas.documents.base import API_VERSION, Document
 from schemas.reading.reader import read_document
 from schemas.reading.yaml_text import dump

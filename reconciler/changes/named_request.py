@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler.changes.publish import Submitted
+from reconciler.changes.change import Submitted
 from reconciler.changes.reinstate import Ground, ground
 from reconciler.documents.restored_files import as_it_counts, last_read, readable, says
 from reconciler.queries.state import State, as_filed, split

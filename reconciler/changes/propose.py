@@ -5,19 +5,17 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from reconciler.changes.publish import Change, Submitted
-from reconciler.cli import output
+from egs.commands import output
+from reconciler.changes.change import Change, Submitted
 from reconciler.forges.forge_port import Pull
 from reconciler.forges.open_forge import open_forge
 from reconciler.settings import ForgeAddress
 from reconciler.sources.command_errors import NotAllowed
 from reconciler.sources.forge_choice import forge_address, page_to_open
-from reconciler.sources.source import MAIN, Remote
+from reconciler.sources.source import MAIN, PROPOSED, Remote
 from reconciler.store.store_port import Outcome
 from schemas.errors import Fault
 
-FOLDER = "requests/"
-"""Where branches that ask to be merged have their names; machines write below egs/ alone."""
 MOST_NAMES = 50
 """Branches of one name, numbered from the second on, after which somebody should tidy up."""
 
@@ -40,7 +38,7 @@ def propose(remote: Remote, signed: Submitted) -> Submitted:
 
 def _pushed(remote: Remote, signed: Submitted) -> str:
     """The first free name for the branch; what lies on the others is somebody's who waits for a merge."""
-    name = FOLDER + (signed.change.branch or _slug(signed.change.subject))
+    name = PROPOSED + (signed.change.branch or _slug(signed.change.subject))
     for number in range(1, MOST_NAMES + 1):
         branch = name if number == 1 else f"{name}-{number}"
         outcome = remote.push_new(branch, signed.commit)
@@ -50,7 +48,7 @@ def _pushed(remote: Remote, signed: Submitted) -> str:
             said = remote.refusal() or "you may not push here, or a rule forbids the name"
             raise NotAllowed(
                 f"the server refused the branch {branch}: {said}; ask for the right to push branches below "
-                f"{FOLDER}, or work in a fork",
+                f"{PROPOSED}, or work in a fork",
                 "PushFailed",
             )
         if outcome is Outcome.UNKNOWN:

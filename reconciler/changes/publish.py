@@ -7,21 +7,20 @@ person is told what to do with them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
-from typing import Literal
 
-from reconciler.cli import output
+from egs.commands import output
+from reconciler.changes.change import AS_USUAL, Build, Change, Means, Submitted
+from reconciler.changes.propose import propose, report_branch
 from reconciler.documents.finished_files import brought
 from reconciler.documents.in_force import Desired
 from reconciler.documents.restored_files import ends
-from reconciler.forges.forge_port import Pull
 from reconciler.queries.state import State, as_filed, read_state
-from reconciler.sources.command_errors import NotAllowed, WrongUse
+from reconciler.sources.command_errors import NotAllowed
 from reconciler.sources.source import Changes, Remote, Source
 from reconciler.store.store_port import Draft, Outcome, Person
-from schemas.documents.project import ProjectSpec
 from schemas.errors import Fault
 from schemas.reading.reader import rule_of
 from schemas.rules.edits import edit_problems
@@ -30,73 +29,6 @@ from schemas.status.gpr_status import HOLDING
 
 TRIES = 10
 """Lost races after which somebody should look why so many push at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class Means:
-    """Where a change goes, by whom, and how it is to reach main."""
-
-    repo: str | None = None
-    author: str | None = None
-    as_pull: bool | None = None
-    """True: as a pull request; False: straight to main; None: nobody said."""
-    by_default: Literal["push", "pull-request"] | None = None
-    """Of this kind of change, where nobody said; None: as the project says."""
-
-    def asks(self, project: ProjectSpec) -> bool:
-        """Whether the change is to be a pull request."""
-        if self.as_pull is not None:
-            return self.as_pull
-        return (self.by_default or project.changes) == "pull-request"
-
-    def aimed(self, source: Source) -> Source:
-        """Where the change is made: in the folder, unless the person says how it is to be pushed."""
-        if self.as_pull is None or not source.is_folder:
-            return source
-        remote = source.upstream()
-        if remote is None:
-            raise WrongUse("this folder has no repository to push to; leave --pull-request and --push out")
-        return remote
-
-
-AS_USUAL = Means()
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What is to become of some files, and the commit's subject."""
-
-    changes: Changes
-    subject: str
-    branch: str = ""
-    """Name below requests/ where it is a branch; empty: made of the subject."""
-    text: Callable[[Submitted], str] | None = None
-    """What a pull request says of it, beside the subject."""
-
-
-@dataclass(frozen=True, slots=True)
-class Submitted:
-    """A change that is made: the state it was built on, and its commit in `source.store`."""
-
-    change: Change
-    before: State
-    base: str
-    commit: str
-    is_pushed: bool = False  # False: it is files of a folder, asks to be merged, or was only tried
-    is_worktree: bool = False  # True: the folder has a history that the files can become part of
-    asks: bool = False  # it is to become a pull request
-    branch: str = ""  # on which it asks to be merged
-    pull: Pull | None = None
-    link: str = ""  # page of the forge on which a pull request for the branch can be opened
-
-    @property
-    def shown(self) -> str | None:
-        """The commit's id for people; None when nobody else can see it."""
-        return self.commit if self.is_pushed or self.branch else None
-
-
-Build = Callable[[State, str], Change]
-"""From the state and the commit of main it was read from (a name for `source.store`) to the change."""
 
 
 def submit(
@@ -161,8 +93,6 @@ def _tell(sentences: tuple[str, ...], told: set[str]) -> None:
 
 def _carried(source: Source, tried: Submitted, means: Means) -> Submitted | None:
     """The change where others see it, or as files; None when somebody else was faster."""
-    from reconciler.changes.propose import propose
-
     remote = None if source.is_folder else source.upstream()
     if remote is None:
         source.publish(tried.change.changes, tried.commit, tried.base)
@@ -186,7 +116,6 @@ def _carried(source: Source, tried: Submitted, means: Means) -> Submitted | None
 
 def _refused(remote: Remote, signed: Submitted, means: Means) -> Submitted:
     """Main is protected: on a forge the change becomes a pull request, unless the person wanted a push."""
-    from reconciler.changes.propose import propose
     from reconciler.sources.forge_choice import forge_address
 
     said = remote.refusal()
@@ -268,8 +197,6 @@ def _sentence(problem: Problem) -> str:
 
 def report(done: Submitted) -> None:
     """Say on stderr where the change is now, and what is left to do."""
-    from reconciler.changes.propose import report_branch
-
     subject = done.change.subject
     if done.is_pushed:
         output.note(f"{subject}: committed to main as {done.commit[:12]}")

@@ -5,11 +5,12 @@ Held by tests/reconciler/cli/test_resubmitting.py.
 
 from __future__ import annotations
 
-from reconciler.changes.publish import Change, Means, report, submit
+from reconciler.changes.change import Change, Means
+from reconciler.changes.publish import report, submit
 from reconciler.changes.reinstate import ground
 from reconciler.queries.state import State, clock, split
 from reconciler.sources.command_errors import NotAllowed
-from reconciler.sources.source import opened
+from reconciler.sources.open_source import opened
 from schemas.reading.reader import rule_of
 from schemas.rules.view import gpr_path
 

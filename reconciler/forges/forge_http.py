@@ -24,7 +24,8 @@ import httpx
 from reconciler.clock import Clock, monotonic_s
 from reconciler.forges.forge_port import RateLimited
 from reconciler.forges.json_fields import Json, Row, plain
-from reconciler.timekeeping.clock_reading import Heard
+from reconciler.model import backoff
+from reconciler.model.clock_reading import Heard
 from reconciler.timekeeping.date_header import heard_in
 from schemas.errors import Fault, UserError
 
@@ -32,12 +33,6 @@ TIMEOUT = httpx.Timeout(10.0, connect=4.0)
 """For each step of a call: to connect, to be answered, between two pieces of an answer."""
 SLOW_S = 1.0
 """A call that fails after more than this counts as one that was not answered in time."""
-FIRST_SILENCE = timedelta(seconds=30)
-"""How long a forge that did not answer in time is not asked; doubled each time, up to `LONGEST_SILENCE`.
-
-Whoever asks it in a loop loses one call's time now and then, not all of their own.
-"""
-LONGEST_SILENCE = timedelta(minutes=5)
 MOST_TIME_S = 60.0
 """For one answer in all."""
 MOST_ANSWER = 8 << 20
@@ -101,7 +96,7 @@ class Api:
     _kept_bytes: int = 0
     _paused: datetime | None = None
     _silent: datetime | None = None  # until then
-    _silence: timedelta = FIRST_SILENCE
+    _silence: timedelta | None = None  # the last one, while it does not answer in time
     _window: datetime | None = None  # its end
     _spent_s: float = 0.0  # in it
 
@@ -241,7 +236,7 @@ class Api:
             raise self._unreachable(type(error).__name__) from error
         finally:
             self._spent_s += monotonic_s() - begun_s
-        self._silence = FIRST_SILENCE
+        self._silence = None
         self._note_limits(reply)
         return reply
 
@@ -266,8 +261,8 @@ class Api:
         )
 
     def _fall_silent(self) -> None:
+        self._silence = backoff.FORGE.longer(self._silence)
         self._silent = self.clock.now() + self._silence
-        self._silence = min(LONGEST_SILENCE, self._silence * 2)
 
     def _rest(self) -> None:
         if self._silent is not None and self.clock.now() < self._silent:

@@ -75,7 +75,7 @@ class Inside:
             from reconciler.clusters.kubernetes.api.connection import Keys  # who runs inside needs none
 
             ground = replace(ground, keys=Keys(where.kubeconfig.parent))
-            spec = spec.model_copy(update={"access": Access(kubeconfig=where.kubeconfig.name)})
+            spec = spec.edited(access=Access(kubeconfig=where.kubeconfig.name))
         return open_cluster(where.cluster, spec, ground)
 
     def start(self) -> None:

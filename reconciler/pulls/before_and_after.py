@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from reconciler.approvals.who_approved import with_readers_words
+from reconciler.approvals.who_approved import with_readers_decisions
 from reconciler.deciding.extension import extended
 from reconciler.deciding.preemption import with_room_made
 from reconciler.deciding.preview import preview
@@ -81,7 +81,7 @@ def _paths_since(store: Store, intent: str, base: str) -> set[str] | None:
 def _seen(documents: Documents, found: Standing | None, now: datetime) -> Sight:
     """The controller's own look at the documents; requests whose files were not read stay as they are on record."""
     desired, before = documents.desired, Facts(now) if found is None else found.facts
-    wanted = with_readers_words(desired.wanted(before), before)
+    wanted = with_readers_decisions(desired.wanted(before), before)
     gone = {key for key in before.requests if documents.is_absent(key)}
     moved = gone | wanted.filed.keys()
     touched = {key: status for key, status in before.requests.items() if key in moved}

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from reconciler.cli.output import wire
 from reconciler.model.facts import NodeKey
 from reconciler.model.statuses import live
 from reconciler.queries.costs import cost_so_far, running
@@ -18,7 +17,7 @@ from scheduler.calendars.elastic import existing
 from scheduler.choices.node_choice import choose_nodes, in_order_of_begin, need
 from scheduler.plan import plan
 from scheduler.snapshot import FOREVER, Lease, Plan, PoolKey, Snapshot
-from schemas.reading.units import format_duration, instant
+from schemas.reading.units import format_duration, instant, wire
 from schemas.status.gpr_status import HOLDING, WAITING, Cost, GPRStatus, NodeState, Phase
 
 Rows = list[dict[str, Any]]

@@ -1,28 +1,22 @@
-"""Where a command reads and writes: a folder, a work tree, a bare repository or a URL, all behind one `Source`.
-
-`--repo` decides which; nobody has to say. A folder's documents are read as they lie there; status comes from the
-branch that the controller writes, at the remote `origin` if there is one. A plain folder has no status.
-"""
+"""A repository that a command reads and writes, as a port: a folder, a work tree, a bare repository or a URL."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import Protocol
 
-from reconciler.sources.command_errors import NotAllowed, WrongUse
+from reconciler.sources.command_errors import NotAllowed
 from reconciler.status.tree import Loaded
 from reconciler.store.document_cache import DocumentCache
-from reconciler.store.git.remote_address import is_remote
 from reconciler.store.store_port import Contents, Outcome, Person, Store
 from schemas.errors import UserError
 from schemas.rules.check import File
 
 MAIN = "main"
 STATUS = "egs/status"
+PROPOSED = "requests/"
+"""Where branches that ask to be merged have their names; machines write below egs/ alone."""
 
 Changes = Mapping[str, bytes | None]
 """New contents by path; None deletes the file."""
@@ -91,50 +85,6 @@ class Remote(Source, Protocol):
 
     def push_new(self, branch: str, commit: str) -> Outcome:
         """Push the commit as a branch that is not there yet; Conflict: it is."""
-
-
-@contextlib.contextmanager
-def opened(repo: str | None) -> Iterator[Source]:
-    """The source that `--repo` (or EGS_REPO, or the folder we stand in) names; closed at the end."""
-    given = repo or os.environ.get("EGS_REPO")
-    with contextlib.ExitStack() as stack:
-        try:
-            yield _open(given, stack)
-        except UserError as error:
-            if error.reason in {"UnsupportedRemote", "BadCredentials", "BadBranch", "BadObjectId", "BadPath"}:
-                raise WrongUse(str(error), error.reason) from error
-            raise
-
-
-def _open(given: str | None, stack: contextlib.ExitStack) -> Source:
-    from reconciler.sources.bare_repository import Bare
-    from reconciler.sources.folder import Folder
-    from reconciler.sources.work_tree import WorkTree
-
-    if given is not None and is_remote(given):
-        return stack.enter_context(Bare.opened(given))
-    folder = _root(Path.cwd()) if given is None else Path(given).expanduser()
-    if not folder.is_dir():
-        # An address that was mistyped may hold a password.
-        shown = "what --repo names" if "@" in str(given) else str(given)
-        raise WrongUse(f"{shown} is neither a folder nor a URL; name the repository with --repo PATH|URL")
-    if is_bare(folder):
-        return stack.enter_context(Bare.opened(str(folder)))
-    tree = WorkTree(folder.resolve()) if (folder / ".git").exists() else None
-    return stack.enter_context(Folder.opened(folder.resolve(), tree))
-
-
-def _root(start: Path) -> Path:
-    """The repository around the folder we stand in; that folder itself when nothing around it looks like one."""
-    for folder in (start, *start.parents):
-        if (folder / "project.yaml").is_file() or (folder / ".git").exists() or is_bare(folder):
-            return folder
-    return start
-
-
-def is_bare(folder: Path) -> bool:
-    """Whether the folder is itself a repository's store, without a work tree."""
-    return (folder / "HEAD").is_file() and (folder / "objects").is_dir() and (folder / "refs").is_dir()
 
 
 def no_main() -> UserError:

@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 
 from scheduler.estimates.drawn_futures import Going, dispatched
 from scheduler.estimates.habits import Drawing, Released, Uses
-from scheduler.fairness.rank import Rank, Standing, rank_key, service_of
+from scheduler.fairness.rank import Rank, RankInputs, rank_key, service_of
 from scheduler.snapshot import FOREVER, Lease, Plan, Pool, PoolKey, Request, Snapshot
 
 QUANTILES = (0.1, 0.5, 0.9)
@@ -152,7 +152,7 @@ def _coming(
         service = service_of(one.nodes * gpus, one.duration) if counts else 0
         share = shares.get(one.slice, 0)
         name = f"{one.slice}/{_UNKNOWN}{number}"
-        rank = rank_key(Standing(name, one.priority, 0, 0, share, service, at))
+        rank = rank_key(RankInputs(name, one.priority, 0, 0, share, service, at))
         if rank < last:
             share_used = used((one.slice, one.shape, one.duration), 0.0, chance.random())
             length = max(1, round(one.duration * share_used))

@@ -18,7 +18,7 @@ HOUR = 3600
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Demand:
     """What a request will hold, for fairness; `key` breaks ties of `filed_at`."""
 
     key: str
@@ -79,7 +79,7 @@ def counted(used_h: float, ahead_h: float, waited_s: float, half_life_s: float) 
     return used_h * left + ahead_h * ((1 - left) / x if x > 0 else 1.0)
 
 
-def ahead(waiting: Iterable[Asked]) -> Iterator[tuple[str, float]]:
+def ahead(waiting: Iterable[Demand]) -> Iterator[tuple[str, float]]:
     """For each waiting request of one slice, by key, the GPU-hours of those filed before it."""
     before = 0.0
     for request in sorted(waiting, key=lambda asked: (asked.filed_at, asked.key)):

@@ -25,7 +25,7 @@ from scheduler.kernel.rows import (
     SLICE,
     Rows,
 )
-from scheduler.kernel.search import Asked, Spots, World
+from scheduler.kernel.search import RequestArrays, Spots, World
 from scheduler.kernel.shown import Shown
 from scheduler.kernel.slices import NOBODY, Slices
 from scheduler.kernel.steps import Standing
@@ -38,7 +38,7 @@ MOST = (8, 24, 384)
 """Marks of wishes, nodes and durations for search bounds: more make bounds tighter and costlier."""
 
 
-def asked_of(rows: Rows, fleet: Fleet, snapshot: Snapshot) -> tuple[Asked, Sequence[Ints]]:
+def asked_of(rows: Rows, fleet: Fleet, snapshot: Snapshot) -> tuple[RequestArrays, Sequence[Ints]]:
     """The requests by rank, with pools that are open; and the marks of the axes for bounds."""
     table, now = rows.table, snapshot.now
     first, pool, since = _pools(rows, fleet)
@@ -49,7 +49,7 @@ def asked_of(rows: Rows, fleet: Fleet, snapshot: Snapshot) -> tuple[Asked, Seque
     axes = (wish, nodes, duration)
     marks = [_marks(axis, most) for axis, most in zip(axes, MOST, strict=True)]
     places = [_places(axis, there) for axis, there in zip(axes, marks, strict=True)]
-    asked = Asked(
+    asked = RequestArrays(
         nodes,
         duration,
         wish,
@@ -134,7 +134,7 @@ def lines_of(fleet: Fleet, shares: Shares, sides: int) -> Lines:
     return lines(sides * fleet.ends.size, 2 * sides * fleet.at.size + 10 * touched + SIZE)
 
 
-def shares_of(asked: Asked, fleet: Fleet) -> Shares:
+def shares_of(asked: RequestArrays, fleet: Fleet) -> Shares:
     """Space for the shares of each request: none if all its pools have one group."""
     groups = np.append(np.where(fleet.groups > 1, fleet.groups, 0), 0)
     most = np.zeros(asked.nodes.size, dtype=np.int64)
@@ -193,7 +193,7 @@ def _joined(stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return found
 
 
-def standing_of(snapshot: Snapshot, rows: Rows, asked: Asked) -> Standing:
+def standing_of(snapshot: Snapshot, rows: Rows, asked: RequestArrays) -> Standing:
     """Which promises may hold, if there is room."""
     table = rows.table
     pool, start = table[:, PROMISED_POOL].copy(), table[:, PROMISED_START].copy()

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.replay.compression import compress
-from scheduler.replay.replanning import NOWHERE, Asked, Gone, Section, Shown, Times, World, place
+from scheduler.replay.replanning import NOWHERE, Gone, RankedRequests, Section, Shown, Times, World, place
 from scheduler.replay.replay_fleet import Fleet
 from scheduler.replay.step_functions import Steps
 from scheduler.snapshot import FOREVER, Placement, PoolKey, Promise, Request
@@ -123,7 +123,7 @@ def _world(state: State, fleet: Fleet, drawn: Sequence[Drawn], counted: int, now
     width = max(instants.size for instants, _, _ in drawn) + 6 * size + 8
     prepare, drain = [pool.prepare for pool in pools], [pool.drain for pool in pools]
     return World(
-        Asked(nodes, duration, wish, displaces == 1, listed, spot.copy(), start.copy()),
+        RankedRequests(nodes, duration, wish, displaces == 1, listed, spot.copy(), start.copy()),
         Times(np.array(prepare, dtype=np.int64), np.array(drain, dtype=np.int64)),
         _steps(drawn, width),
         _shown(state, now),

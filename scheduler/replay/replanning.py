@@ -25,7 +25,7 @@ NOWHERE = -1
 Ints = NDArray[np.int64]
 
 
-class Asked(NamedTuple):
+class RankedRequests(NamedTuple):
     """By rank. `pools` has a row for each request, filled up with -1; `spot` and `start` are where it stands."""
 
     nodes: Ints
@@ -78,7 +78,7 @@ class World(NamedTuple):
     before `counted`, as it begins.
     """
 
-    asked: Asked
+    asked: RankedRequests
     times: Times
     steps: Steps
     shown: Shown

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from scheduler.fairness.rank import room_in_band, service_of
-from scheduler.fairness.usage_share import Asked, Scale, decayed, of_lease, share, used
+from scheduler.fairness.usage_share import Demand, Scale, decayed, of_lease, share, used
 from scheduler.fairness.wait_bounds import aged, first_come, latest, protected
 from scheduler.plan import plan
 from scheduler.snapshot import FOREVER, Lease, Pool, PoolKey, Request, Snapshot
@@ -42,7 +42,7 @@ class Bare:
         return request
 
     def aged(self, now: int, waiting: Mapping[str, Request]) -> Iterable[Request]:  # noqa: ARG002
-        """Nobody."""
+        """No request."""
         return ()
 
     def displaced(
@@ -50,7 +50,7 @@ class Bare:
         gave_way: Iterable[str],  # noqa: ARG002
         waiting: Mapping[str, Request],  # noqa: ARG002
     ) -> Iterable[Request]:
-        """Nobody."""
+        """No request."""
         return ()
 
     def started(self, request: Request, lease: Lease) -> None:
@@ -82,7 +82,7 @@ class ByPolicy:
         if self._policy.order == "shortest-service":
             found = replace(found, service=service_of(gpus, request.duration))
         if self._books is not None and request.slice:
-            asked = Asked(request.key, request.filed_at, gpus, request.duration)
+            asked = Demand(request.key, request.filed_at, gpus, request.duration)
             leases = [lease for lease in world.leases.values() if lease.slice == request.slice]
             held = [(lease, self._gpus((lease.pool,), len(lease.nodes))) for lease in leases]
             self._books.filed(request.slice, asked, held, world.now)
@@ -157,7 +157,7 @@ class Books:
             str, tuple[float, float]
         ] = {}  # used by the slice and asked for before, when it was filed
 
-    def filed(self, slice_: str, asked: Asked, held: Iterable[tuple[Lease, int]], now: int) -> None:
+    def filed(self, slice_: str, asked: Demand, held: Iterable[tuple[Lease, int]], now: int) -> None:
         """It takes its place behind the waiting requests of its slice."""
         used_h = self._used_by(slice_, now)
         used_h += sum(of_lease(gpus, lease.start, lease.end, now, self._half_life) for lease, gpus in held)

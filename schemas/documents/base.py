@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -12,7 +12,15 @@ from schemas.reading.units import Name
 API_VERSION = "egs.dev/v1alpha1"
 
 
-class Model(BaseModel):
+class Editable(BaseModel):
+    """A model of which copies are made with other values in some fields."""
+
+    def edited(self, **changes: Any) -> Self:
+        """A copy with these values, not validated. mypy checks names and types: see tests/support/typed_edits.py."""
+        return self.model_copy(update=changes)
+
+
+class Model(Editable):
     """Base of all documents and their parts; strict, so that `"2"` or `true` is never a number."""
 
     model_config = ConfigDict(

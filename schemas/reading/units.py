@@ -76,6 +76,11 @@ def format_instant(value: datetime) -> str:
     return f"{value.astimezone(UTC).isoformat()[:19]}Z"
 
 
+def wire(value: datetime | None) -> str | None:
+    """A time for data; None stays None."""
+    return None if value is None else format_instant(value)
+
+
 def seconds(value: datetime) -> int:
     """Whole seconds since 1970, the planner's unit of time."""
     return int(value.timestamp())

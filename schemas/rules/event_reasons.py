@@ -1,6 +1,6 @@
 """Names that routes may use: the reasons of events, and the fields for message templates.
 
-The reasons are those of `reconciler.model.events.Told`, which this package does not import;
+The reasons are those of `reconciler.model.events.EventReason`, which this package does not import;
 tests/schemas/rules/test_route_rules.py compares the two.
 """
 

@@ -94,12 +94,11 @@ class HourBound:
 def in_project(slice_: SliceSpec, project: ProjectSpec) -> SliceSpec:
     """The slice with the project's bounds for every slice applied; the stricter wins."""
     limits, quota = project.limits.every_slice, project.quota
-    update: dict[str, object] = {}
     if limits != SliceLimits():
-        update["limits"] = _stricter(slice_.limits, limits)
-    if quota is not None:
-        update["quota"] = quota if slice_.quota is None else _less(slice_.quota, quota)
-    return slice_.model_copy(update=update) if update else slice_
+        slice_ = slice_.edited(limits=_stricter(slice_.limits, limits))
+    if quota is None:
+        return slice_
+    return slice_.edited(quota=quota if slice_.quota is None else _less(slice_.quota, quota))
 
 
 def _stricter(own: SliceLimits, every: SliceLimits) -> SliceLimits:

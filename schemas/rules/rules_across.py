@@ -62,7 +62,7 @@ class Place(NamedTuple):
         )
 
 
-class Asked(NamedTuple):
+class FiledRequest(NamedTuple):
     """A request with its name, file and slice, as the rules need it."""
 
     file: str
@@ -144,7 +144,7 @@ def _of_gpr(file: str, gpr: GPR, view: View) -> Iterator[Finding]:
             fix = f"choose among {', '.join(slice_.spec.clusters)}, or leave clusters out"
             yield Finding(file, "ClusterNotAllowed", message, ("spec", "clusters", i), fix)
     yield from of_bound_template(file, gpr, spec, view)
-    asked = Asked(file, gpr.metadata.name, spec, slice_)
+    asked = FiledRequest(file, gpr.metadata.name, spec, slice_)
     yield from _of_limits(asked)
     places = _places(spec, slice_, view)
     # If a cluster is missing or refused, it is unknown what would fit.
@@ -163,7 +163,7 @@ def _bounded(name: str, view: View) -> Slice | None:
     slice_, project = view.slice(name), view.project()
     if slice_ is None or project is None:
         return slice_
-    return slice_.model_copy(update={"spec": in_project(slice_.spec, project.spec)})
+    return slice_.edited(spec=in_project(slice_.spec, project.spec))
 
 
 def _resolved(file: str, gpr: GPR, view: View) -> RequestSpec | Finding | None:
@@ -177,7 +177,7 @@ def _resolved(file: str, gpr: GPR, view: View) -> RequestSpec | Finding | None:
     return Finding(file, "NothingToAskFor", spec, ("spec",)) if isinstance(spec, str) else spec
 
 
-def _of_limits(asked: Asked) -> Iterator[Finding]:
+def _of_limits(asked: FiledRequest) -> Iterator[Finding]:
     file, spec, limits = asked.file, asked.spec, asked.slice_.spec.limits
     for violation in broken(spec, limits):
         yield _violation(file, violation)
@@ -193,7 +193,7 @@ def _violation(file: str, violation: LimitViolation) -> Finding:
     return Finding(file, violation.rule, message, ("spec", violation.field))
 
 
-def _nowhere_allowed(asked: Asked, fitting: Sequence[Place]) -> Iterator[Finding]:
+def _nowhere_allowed(asked: FiledRequest, fitting: Sequence[Place]) -> Iterator[Finding]:
     """Pools fit, but a limit rules out each of them: the limits of the nearest pool."""
     limits = asked.slice_.spec.limits
     nearest = min((broken_there(asked.spec, limits, place) for place in fitting), key=len)
@@ -245,7 +245,7 @@ def _misfit(file: str, spec: RequestSpec, places: Sequence[Place]) -> Finding:
     return Finding(file, "FitsNowhere", message, path, f"change {' and '.join(fields)}")
 
 
-def _of_approval_need(asked: Asked, fitting: Sequence[Place], view: View) -> Iterator[Finding]:
+def _of_approval_need(asked: FiledRequest, fitting: Sequence[Place], view: View) -> Iterator[Finding]:
     project = view.project()
     if project is None:
         return
@@ -259,7 +259,7 @@ def _of_approval_need(asked: Asked, fitting: Sequence[Place], view: View) -> Ite
     yield from _of_grace(asked, project, words)
 
 
-def _of_grace(asked: Asked, project: Project, words: Iterable[ApprovalSpec]) -> Iterator[Finding]:
+def _of_grace(asked: FiledRequest, project: Project, words: Iterable[ApprovalSpec]) -> Iterator[Finding]:
     wish, free = asked.spec.extend, project.spec.max_extension
     if wish <= free or any(_lengthens(word, wish) for word in words):
         return
@@ -270,7 +270,7 @@ def _of_grace(asked: Asked, project: Project, words: Iterable[ApprovalSpec]) -> 
     yield Finding(asked.file, "NeedsApproval", message, ("spec", "extend"))
 
 
-def _fresh_words(asked: Asked, project: Project, view: View) -> list[ApprovalSpec]:
+def _fresh_words(asked: FiledRequest, project: Project, view: View) -> list[ApprovalSpec]:
     """Approvals on file for exactly this content; whether they still count depends on time and keys."""
     paths = view.parts(approvals_key(asked.spec.slice, asked.name))
     words = [word.spec for path in paths if (word := view.document(path, Approval)) is not None]

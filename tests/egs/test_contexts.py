@@ -9,9 +9,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from egs.commands.errors import Said
 from egs.contexts import Book, Context, path_of, read, write
-from egs.remote.errors import Said
-from tests.support.nightly import law
+from tests.support.profile import law
 
 PROD = Context("https://egs.example.com", "bo@example.com", api_key="egs_secret")
 CI = Context("http://127.0.0.1:8000", token="t0ken", expires="2026-11-21T09:00:00Z")
@@ -73,7 +73,7 @@ def test_who_deletes_the_current_context_has_none() -> None:
 
 @pytest.mark.parametrize("act", [Book.using, Book.without, Book.named])
 def test_a_context_that_is_not_there_is_told_with_those_that_are(act) -> None:
-    with pytest.raises(Said, match="there is no context nope; there is prod") as caught:
+    with pytest.raises(Said, match="there is no context nope; choose from prod") as caught:
         act(Book().having("prod", PROD), "nope")
     assert caught.value.exit_code == 1
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from portal.http.errors import ApiError
 from portal.http.names import checked_address, checked_name, listed, nearest
-from tests.support.nightly import law
+from tests.support.profile import law
 
 
 @pytest.mark.parametrize(

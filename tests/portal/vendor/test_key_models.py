@@ -15,8 +15,8 @@ from portal.vendor.key_models import KeyWish, end_of, spec_of
 from reconciler.model.evidence import Actor
 from schemas.documents.apikey import digest_of
 from schemas.reading.yaml_text import dump
-from tests.support.nightly import law
 from tests.support.portal import HEAD, KEYS, Site
+from tests.support.profile import law
 from tests.support.world import START, project
 
 PATH = "/api/v1/api-key"
@@ -118,7 +118,7 @@ def test_a_key_that_is_revoked_opens_nothing_and_stays_on_record(site):
             "bo-owner",
             {"role": "Viewer", "workspaceName": "nlp"},
             422,
-            "there are vision",
+            "choose from vision",
             id="another's slice",
         ),
         pytest.param(

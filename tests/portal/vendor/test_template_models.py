@@ -12,8 +12,8 @@ from portal.http.durations import checked_duration
 from portal.http.errors import ApiError
 from portal.vendor.template_models import TemplateWish, template_of, wish_of
 from schemas.documents.gpr import ModelInfo, Network, Wish
-from tests.support.nightly import law
 from tests.support.portal import Site
+from tests.support.profile import law
 
 TEMPLATES = "/api/v1/gpr-template"
 BINDINGS = "/api/v1/gpr-template-binding"
@@ -170,7 +170,7 @@ def test_refusals_of_templates(site, ada):
         ada.post(TEMPLATES, json={"name": "Acme.small"}), 422, "BadParameters"
     )
     said = refused(ada.post(TEMPLATES, json={"name": "x", "clusterName": "north"}), 422, "BadParameters")
-    assert "there is no cluster north; there are east, west" in said
+    assert "there is no cluster north; choose from east, west" in said
     refused(ada.put(TEMPLATES, json={"name": "none", "priority": 5}), 404, "NotFound")
     refused(ada.delete(TEMPLATES), 422, "BadParameters")
     with site.client("bo-editor") as bo:

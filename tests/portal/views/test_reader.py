@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from portal.http.errors import ApiError
-from portal.http.sse import Told, heard
+from portal.http.sse import StreamEvent, heard
 from portal.views.view import View
 from reconciler.settings import Trust
 from tests.support import repos
@@ -170,8 +170,8 @@ def test_who_waits_is_woken(site: Site) -> None:
 def test_a_stream(site: Site) -> None:
     """D14: what a view says at once, then what is another; the end of the process ends it."""
 
-    def tell(view: View) -> list[Told]:
-        return [Told(key, "gpr", key) for key in sorted(view.wanted.filed)]
+    def tell(view: View) -> list[StreamEvent]:
+        return [StreamEvent(key, "gpr", key) for key in sorted(view.wanted.filed)]
 
     async def story() -> list[bytes]:
         stream = heard(site.portal.reader, tell, "")
@@ -197,10 +197,10 @@ def test_a_stream_that_goes_on(site: Site) -> None:
     """Last-Event-ID of the newest commit: nothing is told twice; a caller who may no more hears that and the end."""
     site.settle()
 
-    def tell(view: View) -> list[Told]:
-        return [Told("x", "gpr", "said")]
+    def tell(view: View) -> list[StreamEvent]:
+        return [StreamEvent("x", "gpr", "said")]
 
-    def never(view: View) -> list[Told]:
+    def never(view: View) -> list[StreamEvent]:
         raise ApiError(403, "Forbidden", "no more")  # type: ignore[arg-type]
 
     async def first(last: str) -> bytes:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.pulls import before_and_after
@@ -18,6 +18,7 @@ from reconciler.store.store_port import Store as AnyStore
 from schemas.reading.yaml_text import dump
 from schemas.status.gpr_status import Phase
 from tests.reconciler.pulls.pull import Pulls, request
+from tests.support.profile import law
 from tests.support.world import approval, at, cluster, gpr_path, project, slice_
 
 TEMPLATE = dump(
@@ -99,7 +100,7 @@ def said(check: PullCheck) -> PullCheck:
     return replace(check, stamps=replace(check.stamps, head=""))
 
 
-@settings(max_examples=40, deadline=None)
+@law(40)
 @given(chosen=st.sets(st.integers(0, len(CHANGES) - 1), min_size=1, max_size=4))
 def test_nothing_that_is_left_unread_matters(pulls: Pulls, chosen: set[int]) -> None:
     files: dict[str, str | None] = {}

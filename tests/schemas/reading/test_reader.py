@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.documents.base import Document
@@ -25,6 +25,7 @@ from schemas.reading.yaml_text import dump
 from schemas.rules.problems import MOST_CHARACTERS, Problem
 from schemas.rules.rule_list import BY_ID
 from tests.schemas.build import APPROVAL, EAST, SLICE, SPECS, TRAIN, file_of
+from tests.support.profile import law
 
 HEAD = "apiVersion: egs.dev/v1alpha1\nkind: GPR\nmetadata:\n  name: train\nspec:\n  slice: vision\n"
 GOOD = f"{HEAD}  nodes: 2\n  duration: 6h\n"
@@ -323,7 +324,7 @@ VALID = [(path, file_of(path)) for path in SPECS]
 
 
 @given(st.sampled_from(VALID), st.data())
-@settings(max_examples=500, deadline=None)
+@law(500)
 def test_mutated_bytes_are_a_document_or_problems(valid: tuple[str, bytes], draw: st.DataObject) -> None:
     """Nothing that anybody commits makes reading fail."""
     path, data = valid

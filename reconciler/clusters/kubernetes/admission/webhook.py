@@ -14,13 +14,12 @@ import logging
 import ssl
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from socket import SHUT_RDWR, socket
-from threading import Event, Lock, Thread
+from threading import Event, Thread
 from typing import Any
 
+from reconciler.bounded_http import Bounds, HttpServer
 from reconciler.clock import Clock
 from reconciler.clusters.kubernetes.admission.admission_policies import (
     AUTHORS_PATH,
@@ -54,8 +53,8 @@ LONGEST_NUMBER = 9
 """Digits of the seconds in a path."""
 LONGEST_BODY = 8 * 1024 * 1024
 """A pod is at most 1.5 MB in the API, and an update carries two."""
-IDLE_S = 90.0
-"""API servers keep connections; a peer that says nothing for so long has gone."""
+BOUNDS = Bounds(idle_s=90.0, whole_s=None, connections=512)
+"""API servers, of which there are few, keep connections; one that says nothing for so long has gone."""
 RENEWAL_S = 3600.0
 SERVICE = "egs-admission"
 
@@ -225,24 +224,18 @@ class AdmissionServer:
     def __init__(
         self, listen: str, certificate: Certificate, slice_of: SliceOf, grounds: Grounds = tuple
     ) -> None:
-        host, _, port = listen.rpartition(":")
-        if not port.isdigit():
-            raise UserError(f"--listen {listen} is no HOST:PORT; give one, as 0.0.0.0:8443", "BadAddress")
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._tls.minimum_version = ssl.TLSVersion.TLSv1_2
         self.show(certificate)
         try:
-            self._http = _Server((host.strip("[]"), int(port)), self._tls, slice_of, grounds)
-        except OSError as error:
-            raise UserError(
-                f"cannot listen on {listen} ({error.strerror}); give another", "BadAddress"
-            ) from error
-        self._thread = Thread(target=self._http.serve_forever, name="admission", daemon=True)
+            self._http = _Server(listen, self._tls, slice_of, grounds)
+        except UserError as error:
+            raise UserError(str(error), "BadAddress") from error
 
     @property
     def port(self) -> int:
         """Where it listens."""
-        return int(self._http.server_address[1])
+        return self._http.port
 
     def show(self, certificate: Certificate) -> None:
         """From the next connection on."""
@@ -255,14 +248,11 @@ class AdmissionServer:
 
     def start(self) -> None:
         """Begin to answer; returns at once."""
-        self._thread.start()
+        self._http.start()
 
     def stop(self) -> None:
         """Answer nobody any more."""
-        if self._thread.is_alive():
-            self._http.shutdown()
-            self._thread.join()
-        self._http.server_close()
+        self._http.stop()
         self._http.hang_up()
 
 
@@ -324,45 +314,10 @@ class AdmissionService:
                 )
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(
-        self, address: tuple[str, int], tls: ssl.SSLContext, slice_of: SliceOf, grounds: Grounds
-    ) -> None:
-        self._tls, self.slice_of, self.grounds = tls, slice_of, grounds
-        self._open: set[socket] = set()
-        self._changing = Lock()
-        super().__init__(address, _Handler)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Remembered, so that it can be ended from here."""
-        with self._changing:
-            self._open.add(request)
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:
-        """Over."""
-        with self._changing:
-            self._open.discard(request)
-        super().shutdown_request(request)
-
-    def hang_up(self) -> None:
-        """End what is open: API servers keep connections, and would go on to ask a server that has ended."""
-        with self._changing:
-            for connection in self._open:
-                with suppress(OSError):
-                    connection.shutdown(SHUT_RDWR)
-
-    def get_request(self) -> tuple[socket, Any]:
-        # The handshake is left to the connection's own thread: a peer that stalls in it holds up nobody else.
-        plain, peer = super().get_request()
-        plain.settimeout(IDLE_S)
-        return self._tls.wrap_socket(plain, server_side=True, do_handshake_on_connect=False), peer
-
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - the library's
-        """A peer that breaks off, or speaks no TLS, is no event."""
-        log.debug("connection broke peer=%s", client_address, exc_info=True)
+class _Server(HttpServer):
+    def __init__(self, listen: str, tls: ssl.SSLContext, slice_of: SliceOf, grounds: Grounds) -> None:
+        super().__init__(listen, _Handler, BOUNDS, tls)
+        self.slice_of, self.grounds = slice_of, grounds
 
 
 class _Handler(BaseHTTPRequestHandler):

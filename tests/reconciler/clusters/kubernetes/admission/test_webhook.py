@@ -317,5 +317,5 @@ def test_a_renewed_certificate_is_shown_without_a_restart(
 
 @pytest.mark.parametrize("listen", ["8443x", "nowhere.invalid:1", "127.0.0.1"])
 def test_an_address_that_cannot_be_listened_on_is_refused(listen: str, certificate: Certificate) -> None:
-    with pytest.raises(UserError, match="give"):
+    with pytest.raises(UserError, match=r"give|choose"):
         AdmissionServer(listen, certificate, slice_of)
