@@ -11,7 +11,7 @@ _BY_STATUS: Mapping[int, Mapping[str, str]] = {
     400: {"BadRequest": "the body is not valid JSON", "ApiKeyInvalid": "this cannot be an API key"},
     401: {
         "Unauthenticated": "give an API key or a session as `Authorization: Bearer …`",
-        "ApiKeyNotFound": "no manifest below keys/ knows this API key",
+        "ApiKeyNotFound": "no manifest in keys/ has this API key",
         "ApiKeyRevoked": "the API key ci is revoked",
         "ApiKeyExpired": "Api Key has expired",
         "SessionEnded": "this session has ended, or another server issued it; log in again",
@@ -58,7 +58,7 @@ _BY_STATUS: Mapping[int, Mapping[str, str]] = {
     },
     413: {"TooLarge": "a body has at most 1048576 bytes"},
     422: {
-        "BadParameters": "clusters: there is no cluster west; there are east, north",
+        "BadParameters": "clusters: there is no cluster west; choose from east, north",
         "NoKubeconfig": "the portal has no kubeconfig for cluster east; its operator can give it one",
     },
     429: {"TooManyRequests": "too many requests; wait 2 seconds"},

@@ -98,7 +98,9 @@ def check_names(view: View, slice_: str, spec: Mapping[str, Any]) -> None:
             raise bad_parameters(f"clusterName: {slice_} does not span {name}; it spans {listed(spanned)}")
     template = spec.get("template")
     if template and template not in templates:
-        raise bad_parameters(f"templateName: there is no template {template}; there are {listed(templates)}")
+        raise bad_parameters(
+            f"templateName: there is no template {template}; choose from {listed(templates)}"
+        )
 
 
 def _check_reads(path: str, data: bytes) -> None:

@@ -163,7 +163,7 @@ class GroupWriter:
             self._news.notify()
         return waiting
 
-    # -- its thread ------------------------------------------------------------------------------------------
+    # -- the reader's thread -----------------------------------------------------------------------------------
 
     def _run(self) -> None:
         while (batch := self._taken()) is not None:
