@@ -68,8 +68,9 @@ class Book:
         """The context of that name. Raises Said."""
         found = self.contexts.get(name)
         if found is None:
-            there = ", ".join(sorted(self.contexts)) or "none; `egs login SERVER` makes one"
-            raise not_allowed(f"there is no context {name}; there is {there}", "NotFound")
+            known = ", ".join(sorted(self.contexts))
+            advice = f"choose from {known}" if known else "`egs login SERVER` makes one"
+            raise not_allowed(f"there is no context {name}; {advice}", "NotFound")
         return found
 
 

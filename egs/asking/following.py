@@ -27,7 +27,7 @@ from egs.steps import Answer, Feed, Give, NextChunk, Pause, Script, Unreached
 
 NOT_SEEN = "NotSeenYet"
 """Reason of a request that the controller has not seen yet; older servers give the phase PendingApproval."""
-GONE, GONE_TEXT = "FileGone", "cancelled: its file is gone"
+GONE, GONE_TEXT = "FileGone", "cancelled: its file was deleted"
 """How the server reports a waiting request whose file was deleted."""
 FIRST_LOOK_S, SELDOMEST_LOOK_S = 0.25, 5.0
 """A server reads the repository every few seconds; faster polling sees nothing more."""
@@ -56,7 +56,7 @@ def wait_for(
     """
     wanted = SAME_PHASE.get(phase, phase)
     if wanted not in LIFE and wanted not in OVER:
-        raise BadParameters(f"there is no phase {phase}; there are {', '.join(sorted({*LIFE, *OVER}))}")
+        raise BadParameters(f"there is no phase {phase}; choose from {', '.join(sorted({*LIFE, *OVER}))}")
     return _awaited(request_id, wanted, timeout, authenticated_session)
 
 

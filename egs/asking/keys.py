@@ -40,7 +40,7 @@ def create_api_key(  # noqa: PLR0913 - the vendor's signature
         'Editor'
     """
     if role not in ROLES:
-        raise BadParameters(f"there is no role {role}; there are {', '.join(ROLES)}")
+        raise BadParameters(f"there is no role {role}; choose from {', '.join(ROLES)}")
     if role != "Owner" and not workspace_name:
         raise BadParameters(f"a key with role {role} needs a workspace: give workspace_name")
     body = {"name": name, "role": role, "validity": validity, "username": username}

@@ -78,7 +78,7 @@ def gpr_body(said: Mapping[str, Any], of: str = "request_gpu") -> dict[str, Any]
     """
     unknown = sorted(set(said) - set(WIRE))
     if unknown:
-        raise TypeError(f"no such argument: {', '.join(unknown)}; there are {', '.join(sorted(WIRE))}")
+        raise TypeError(f"no such argument: {', '.join(unknown)}; choose from {', '.join(sorted(WIRE))}")
     check(of, said, TYPES)
     given = {WIRE[name]: value for name, value in said.items() if value is not None and value != ""}
     return {name: READ.get(name, _same)(value) for name, value in given.items()}

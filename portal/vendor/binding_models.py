@@ -188,6 +188,6 @@ def _wrong_there(each: ClusterWish, spanned: tuple[str, ...], wanted: Wanted) ->
         yield f"clusters: the workspace does not span {where}; it spans {listed(spanned)}"
     unknown: list[Any] = sorted({name for name in each.templates if name not in wanted.templates})
     if unknown:
-        yield f"templates: there is no template {', '.join(unknown)}; there are {listed(wanted.templates)}"
+        yield f"templates: there is no template {', '.join(unknown)}; choose from {listed(wanted.templates)}"
     if each.default_template_name and each.default_template_name not in each.templates:
         yield f"defaultTemplateName: {each.default_template_name} is not among the templates of {where}"

@@ -213,7 +213,7 @@ def _scope(asked: KeyWish, caller: Caller, view: View) -> tuple[str, ...]:
     if name not in view.wanted.slices or not caller.may_see(name):
         seen = [each for each in view.wanted.slices if caller.may_see(each)]
         raise bad_parameters(
-            f"workspaceName: there is no such workspace, or you may not see it; there are {listed(seen)}"
+            f"workspaceName: there is no such workspace, or you may not see it; choose from {listed(seen)}"
         )
     return (name,)
 

@@ -278,5 +278,5 @@ def check_clusters(spec: Wish, known: Collection[str]) -> None:
     unknown = [name for name in spec.clusters or () if name not in known]
     if unknown:
         raise bad_parameters(
-            f"clusterName: there is no cluster {', '.join(unknown)}; there are {listed(known)}"
+            f"clusterName: there is no cluster {', '.join(unknown)}; choose from {listed(known)}"
         )

@@ -50,7 +50,7 @@ def check_places(name: str, clusters: Sequence[str], namespaces: Sequence[str], 
     unknown = [each for each in clusters if each not in wanted.clusters]
     if unknown:
         raise bad_parameters(
-            f"clusters: there is no cluster {', '.join(unknown)}; there are {listed(wanted.clusters)}"
+            f"clusters: there is no cluster {', '.join(unknown)}; choose from {listed(wanted.clusters)}"
         )
     for field, given in (("clusters", clusters), ("namespaces", namespaces)):
         twice = sorted({each for each in given if list(given).count(each) > 1})

@@ -76,7 +76,7 @@ class RoundResult:
     proposed: list[Step] = field(default_factory=list)
     deferred: list[Waiting] = field(default_factory=list)
     overflow: list[Waiting] = field(default_factory=list)
-    """Proposals beyond the limit of this round; they queue overflow writes that wait already."""
+    """Proposals beyond the limit of this round; they queue behind writes that wait already."""
     answered: list[tuple[Waiting, Landed]] = field(default_factory=list)
     refused: list[tuple[Waiting, Exception]] = field(default_factory=list)
 

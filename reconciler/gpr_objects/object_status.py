@@ -1,8 +1,8 @@
-"""What a GPR object's status says: the committed status of its request, and what the door has to add. Pure.
+"""A GPR object's status: the committed status of its request, plus the door's own part. Pure.
 
-A controller's answer is repeated, never worked out anew; only where there is none yet the phase is the door's own:
-`Filed` (on main), `Proposed` (on a branch that waits to be merged) or `Refused`. The same facts give the same
-status, so that nothing is written while nothing changes.
+A controller's status is copied; only without one the phase is the door's own: `Filed` (on main), `Proposed`
+(on a branch that waits for a merge) or `Refused`. The same facts give the same status, so that nothing is
+written while nothing changes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why what an object asks for is not done, or not yet."""
+    """Why an object's request is not filed, or not yet."""
 
     message: str
     reason: str
@@ -28,7 +28,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class ObjectState:
-    """Where an object stands with the repository."""
+    """The object's state in the repository."""
 
     generation: int
     author: str
@@ -38,11 +38,11 @@ class ObjectState:
     branch: str = ""
     proposed: str = ""
     refusal: Refusal | None = None
-    is_removed: bool = False  # its file was taken away from main by people
+    is_removed: bool = False  # people deleted its file on main
 
 
 def object_status(state: ObjectState, request: GPRStatus | None, before: Mapping[str, Any]) -> Json:
-    """The whole status; `before` is the one that the object has."""
+    """The whole status; `before` is the object's present one."""
     found = _mirrored(request) if request is not None else _own(state, before)
     found |= {
         "observedGeneration": state.generation,
@@ -67,15 +67,15 @@ def _mirrored(request: GPRStatus) -> Json:
 
 
 _HEAVY: Any = {"checks": {"__all__": {"log"}}}
-"""Logs are in the repository; of an object every watcher gets every change."""
+"""Logs are in the repository; watchers of an object receive every change."""
 
 
 def _own(state: ObjectState, before: Mapping[str, Any]) -> Json:
-    """Without a controller's answer."""
+    """Without a controller's status."""
     if state.is_removed:
         if before.get("phase") in TERMINAL:
             return {field: value for field, value in before.items() if field not in _ABOUT_DOOR}
-        message = "its file was removed from main; delete this object, a new request needs a new one"
+        message = "its file was removed from main; delete this object; a new request needs a new object"
         return {"phase": str(Phase.CANCELLED), "reason": "FileRemoved", "message": message}
     if state.refusal is not None and not state.is_filed:
         return {
@@ -89,7 +89,7 @@ def _own(state: ObjectState, before: Mapping[str, Any]) -> Json:
     return {
         "phase": "Filed",
         "reason": "AwaitsController",
-        "message": "it is on main; a controller answers next",
+        "message": "it is on main; a controller will process it next",
     }
 
 
@@ -97,7 +97,7 @@ _ABOUT_DOOR = frozenset({"branch", "proposed"})
 
 
 def _accepted(state: ObjectState) -> Json:
-    """Whether main has what the object asks for now."""
+    """Whether main has the object's current spec."""
     if state.refusal is not None:
         return _condition("Accepted", state.refusal.reason, state.refusal.message, holds=False)
     if state.branch:

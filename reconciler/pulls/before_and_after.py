@@ -1,7 +1,7 @@
-"""Main and the pull request on top of it, each as the controller would see it: documents in force, queue, world.
+"""Main, and main with the pull request applied, each as the controller would see it: documents in force,
+queue, snapshot.
 
-Requests that nothing touches are taken from the status as they are. Held by
-tests/reconciler/pulls/test_before_and_after.py.
+Unaffected requests are taken from the status. Held by tests/reconciler/pulls/test_before_and_after.py.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from schemas.rules.repository import Repository
 from schemas.status.gpr_status import Phase
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-"""When a request counts as filed where no controller has ever written when it was."""
+"""Filing time of a request if no controller recorded one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """One side of the pull request, at one instant."""
+    """One side of the comparison, at one time."""
 
     wanted: Wanted
-    facts: Facts  # as they would be if the controller looked now; requests that are over may be absent
+    facts: Facts  # as they would be if the controller ran now; finished requests may be missing
     snapshot: Snapshot
     repository: Repository  # with the documents that were read
     problems: tuple[Problem, ...]
@@ -54,7 +54,7 @@ class Sights:
 
 
 def look(store: Store, merge: Merged, status: str | None, now: datetime) -> Sights:
-    """`status` is the commit of the status branch that counts. UserError `NoProject` when main has none."""
+    """`status` is the commit of the status branch that counts. UserError `NoProject` if main has no project."""
     found, known = None, Known()
     if status is not None:
         since = _paths_since(store, intent_of(store.commit(status)), merge.base)
@@ -69,7 +69,7 @@ def look(store: Store, merge: Merged, status: str | None, now: datetime) -> Sigh
 
 
 def _paths_since(store: Store, intent: str, base: str) -> set[str] | None:
-    """What main changed since the status; None: nobody can tell."""
+    """What main changed since the status; None: unknown."""
     if not intent:
         return None
     try:
@@ -79,7 +79,7 @@ def _paths_since(store: Store, intent: str, base: str) -> set[str] | None:
 
 
 def _seen(documents: Documents, found: CommittedStatus | None, now: datetime) -> Sight:
-    """The controller's own look at the documents; requests whose files were not read stay as they are on record."""
+    """As the controller would see the documents; requests whose files were not read keep their status."""
     desired, before = documents.desired, Facts(now) if found is None else found.facts
     wanted = with_readers_decisions(desired.wanted(before), before)
     gone = {key for key in before.requests if documents.is_absent(key)}
@@ -95,7 +95,7 @@ def _seen(documents: Documents, found: CommittedStatus | None, now: datetime) ->
 
 
 def _edits(store: Store, merge: Merged, base: Sight, head: Sight) -> tuple[Problem, ...]:
-    """Edits that may not be while a request holds nodes, with their places."""
+    """Edits not allowed while a request holds nodes, with their lines."""
     phases: dict[tuple[str, str], Phase] = {}
     for key, status in head.facts.requests.items():
         slice_, _, name = key.partition("/")

@@ -1,7 +1,7 @@
-"""What a pull request would do: is it valid, who may do it, who must approve, who starts when, who waits longer.
+"""What a pull request would do: is it valid, is it allowed, which approvals it needs, what starts when, what
+is delayed.
 
-Pure: both sides come in as seen at one instant, the answer is a value; `reconciler.pulls.check_comment` says it in
-words.
+Pure: takes both sides as of one time, returns a value; `reconciler.pulls.check_comment` puts it into words.
 
 Held by tests/reconciler/pulls/test_check.py.
 """
@@ -40,19 +40,19 @@ from schemas.rules.view import gpr_path
 from schemas.status.gpr_status import HOLDING, GPRStatus, Phase
 
 Verdict = Literal["refused", "waits", "clear"]
-"""It cannot be merged as it is; somebody has to approve; nothing stands in its way."""
+"""It cannot be merged as it is; an approval is needed; nothing blocks it."""
 
 TRIAL_WORK = 3000
-"""Requests that may be planned again to show that a cause is true: half a second, so that the check stays quick."""
+"""Requests replanned to prove causes: half a second, so that the check stays fast."""
 FEWEST_TRIALS = 3
 NEEDS_APPROVAL = "NeedsApproval"
 NEEDS_ADMIN = "NeedsAdmin"
-"""Of a request for a slice: nothing is wrong with it, and it counts when an admin merges it."""
+"""For a slice request: it is valid, and counts once an admin merges it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestChange:
-    """One request that the pull request files, edits, ends or takes back, and what becomes of it."""
+    """One request that the pull request creates, edits, ends or deletes, and the effect."""
 
     key: str  # slice/name
     file: str
@@ -64,29 +64,29 @@ class RequestChange:
     pool: PoolKey | None = None
     gpu_shape: str | None = None
     nodes: int = 0
-    gpus: int = 0  # of all its nodes, in that pool
-    quota: int | None = None  # GPUs one request of the slice may hold without approval
+    gpus: int = 0  # of all its nodes in that pool
+    quota: int | None = None  # GPUs that one request of the slice may hold without approval
     gpu_hours: float | None = None
     amount: float | None = None
     reason: str | None = None  # why it has no start
     message: str | None = None
-    needs_approval: bool = False  # then its start is what it would be if it were approved now
+    needs_approval: bool = False  # the start is then the one after an immediate approval
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """An approval without which a request waits; of a slice that somebody asks for, an admin's merge."""
+    """An approval that a request waits for; for a slice request, an admin's merge."""
 
     key: str
     file: str
     why: str
     rule: Literal["request", "extension", "slice"]
-    admins: tuple[str, ...]  # handles of those whose word would count
-    count: int = 1  # how many of them it takes
+    admins: tuple[str, ...]  # handles of the admins who may approve
+    count: int = 1  # how many approvals are needed
 
     @property
     def command(self) -> str:
-        """What an admin types; merging is no command of ours."""
+        """The command for an admin; a merge needs none."""
         if self.rule == "slice":
             return ""
         return f"egs approve {self.key}{' --rule extension' if self.rule == 'extension' else ''}"
@@ -94,16 +94,16 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What is known of who acts. Without anybody nothing is judged here, and `may` says whose change each would be."""
+    """Whether the author may do it. If unknown, nothing is judged, and `may` says who may make each change."""
 
-    actor: str | None = None  # as people know them
+    actor: str | None = None  # the author's name
     denials: tuple[Denial, ...] = ()
-    may: Mapping[str, str] | None = None  # by path: whose change it is; None: not known either
+    may: Mapping[str, str] | None = None  # by path: who may change it; None: unknown too
 
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """A change of a document that is no request."""
+    """A change of a document other than a request."""
 
     path: str
     kind: str
@@ -113,30 +113,30 @@ class Other:
 
 @dataclass(frozen=True, slots=True)
 class PullCheck:
-    """The whole answer."""
+    """The whole result."""
 
     now: datetime
     stamps: Stamps
     currency: str
-    problems: tuple[Problem, ...] = ()  # new ones, and all in files that it changes
+    problems: tuple[Problem, ...] = ()  # new ones, and all in changed files
     conflicts: tuple[str, ...] = ()
     judged: Judged = Judged()
     requests: tuple[RequestChange, ...] = ()
-    moved: tuple[Effect, ...] = ()  # everybody else
-    sent_away: tuple[str, ...] = ()  # running requests that go back into the queue to make room
+    moved: tuple[Effect, ...] = ()  # all other requests
+    sent_away: tuple[str, ...] = ()  # running requests that are evicted
     needs: tuple[Need, ...] = ()
     others: tuple[Other, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
-        """Refused when anything is an error; else whether somebody has to approve."""
+        """Refused if there is any error; else whether an approval is needed."""
         if self.conflicts or self.judged.denials or any(p.severity == "error" for p in self.problems):
             return "refused"
         return "waits" if self.needs else "clear"
 
 
 def check_pull(sights: Sights, merge: Merged, judged: Judged, now: datetime) -> PullCheck:
-    """Everything that can be said of the pull request at this instant."""
+    """The check's result at this time."""
     base, head = sights.base, sights.head
     budget = max(FEWEST_TRIALS, TRIAL_WORK // max(1, len(head.snapshot.requests)))
     found = effects(base, head, budget)
@@ -251,7 +251,7 @@ def _queued(request: RequestChange, status: GPRStatus, side: Sight, found: Compa
 
 
 def _if_approved(request: RequestChange, status: GPRStatus, side: Sight, found: Comparison) -> RequestChange:
-    """When it would start if an admin approved at once: what an admin wants to know before deciding."""
+    """Its start with an immediate approval: what an admin wants to know before deciding."""
     spec, waits = status.accepted_spec, replace(request, needs_approval=True, reason=NEEDS_APPROVAL)
     slice_ = side.wanted.slices.get(spec.slice)
     fitting = () if slice_ is None else candidate_pools(spec, slice_, side.wanted.pools)
@@ -277,7 +277,7 @@ def _if_approved(request: RequestChange, status: GPRStatus, side: Sight, found: 
     starts = {answer.pool: answer.start for answer in answers if answer.start is not None}
     best = served(chosen, starts)
     if best is None:
-        return replace(waits, message="no pool it may use could hold it, approved or not")
+        return replace(waits, message="it fits no pool that it may use, even if approved")
     end = instant(starts[best] + asked.duration)
     return _priced(replace(waits, start=instant(starts[best]), end=end), best, side)
 
@@ -303,7 +303,7 @@ def _priced(request: RequestChange, key: PoolKey | None, side: Sight) -> Request
 
 
 def _needs(base: Sight, head: Sight, own: set[str], actor: str | None) -> Iterable[Need]:
-    """Of its own requests, and of those that wait for an admin because of it."""
+    """For its own requests, and for others that need an approval because of it."""
     notices = {p.file: p for p in head.problems if p.rule == NEEDS_APPROVAL}
     for key, status in sorted(head.facts.requests.items()):
         before = base.facts.requests.get(key)
@@ -319,14 +319,14 @@ def _needs(base: Sight, head: Sight, own: set[str], actor: str | None) -> Iterab
 
 
 def _without_waiting(judged: Judged, head: Sight, merge: Merged) -> tuple[Judged, tuple[Need, ...]]:
-    """Asking for a slice is for everybody, and waits for an admin's merge: that is no refusal."""
+    """Everyone may request a slice, which then waits for an admin's merge: that is not a refusal."""
     waiting = {denial.path for denial in judged.denials if denial.rule == NEEDS_ADMIN}
     needs = []
     for path, document in head.repository.documents.items():
         asks = isinstance(document, WorkspaceRequest) and path in merge.changes
         if asks and (path in waiting or judged.actor is None):
             name, admins = document.metadata.name, _admins(head, judged.actor)
-            needs.append(Need(name, path, f"slice {name} is asked for", "slice", admins))
+            needs.append(Need(name, path, f"slice {name} is requested", "slice", admins))
     mine = {need.file for need in needs}
     denials = tuple(denial for denial in judged.denials if denial.path not in mine)
     return replace(judged, denials=denials), tuple(sorted(needs, key=lambda need: need.key))
@@ -340,7 +340,7 @@ def _why(notice: Problem | None, status: GPRStatus) -> str:
 
 
 def _admins(side: Sight, actor: str | None) -> tuple[str, ...]:
-    """Admins whose word counts: nobody approves their own request unless the project says so."""
+    """Admins who may approve: nobody approves their own request unless the project allows it."""
     project = side.wanted.project
     others = [admin for admin in project.admins if project.approval.own_requests or admin.email != actor]
     return tuple(admin.handle for admin in others)
@@ -382,7 +382,7 @@ def _others(base: Sight, head: Sight, merge: Merged) -> Iterable[Other]:
 
 
 def _differing(old: object, new: object) -> tuple[str, ...]:
-    """Fields, as files call them, whose values differ."""
+    """Fields, by their names in files, whose values differ."""
     fields = getattr(type(new), "model_fields", {})
     return tuple(
         field.alias or name

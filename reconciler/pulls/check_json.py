@@ -28,7 +28,7 @@ def data(check: PullCheck) -> dict[str, Any]:
         "requests": [_request(request, check) for request in check.requests],
         "approvals": [_need(need) for need in check.needs],
         "moved": [_effect(effect) for effect in check.moved],
-        **({"preempted": list(check.sent_away)} if check.sent_away else {}),  # only where the policy is on
+        **({"preempted": list(check.sent_away)} if check.sent_away else {}),  # only if preemption is enabled
         "others": [
             {"file": o.path, "kind": o.kind, "change": o.change, "fields": list(o.fields)}
             for o in check.others

@@ -11,7 +11,7 @@ from schemas.reading.units import instant
 
 
 def safe(text: str) -> str:
-    """A stranger's text, of which nothing steers a terminal or begins a workflow's command."""
+    """Untrusted text without anything that controls a terminal or starts a workflow command."""
     shown = "".join(letter if letter.isprintable() else "\ufffd" for letter in " ".join(text.split()))
     return shown.replace("::", ": :")
 
@@ -20,7 +20,7 @@ _TONGUE = Tongue(safe, safe)
 
 
 def text(check: PullCheck) -> str:
-    """Everything the check says, the verdict first."""
+    """The whole check, the verdict first."""
     blocks = [
         [check_sentences.verdict(check, _TONGUE)],
         [*_problems(check)],
@@ -37,7 +37,7 @@ def text(check: PullCheck) -> str:
 def _problems(check: PullCheck) -> Iterator[str]:
     for p in check.problems:
         if p.rule == NEEDS_APPROVAL:
-            continue  # said below, with who may
+            continue  # reported below, with who may approve
         place = safe(f"{p.file}:{p.line}:{p.column}")
         yield f"{place} {p.severity} {p.rule}: {safe(p.message)}; {safe(p.fix)}"
     for denial in check.judged.denials:
@@ -89,10 +89,10 @@ def _others(check: PullCheck) -> Iterator[str]:
 
 def _who(check: PullCheck) -> Iterator[str]:
     if check.judged.actor is not None:
-        yield f"Judged as a change by {safe(check.judged.actor)}."
+        yield f"Judged for the author {safe(check.judged.actor)}."
         return
     for who, paths in check_sentences.grouped(check.judged.may or {}).items():
-        yield f"For {safe(who)}: {', '.join(map(safe, paths))}"
+        yield f"May be changed by {safe(who)}: {', '.join(map(safe, paths))}"
     if check.judged.may:
         yield check_sentences.NOT_JUDGED
 

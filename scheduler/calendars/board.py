@@ -33,7 +33,7 @@ class Board:
     __slots__ = ("_bounds", "_now", "_pools", "_slices", "calendars", "stretches")
 
     def __init__(self, snapshot: Snapshot) -> None:
-        """Holds the snapshot's leases and nothing else."""
+        """Pools with the snapshot's leases only."""
         self._now = snapshot.now
         self._pools = snapshot.pools
         by_pool = leases_by_pool(snapshot.leases)

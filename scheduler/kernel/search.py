@@ -206,7 +206,7 @@ def limit(w: World, i: int, place: int, start: int, since: int) -> int:
 
 @compiled
 def held_back_until(w: World, i: int, pool: int) -> int:
-    """The request does not use this pool as long as others give a start by this instant."""
+    """The instant until which the request does not use this pool if others give a start."""
     for k in range(w.asked.first[i], w.asked.first[i + 1] if w.asked.falls_back[i] else 0):
         if w.asked.pool[k] == pool:
             return w.asked.since[k]
@@ -230,7 +230,7 @@ def _earliest_in(w: World, side: int, i: int, pool: int, least: int, before: int
         free_from = gap(w.slices, side, slice_, duration, start, before)
         if free_from == NEVER or free_from == start:
             return free_from
-        # The slice runs something else there: look again from where it is free.
+        # The slice is busy at that time: continue where it is free.
         begin = earliest(w.lines, w.pools, side, pool, nodes, length, free_from - prepare, until)
     return NEVER
 
@@ -279,7 +279,7 @@ def _once_lifted(w: World, i: int, k: int) -> None:
     begin = hold_begin(w, pool, start)
     reach = start - (w.asked.duration[i] + w.pools.prepare[pool] + w.pools.drain[pool]) + 1
     if w.least[k] >= reach and room(w.lines, w.pools, 0, pool, begin - 1, begin) < w.asked.nodes[i]:
-        # All that is left are holds that lie over the instant before its own, and that one is full.
+        # The remaining holds cover the instant before its own, and that instant is full.
         show(w.shown, 0, pool, w.asked.above[i], begin)
         w.least[k] = start
     else:

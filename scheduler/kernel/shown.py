@@ -33,7 +33,7 @@ class Shown(NamedTuple):
 
 @compiled
 def known(b: Shown, side: int, pool: int, below: NDArray[np.int64]) -> int:
-    """No hold of a request with these marks below it begins before this."""
+    """Lower bound for the begin of a hold of a request with these marks below it."""
     s = b.sizes
     row = ((side * s[0] + pool) * s[1] + below[0]) * s[2] + below[1]
     return b.now + b.table[row * s[3] + below[2]]
@@ -41,7 +41,7 @@ def known(b: Shown, side: int, pool: int, below: NDArray[np.int64]) -> int:
 
 @compiled
 def show(b: Shown, side: int, pool: int, above: NDArray[np.int64], begin: int) -> None:
-    """A search for a request with these marks above it found no begin before this one."""
+    """Record that a search for a request with these marks above it found no begin before this one."""
     seconds, s = np.int32(min(begin - b.now, FARTHEST)), b.sizes
     if above[2] == s[3]:
         return

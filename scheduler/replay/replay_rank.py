@@ -42,7 +42,7 @@ class Bare:
         return request
 
     def aged(self, now: int, waiting: Mapping[str, Request]) -> Iterable[Request]:  # noqa: ARG002
-        """Nobody."""
+        """No request."""
         return ()
 
     def displaced(
@@ -50,7 +50,7 @@ class Bare:
         gave_way: Iterable[str],  # noqa: ARG002
         waiting: Mapping[str, Request],  # noqa: ARG002
     ) -> Iterable[Request]:
-        """Nobody."""
+        """No request."""
         return ()
 
     def started(self, request: Request, lease: Lease) -> None:

@@ -175,7 +175,7 @@ class GPR(Document):
     """`slices/<slice>/gprs/<name>.yaml`."""
 
     kind: Annotated[Literal["GPR"], Field(description="Kind of document.")] = "GPR"
-    spec: Annotated[GPRSpec, Field(description="What is asked for.")]
+    spec: Annotated[GPRSpec, Field(description="The requested slice.")]
 
 
 class GPRTemplate(Document):

@@ -20,9 +20,7 @@ class Forecast(Model):
     p10: Annotated[Instant, Field(description="One in ten starts earlier.")]
     p50: Annotated[Instant, Field(description="Half start earlier, half later.")]
     p90: Annotated[Instant, Field(description="One in ten starts later.")]
-    learnt_from: Annotated[
-        int, Field(ge=0, description="Requests that ran and ended, from which it is learnt.")
-    ]
+    learnt_from: Annotated[int, Field(ge=0, description="Number of finished requests behind it.")]
 
 
 class FirstEstimate(Model):
@@ -97,7 +95,7 @@ class Insights(Document):
     days: Annotated[dict[str, DayTally], Field(description="By day (UTC) on which they finished.")] = Field(
         default_factory=dict
     )
-    causes: Annotated[dict[str, int], Field(description="Moves of promises to later, by cause.")] = Field(
+    causes: Annotated[dict[str, int], Field(description="Promises moved to later, by cause.")] = Field(
         default_factory=dict
     )
 

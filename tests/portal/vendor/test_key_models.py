@@ -118,7 +118,7 @@ def test_a_key_that_is_revoked_opens_nothing_and_stays_on_record(site):
             "bo-owner",
             {"role": "Viewer", "workspaceName": "nlp"},
             422,
-            "there are vision",
+            "choose from vision",
             id="another's slice",
         ),
         pytest.param(

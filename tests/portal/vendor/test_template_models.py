@@ -170,7 +170,7 @@ def test_refusals_of_templates(site, ada):
         ada.post(TEMPLATES, json={"name": "Acme.small"}), 422, "BadParameters"
     )
     said = refused(ada.post(TEMPLATES, json={"name": "x", "clusterName": "north"}), 422, "BadParameters")
-    assert "there is no cluster north; there are east, west" in said
+    assert "there is no cluster north; choose from east, west" in said
     refused(ada.put(TEMPLATES, json={"name": "none", "priority": 5}), 404, "NotFound")
     refused(ada.delete(TEMPLATES), 422, "BadParameters")
     with site.client("bo-editor") as bo:

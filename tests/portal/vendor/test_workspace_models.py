@@ -87,7 +87,7 @@ def test_anybody_elses_workspace_waits_for_an_admin(site, ada):
             id="a namespace that is taken",
         ),
         pytest.param(
-            {"clusters": ["north"]}, "there is no cluster north; there are east, west", id="no such cluster"
+            {"clusters": ["north"]}, "there is no cluster north; choose from east, west", id="no such cluster"
         ),
         pytest.param({"clusters": ["east", "east"]}, "east is listed twice", id="a cluster twice"),
         pytest.param({"clusters": []}, "clusters: ", id="no cluster"),

@@ -66,7 +66,7 @@ def test_who_has_to_make_room_is_named_and_the_start_is_the_one_that_gives() -> 
     files = request("a/urgent", priority=150)
     check = pulls.check(files)
     assert (check.sent_away, minutes(check)) == (("b/run",), 5 + 10 + 5 + 2)
-    assert "1 running request makes room and nobody waits longer" in description(check)
+    assert "1 running request is evicted and no request waits longer" in description(check)
     pulls.then(files)
     assert pulls.world.status("b/run").evicted_by == "a/urgent"
     assert pulls.world.status("a/urgent").estimated_start_time == only_request(check).start

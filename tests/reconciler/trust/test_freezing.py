@@ -168,7 +168,7 @@ def test_what_an_operator_adopted_is_told_once() -> None:
     world.run(at(4))
     told = [e.message for c in world.log for e in c.events if e.reason == "MainFollowedAgain"]
     assert len(told) == 1
-    assert "an operator took main" in told[0]
+    assert "an operator adopted main" in told[0]
 
 
 def test_too_many_commits_at_once_freeze_main(land: Land, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -324,7 +324,7 @@ def test_a_forge_that_does_not_answer_leaves_main_where_it_was(land: Land) -> No
     land.push({NEW: gpr("a", "new")}, "bo")
     waiting = land.admit(gate, None, base)
     assert waiting.commit == first
-    assert "main is not judged" in waiting.alarm
+    assert "judging main failed" in waiting.alarm
     assert not waiting.is_frozen
     assert land.admit(gate, None, base).alarm == waiting.alarm  # told once: the same sentence
     land.now += timedelta(minutes=1)

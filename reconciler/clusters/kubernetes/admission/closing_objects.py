@@ -1,6 +1,7 @@
-"""The objects that close managed nodes to pods outside of slices: the API server's policies, or our webhook. Pure.
+"""The objects that close managed nodes to pods outside slices: the API server's policies, or our webhook.
+Pure.
 
-What is refused is in `closing`. Nothing here ever stops a pod that cannot be judged.
+`closing` has the rules. A pod that cannot be judged is always admitted.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from reconciler.clusters.kubernetes.api.api_features import Features
 from reconciler.clusters.kubernetes.names import CLOSED_NODES, NAMESPACE_SLICE
 
 NODES_PATH = "/nodes"
-"""Of our webhook, for pods outside of slices."""
+"""Path of our webhook for pods outside slices."""
 TIMEOUT_S = 2
-"""Longest that such a pod waits for our webhook."""
+"""Timeout of our webhook for such a pod."""
 
 
 def nodes_policy(project: str, known: ClosedNodes) -> list[Json]:
-    """A ValidatingAdmissionPolicy and its binding: managed nodes are closed to pods outside of slices."""
+    """A ValidatingAdmissionPolicy and its binding: managed nodes are closed to pods outside slices."""
     spec: Json = {
         **_everywhere(on_pods("CREATE", "UPDATE")),
         "matchConditions": [{"name": "may-get-there", "expression": closed_nodes.SUSPECT}],
@@ -43,7 +44,7 @@ def nodes_policy(project: str, known: ClosedNodes) -> list[Json]:
 
 
 def bindings_policy(project: str, known: ClosedNodes) -> list[Json]:
-    """The same for bindings that somebody makes by hand, which no taint holds up."""
+    """The same for manual bindings, which no taint prevents."""
     rule = closed_nodes.binding_rule(known, project)
     bindings = {**on("pods/binding", "CREATE"), "resources": ["pods/binding", "bindings"]}
     spec: Json = {
@@ -58,7 +59,7 @@ def bindings_policy(project: str, known: ClosedNodes) -> list[Json]:
 
 
 def _everywhere(*on: Json) -> Json:
-    """In every namespace, the cluster's own among them: what cannot be judged is let in."""
+    """In every namespace, even the cluster's own: what cannot be judged is admitted."""
     return {
         "failurePolicy": "Ignore",
         "matchConstraints": {
@@ -72,7 +73,7 @@ def _everywhere(*on: Json) -> Json:
 
 
 def closed_nodes_map(project: str, namespace: str, known: ClosedNodes) -> Json:
-    """What our webhook goes by when it closes managed nodes."""
+    """The data our webhook uses to close managed nodes."""
     found = made(CONFIG_MAP, f"egs-{project}-nodes", project, data={"ground": closed_nodes.written(known)})
     meta = {**found["metadata"], "namespace": namespace}
     meta["labels"] = {**meta["labels"], CLOSED_NODES: "true"}
@@ -80,12 +81,12 @@ def closed_nodes_map(project: str, namespace: str, known: ClosedNodes) -> Json:
 
 
 def read_closed_nodes(item: Json) -> ClosedNodes | None:
-    """What such an object says."""
+    """The data in such an object."""
     return closed_nodes.read((item.get("data") or {}).get("ground", ""))
 
 
 def outside_hook(features: Features, webhook: Webhook) -> Json:
-    """One webhook of a configuration: it asks ours about pods outside of slices."""
+    """One webhook of a configuration, for pods outside slices."""
     matched = (
         [{"name": "may-get-there", "expression": closed_nodes.SUSPECT}] if features.match_conditions else []
     )
@@ -99,6 +100,6 @@ def outside_hook(features: Features, webhook: Webhook) -> Json:
         "clientConfig": webhook.client_config(NODES_PATH),
         "rules": [on_pods("CREATE", "UPDATE")],
         "namespaceSelector": {"matchExpressions": [{"key": NAMESPACE_SLICE, "operator": "DoesNotExist"}]},
-        "failurePolicy": "Ignore",  # it never stops the cluster's own pods
+        "failurePolicy": "Ignore",  # it never blocks the cluster's own pods
         "timeoutSeconds": TIMEOUT_S,
     }

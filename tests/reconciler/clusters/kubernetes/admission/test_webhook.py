@@ -272,7 +272,7 @@ def test_one_connection_carries_many_reviews(server: AdmissionServer, certificat
             "/validate",
             json.dumps(review(POD, namespace="unknown")).encode(),
             500,
-            "cannot be told now",
+            "is unknown at the moment",
             id="nobody knows whose namespace it is",
         ),
     ],
