@@ -1,4 +1,4 @@
-"""The tour in the README runs as it stands, and prints what the page says; only times, waits and ids of commits differ."""
+"""The tour in the README runs as it stands and prints what the page says; only times and ids of commits differ."""
 
 from __future__ import annotations
 
