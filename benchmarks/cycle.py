@@ -4,11 +4,11 @@
 
 A bare repository in which each slice of 100 requests has ten waiting ones; all others are over, except those that hold
 the nodes of the two embedded clusters. The real controller has written the status branch, promises included. Timed is
-the real controller on the real remote: cycles without changes; cycles after one request was pushed, by phase; cycles in which nothing changed while extensions are refused, and while a burst cluster is short of
-hours; and a
-new controller in a process of its own, with the mirror and caches of the last one, until its first cycle is
-committed. `egs plan --against` is a whole command, on a clone and on its second run. Goals: a
-push answered in 1 s, a restart in 3 s, a comparison of two commits in 5 s.
+the real controller on the real remote: cycles without changes; cycles after one request was pushed, by phase; cycles in
+which nothing changed while extensions are refused, and while a burst cluster is short of hours; and a new controller in
+a process of its own, with the mirror and caches of the last one, until its first cycle is committed. `egs plan
+--against` is a whole command, on a clone and on its second run. Goals: a push answered in 1 s, a restart in 3 s, a
+comparison of two commits in 5 s.
 """
 
 from __future__ import annotations

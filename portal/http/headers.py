@@ -36,7 +36,7 @@ MOST_OF_STRANGERS = 32 << 10
 COUNTED = 2 << 10
 """This many bytes of such a body count as one more request of its address."""
 PROBES = frozenset({"/healthz", "/readyz"})
-"""RequestOrigin by kubelets and load balancers; their bodies are not parsed, and they are never refused."""
+"""Asked by kubelets and load balancers; their bodies are not parsed, and they are never refused."""
 SIGNED = frozenset({"/hooks/push"})
 """Paths whose body is verified by its signature before it is parsed."""
 MOST_BODIES = 64 << 20

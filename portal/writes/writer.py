@@ -158,7 +158,7 @@ class GroupWriter:
             if self._ended:
                 raise unavailable("the portal is shutting down; try again, another replica answers")
             if len(self._queue) >= MOST_WAITING:
-                raise unavailable(f"{MOST_WAITING} changes wait already; try again deferred")
+                raise unavailable(f"{MOST_WAITING} changes wait already; try again later")
             self._queue.append(waiting)
             self._news.notify()
         return waiting
