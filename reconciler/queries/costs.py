@@ -1,6 +1,6 @@
 """What requests and slices have cost so far: what ended stands in status and ledger, what runs counts until now. Pure.
 
-Held by tests/egs/test_remote_same.py.
+Held by tests/contract/test_command_contract.py.
 """
 
 from __future__ import annotations

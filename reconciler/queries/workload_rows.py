@@ -1,6 +1,6 @@
 """The rows of `egs get workloads`: requests that have their nodes, what they run and how the nodes are. Pure.
 
-Held by tests/egs/test_remote_same.py and tests/portal/test_queue.py.
+Held by tests/contract/test_command_contract.py and tests/portal/test_queue.py.
 """
 
 from __future__ import annotations
