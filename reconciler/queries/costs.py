@@ -2,7 +2,7 @@
 
 Ended leases are in the status and the ledger; running leases are counted until now.
 
-Held by tests/egs/test_remote_same.py.
+Held by tests/contract/test_command_contract.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The rows of `egs get workloads`: requests that have nodes, what they run and the nodes' health. Pure.
 
-Held by tests/egs/test_remote_same.py and tests/portal/test_queue.py.
+Held by tests/contract/test_command_contract.py and tests/portal/test_queue.py.
 """
 
 from __future__ import annotations
