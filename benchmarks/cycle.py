@@ -1,12 +1,12 @@
-"""From a push to the committed status that answers it at 100,000 manifests; what restarts and `egs plan` cost there.
+"""Time from a push to the committed status at 100,000 manifests; and the cost of restarts and `egs plan`.
 
     python -m benchmarks.cycle [--manifests 100000] [--runs 7] [--keep FOLDER] [--profile]
 
-A bare repository in which each slice of 100 requests has ten that wait; all others are over, but for those that hold
-the nodes of the two embedded clusters. The status branch was written by the real controller, promises and all. What is
-timed is the real controller on the real remote: cycles in which nothing changed; cycles after one request was pushed,
-by their phases; and a new controller in a process of its own, with its mirror and caches as the last one left them,
-until its first cycle is committed. `egs plan --against` is a whole command, on a clone and on its second run. Goals: a
+A bare repository in which each slice of 100 requests has ten waiting ones; all others are over, except those that hold
+the nodes of the two embedded clusters. The real controller has written the status branch, promises included. Timed is
+the real controller on the real remote: cycles without changes; cycles after one request was pushed, by phase; and a
+new controller in a process of its own, with the mirror and caches of the last one, until its first cycle is
+committed. `egs plan --against` is a whole command, on a clone and on its second run. Goals: a
 push answered in 1 s, a restart in 3 s, a comparison of two commits in 5 s.
 """
 
@@ -33,7 +33,7 @@ from reconciler.committer import Committer
 from reconciler.compose import controller
 from reconciler.documents.in_force import Desired
 from reconciler.loop import Reconciler
-from reconciler.planning.compiled_engine import make_ready
+from reconciler.processes.compiled_engine import make_ready
 from reconciler.settings import Settings
 from reconciler.status.branch import StatusBranch
 from reconciler.status.render import request_file, request_path
@@ -50,9 +50,9 @@ from schemas.status.gpr_status import Assignment, Check, Cost, GPRStatus, Phase
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 PER_SLICE = 100
 WAITING = 10
-"""Of a slice's requests."""
+"""Waiting requests per slice."""
 NODES = 250
-"""Of each of the two pools of each of the two clusters."""
+"""Nodes of each of the two pools of each of the two clusters."""
 OVER = (Phase.COMPLETED, Phase.COMPLETED, Phase.COMPLETED, Phase.CANCELLED, Phase.FAILED)
 ADA = Person("Ada", "ada@example.com")
 _COMMITTER = b"committer Ada <ada@example.com> 1767225600 +0000\n"
@@ -64,7 +64,7 @@ SECOND = timedelta(seconds=1)
 
 
 def make(folder: Path, manifests: int) -> None:
-    """A bare repository with that many requests, and what the real controller makes of it until all is quiet."""
+    """A bare repository with that many requests, run by the real controller until nothing changes."""
     repo = folder / "fleet.git"
     repo.mkdir(parents=True)
     git(repo, "init", "--quiet", "--bare", "--initial-branch=main")
@@ -92,7 +92,7 @@ def make(folder: Path, manifests: int) -> None:
 
 
 def _close(acting: Reconciler) -> None:
-    """Its mirror is another's then."""
+    """Close its mirror, so that another controller can use it."""
     acting._store.close()  # type: ignore[attr-defined]
 
 
@@ -216,7 +216,7 @@ def file_one(repo: Path, slice_: int, run: int) -> None:
 
 
 class Clock:
-    """Seconds of each phase of a cycle; a phase inside of another counts for itself alone."""
+    """Seconds of each phase of a cycle; time in a nested phase counts only for that one."""
 
     def __init__(self) -> None:
         self.spent: dict[str, float] = {}
@@ -377,7 +377,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     options.add_argument("--manifests", type=int, default=100_000)
     options.add_argument("--runs", type=int, default=7)
-    options.add_argument("--keep", type=Path, help="make the repository there, or use the one that is there")
+    options.add_argument("--keep", type=Path, help="make the repository there, or use an existing one")
     options.add_argument("--only", choices=("cycle", "restart", "against"))
     options.add_argument("--profile", action="store_true", help="write cycle.prof of the cycles after pushes")
     given = options.parse_args()

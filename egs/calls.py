@@ -1,9 +1,9 @@
-"""Every function of `egs`: a script of `egs.asking`, carried out on the thread that calls."""
+"""Every function of `egs`: a script of `egs.asking`, run on the calling thread."""
 
 from __future__ import annotations
 
 from egs.asking import choosing, fleet, following, keys, login, looking, requesting, templates
-from egs.transport import blocking, iterating
+from egs.functions import blocking, iterating
 
 authenticate = blocking(login.authenticate)
 request_gpu = blocking(requesting.request_gpu)

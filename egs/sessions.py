@@ -1,6 +1,6 @@
-"""Who talks to which server. A session is a value; what changes below it (token, connections) is its connection's.
+"""Sessions with a server. A session is a value; its connection holds what changes (token, sockets).
 
-Safe to share between threads and event loops. No key or token is in any repr, and a session cannot be pickled.
+Safe to share between threads and event loops. Keys and tokens are in no repr, and a session cannot be pickled.
 
 Held by tests/egs/test_sdk_sessions.py.
 """
@@ -8,91 +8,19 @@ Held by tests/egs/test_sdk_sessions.py.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, NoReturn
 
-from egs.exceptions import BadParameters, Unauthorized
+from egs.connection import NO_PICKLE, Connection
+from egs.exceptions import Unauthorized
 
 if TYPE_CHECKING:
     import httpx
 
-CONNECT_S = 5.0
-READ_S = 60.0
-"""A write is answered when its push has landed, which may take a while behind others."""
-STREAM_S = 45.0
-"""A live stream says something every 15 s; three times nothing is a dead one."""
-ATTEMPTS = 5
-
-
-NO_PICKLE = (
-    "a session is not for pickling: it holds a key and open sockets; call egs.authenticate() in the other process, or "
-    "give that process the endpoint and the key"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long a session waits for its server, and how often it tries."""
-
-    connect_s: float = CONNECT_S
-    read_s: float = READ_S
-    stream_s: float = STREAM_S
-    attempts: int = ATTEMPTS
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """What the server gave for the credential."""
-
-    text: str = field(repr=False)
-    until_s: float
-    """On the monotonic clock; it is renewed from then on."""
-
-
-class Connection:
-    """To one server with one credential: the token of the moment, and the transports' sockets."""
-
-    __slots__ = ("_closers", "_cond", "_pools", "address", "credential", "lock", "patience", "token", "url")
-
-    def __init__(self, endpoint: str, credential: dict[str, str], patience: Patience) -> None:
-        self.url = base_url(endpoint)
-        self.address = address_of(self.url)
-        self.credential = credential
-        """Body of the login; empty: the token is all there is, and is not renewed."""
-        self.patience = patience
-        self.token: Token | None = None
-        """Replaced as a whole, so that a reader never sees half of one."""
-        self.lock = threading.Lock()
-        """Held by the thread that renews the token."""
-        self._cond = threading.Lock()
-        self._pools: dict[object, Any] = {}
-
-    def pool(self, key: object, make: Callable[[], Any]) -> Any:
-        """What a transport keeps for `key`: a process, an event loop. Made once."""
-        with self._cond:
-            if key not in self._pools:
-                self._pools[key] = make()
-            return self._pools[key]
-
-    def forget(self, key: object) -> Any:
-        """What was kept for `key`, no longer kept; None: nothing."""
-        with self._cond:
-            return self._pools.pop(key, None)
-
-    def __repr__(self) -> str:
-        """Where it leads to; nothing that opens it."""
-        return f"<connection to {self.address}>"
-
-    def __reduce__(self) -> NoReturn:
-        """Never: it holds what opens the server."""
-        raise TypeError(NO_PICKLE)
-
 
 @dataclass(frozen=True)
 class AuthenticatedSession:
-    """Somebody on a server, from `egs.authenticate`. Give it to every call, or make it the default of the process.
+    """A logged-in caller on a server, from `egs.authenticate`. Pass it to every call, or make it the default.
 
     Example:
         >>> auth.role
@@ -104,22 +32,22 @@ class AuthenticatedSession:
     name: str = ""
     role: str = ""
     workspaces: tuple[str, ...] | None = None
-    """What it is good for; None: the whole project."""
+    """The workspaces it is valid for; None: the whole project."""
     connection: Connection = field(repr=False, compare=False, kw_only=True)
 
     @property
     def client(self) -> httpx.Client:
-        """The HTTP client below it, for what this package has no function for; it sends no token by itself."""
+        """The underlying HTTP client, for anything this package has no function for; it sends no token by itself."""
         from egs.transport import client_of
 
         return client_of(self.connection)
 
     def __reduce__(self) -> NoReturn:
-        """Never: a pickle would be a copy of the key in a file or a pipe."""
+        """Refused: a pickle would copy the key into a file or a pipe."""
         raise TypeError(NO_PICKLE)
 
     def __copy__(self) -> AuthenticatedSession:
-        """Itself: it is a value, and its copies would share the connection anyway."""
+        """Itself: sessions are values, and copies would share the connection anyway."""
         return self
 
     def __deepcopy__(self, _: object) -> AuthenticatedSession:
@@ -127,13 +55,13 @@ class AuthenticatedSession:
         return self
 
     def close(self) -> None:
-        """Let go of its sockets; it can be used again and opens new ones."""
+        """Close its sockets; using it again opens new ones."""
         from egs.transport import close
 
         close(self.connection)
 
     async def aclose(self) -> None:
-        """Let go of the sockets that it has in the running event loop."""
+        """Close its sockets in the running event loop."""
         from egs.aio.transport import close
 
         await close(self.connection)
@@ -155,30 +83,12 @@ class AuthenticatedSession:
         await self.aclose()
 
 
-def base_url(endpoint: str) -> str:
-    """The address without what nobody may see in a log, and without a slash at its end."""
-    parts = urlsplit(endpoint.strip())
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise BadParameters(f"{address_of(endpoint)!r} is no address of a server; write https://HOST[:PORT]")
-    if parts.username or parts.password:
-        raise BadParameters("an address holds no user and no password; give the API key by itself")
-    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
-
-
-def address_of(url: str) -> str:
-    """How an address is shown: without user, password, query."""
-    scheme, found, rest = url.partition("://")
-    shown = f"{scheme}://{rest}" if found else url
-    head, _, tail = shown.rpartition("@")
-    return (f"{head.partition('://')[0]}://{tail}" if head else shown).partition("?")[0]
-
-
 _default: AuthenticatedSession | None = None
 _guard = threading.Lock()
 
 
 def update_global_session(session: AuthenticatedSession | None) -> None:
-    """Make it the session of every call that is given none; None: there is none any more.
+    """Make it the default session of this process; None: remove the default.
 
     Example:
         >>> egs.update_global_session(auth)
@@ -191,17 +101,17 @@ def update_global_session(session: AuthenticatedSession | None) -> None:
 
 
 def get_global_session() -> AuthenticatedSession | None:
-    """The session of calls that are given none."""
+    """The default session of this process."""
     with _guard:
         return _default
 
 
 def get_authenticated_session(session: AuthenticatedSession | None = None) -> AuthenticatedSession:
-    """The given one, else the default of the process. Raises Unauthorized: there is neither."""
+    """The given session, else the default. Raises Unauthorized if there is neither."""
     found = session or get_global_session()
     if found is None:
         raise Unauthorized(
-            "No authenticated session found: call egs.authenticate(endpoint, api_key) and give its result as "
+            "No authenticated session found: call egs.authenticate(endpoint, api_key) and pass its result as "
             "authenticated_session, or call it with sdk_default=True"
         )
     return found

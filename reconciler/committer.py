@@ -6,7 +6,7 @@ import logging
 from datetime import datetime
 
 from reconciler.deciding.decide import Decision
-from reconciler.deciding.unchanged_requests import Settled
+from reconciler.deciding.unchanged_requests import UnchangedRequests
 from reconciler.leadership import Leading
 from reconciler.main_reader import MainReader
 from reconciler.model.events import Event
@@ -34,7 +34,7 @@ class Committer:
         self, decision: Decision, wanted: Wanted, events: tuple[Event, ...], *, reachable: bool
     ) -> datetime | None:
         """Pushes the decision; None if it is committed, else when to retry."""
-        now, branch, news = decision.facts.at, self._leadership.branch, self._leadership.news
+        now, branch, pending = decision.facts.at, self._leadership.branch, self._leadership.pending
         if not reachable:
             return now + self._settings.poll
         files = self._files(decision, wanted)
@@ -43,26 +43,26 @@ class Committer:
         except Fault as fault:
             log.warning("status not written reason=%s message=%s; retrying", fault.reason, fault)
             self.outcome = "Failed"
-            news.given_up(events)
+            pending.given_up(events)
             return now + self._settings.poll
         self.outcome = outcome_of(result)
         if result.landed:
             self._leadership.decided(wanted)
-            news.committed()
+            pending.committed()
             return None
         if isinstance(result, Postponed):
             return result.until
-        news.given_up(events)
+        pending.given_up(events)
         return now
 
-    def keep_notes(self, turns: Settled) -> None:
+    def keep_notes(self, unchanged: UnchangedRequests) -> None:
         """Keeps notes on finished requests' files for the next process."""
-        found = {key: self._main.desired.note_of(key) for key in turns.newly_quiet()}
+        found = {key: self._main.desired.note_of(key) for key in unchanged.newly_quiet()}
         self._leadership.branch.note({key: note for key, note in found.items() if note is not None})
 
     def _files(self, decision: Decision, wanted: Wanted) -> Files:
         committed = self._leadership.branch.facts
         assert committed is not None, "a leader has read its branch"
         problems = self._main.problems(committed)
-        files = self._rendered.files(decision, wanted, problems, self._main.frozen)
+        files = self._rendered.files(decision.facts, wanted, decision.plan.order, problems, self._main.frozen)
         return files | self._main.desired.accepted_files()

@@ -11,12 +11,13 @@ from threading import Event
 from uuid import uuid4
 
 from reconciler.approvals.forge_reviews import OneByOne, Reviews
-from reconciler.approvals.who_approved import wording_of
+from reconciler.approvals.who_approved import decision_reader_of
 from reconciler.clock import SystemClock, Timepiece
-from reconciler.clusters.open_cluster import Ground, open_cluster
+from reconciler.clusters.open_cluster import DriverOptions, open_cluster
 from reconciler.clusters.pulled_cluster import PullCluster, ReportBranches
 from reconciler.forges.forge_port import Forge
 from reconciler.loop import Reconciler
+from reconciler.model.clock_reading import Heard
 from reconciler.model.cluster_port import ClusterDriver
 from reconciler.ports import Ports
 from reconciler.pulls.watcher import Watcher
@@ -28,7 +29,6 @@ from reconciler.store.git.git_store import GitStore
 from reconciler.telling.courier import Courier
 from reconciler.telling.mailroom import Mailroom
 from reconciler.telling.route_secrets import Secrets
-from reconciler.timekeeping.clock_reading import Heard
 from reconciler.trust.gate import sources_of
 from reconciler.trust.keyring import TrustFolder
 from reconciler.trust.machines import machines_of, own_key, signing
@@ -46,7 +46,7 @@ IN_LOOP = timedelta(seconds=5)
 class OpenClusters:
     """A driver for every cluster in force, opened again when its manifest changes."""
 
-    ground: Ground
+    options: DriverOptions
     reports: ReportBranches | None = None  # for clusters reached only by their own appliers
     _open: dict[str, tuple[ClusterSpec, ClusterDriver]] = field(default_factory=dict)
     _told: dict[str, str] = field(default_factory=dict)  # why a cluster has no driver, as last logged
@@ -80,10 +80,10 @@ class OpenClusters:
     def _driver(self, name: str, spec: ClusterSpec) -> ClusterDriver:
         if spec.access is not None and spec.access.pull and self.reports is not None:
             return PullCluster(name, spec, partial(self.reports.read, name, spec))
-        return open_cluster(name, spec, self.ground)
+        return open_cluster(name, spec, self.options)
 
 
-def ground_of(settings: Settings, wake: Callable[[], None]) -> Ground:
+def driver_options_of(settings: Settings, wake: Callable[[], None]) -> DriverOptions:
     """The settings for clusters; `wake` is called after every change in one."""
     from reconciler.clusters.kubernetes.api.connection import (
         Keys,  # imported only by commands that drive clusters
@@ -91,7 +91,7 @@ def ground_of(settings: Settings, wake: Callable[[], None]) -> Ground:
     from reconciler.clusters.kubernetes.driver import Home
 
     keys = Keys(settings.kubeconfigs, settings.namespace)
-    return Ground(settings.state / "clusters", keys, Home(settings.project, settings.namespace), wake)
+    return DriverOptions(settings.state / "clusters", keys, Home(settings.project, settings.namespace), wake)
 
 
 def controller(
@@ -118,7 +118,7 @@ def controller(
     cache = DocumentCache(settings.state / "documents.sqlite", READER_VERSION)
     records = DocumentCache(settings.state / "records.sqlite", RECORDS_VERSION)
     reports = ReportBranches(store, machines)
-    clusters = OpenClusters(ground_of(settings, wake), reports)
+    clusters = OpenClusters(driver_options_of(settings, wake), reports)
     writer = f"controller-{uuid4().hex[:12]}"
     clocks: dict[str, Heard] = {}
     hear = partial(clocks.__setitem__, "the forge")
@@ -131,7 +131,7 @@ def controller(
             settled=reports.settled,
             machines=machines,
             sources=sources_of(settings, _forge(settings, IN_LOOP, hear)),
-            wording=wording_of(settings, store, _reviews(settings, wake, hooked, hear)),
+            decision_reader=decision_reader_of(settings, store, _reviews(settings, wake, hooked, hear)),
             records=records,
             mailroom=None if settings.routes is None else Mailroom(Secrets(settings.routes), Courier()),
             clock=clock,

@@ -18,7 +18,7 @@ from datetime import datetime
 from reconciler.documents.in_force import Desired
 from reconciler.documents.unread_files import recorded
 from reconciler.model.cluster_port import ClusterView, Stamp
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Facts, NodeKey, Wanted
 from reconciler.model.status_edits import leaves_at
 from reconciler.model.statuses import live
@@ -30,7 +30,7 @@ from reconciler.status.tree import Loaded
 from reconciler.store.believed_commit import Believes
 from reconciler.store.document_cache import DocumentCache
 from reconciler.store.store_port import Store
-from reconciler.telling.news import News
+from reconciler.telling.news import PendingEvents
 from schemas.documents.cluster import ClusterSpec
 from schemas.errors import Fault, UserError
 from schemas.status.gpr_status import AgentReport, GPRStatus, Phase
@@ -70,7 +70,7 @@ class Leading:
         self._passed_over: datetime | None = None  # elected, but superseded since this time
         self._said, self._answers, self._silence = said, Answers(store), Silence(settings)
         self.branch = StatusBranch(store, settings, writer, believes, records, remembers=True)
-        self.news = News()
+        self.pending = PendingEvents()
         self.outrun = ""
         """A sentence if clusters have later stamps than the branch; empty: they do not."""
         self.before: Wanted | None = None
@@ -163,13 +163,15 @@ class Leading:
 
     def _resume(self, loaded: Loaded, now: datetime) -> None:
         """Continues from what is committed: after a take-over, or when a push that was given up has landed."""
-        self.news.settle(self.branch.has_told)
+        self.pending.settle(self.branch.has_told)
         if self.branch.stamp.term != self._term:
             self._term = self.branch.stamp.term
             self._called, self._stood_down, self._passed_over = False, False, None
             text = f"a controller took over as term {self._term}"
-            alarms = [Event(now, Told.ALARM, sentence) for sentence in (*self.branch.alarms, *loaded.alarms)]
-            self.news.begin([Event(now, Told.TAKEN_OVER, text), *alarms, *self._put_back(now)])
+            alarms = [
+                Event(now, EventReason.ALARM, sentence) for sentence in (*self.branch.alarms, *loaded.alarms)
+            ]
+            self.pending.begin([Event(now, EventReason.TAKEN_OVER, text), *alarms, *self._put_back(now)])
         self._desired.restore(loaded.accepted)
         self._desired.repository.is_recorded = recorded(loaded.facts.requests)
         self._desired.leave_unread(loaded.notes)
@@ -183,7 +185,7 @@ class Leading:
             return []
         name = self._settings.status_branch
         text = f"branch {name}: {self.branch.put_back}; it was restored from what is known here; protect the branch"
-        return [Event(now, Told.PUT_BACK, text)]
+        return [Event(now, EventReason.PUT_BACK, text)]
 
     def rise(self, views: Mapping[str, ClusterView], now: datetime) -> None:
         """Takes a term above the clusters' if the branch with that term was lost.
@@ -200,7 +202,7 @@ class Leading:
         if above is not None and self.branch.rise(now, above) is not None:
             self._term = self.branch.stamp.term
             text = f"a controller took over as term {self._term}, above the terms in clusters"
-            self.news.note([Event(now, Told.TAKEN_OVER, text)])
+            self.pending.note([Event(now, EventReason.TAKEN_OVER, text)])
 
     def _recall(self, facts: Facts) -> None:
         """The documents of the committed facts, against which causes are judged."""
@@ -208,7 +210,7 @@ class Leading:
             self._store.keep(facts.intent)  # main may have been rewritten since, or the mirror replaced
             self._desired.update(facts.intent, facts.trust)
             self.before = self._desired.wanted(facts)
-            self.news.known(self._desired.problems)
+            self.pending.known(self._desired.problems)
         except (Fault, UserError) as error:
             log.info("last intent not recalled reason=%s", error.reason)
 

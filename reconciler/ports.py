@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from reconciler.approvals.who_approved import Wording
+from reconciler.approvals.who_approved import DecisionReader
 from reconciler.clock import Timepiece
 from reconciler.model.cluster_port import ClusterDriver
 from reconciler.store.document_cache import DocumentCache
@@ -35,7 +35,7 @@ class Ports:
     """Verifies signatures of controllers and agents; None: being able to push suffices."""
     sources: Sources | None = None
     """The evidence for judging main; None: from `settings.trust`, without a forge."""
-    wording: Wording | None = None
+    decision_reader: DecisionReader | None = None
     """Finds the approvals that count; None: from `settings.trust`, without a forge."""
     mailroom: Mailroom | None = None
     """Sends the messages of routes; None: none are sent."""

@@ -111,3 +111,7 @@ class Settings:
 
     routes: Path | None = None
     """Folder with the addresses that notification routes name by secret; None: no messages are sent."""
+
+
+DEFAULTS = Settings(repo="", state=Path())
+"""Of those who read what another process decides by its own settings."""

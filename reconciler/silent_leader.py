@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from reconciler.model.facts import Facts, NodeKey
+from reconciler.model.memo import Memo
 from reconciler.settings import Settings
 from reconciler.status.render import request_key
 from reconciler.store.store_port import Entry, Store
@@ -49,13 +50,12 @@ class Answers:
     """What main is owed, from one store."""
 
     store: Store
-    _last: tuple[str | None, str, tuple[Entry, ...]] | None = None
+    _last: Memo[tuple[Entry, ...]] = field(default_factory=Memo)
 
     def owed(self, answered: str | None, main: str, facts: Facts) -> Iterator[str]:
         """Documents of `main` that must lead to a commit, and differ in content from the last covered commit."""
-        if self._last is None or self._last[:2] != (answered, main):
-            self._last = (answered, main, tuple(self._between(answered, main)))
-        return (f"{entry.path} {entry.oid}" for entry in self._last[2] if _matters(entry, facts))
+        entries = self._last.of("", lambda: tuple(self._between(answered, main)), equal=(answered, main))
+        return (f"{entry.path} {entry.oid}" for entry in entries if _matters(entry, facts))
 
     def _between(self, answered: str | None, main: str) -> Iterator[Entry]:
         if answered == main:

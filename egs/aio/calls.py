@@ -1,8 +1,8 @@
-"""Every function of `egs.aio`: a script of `egs.asking`, carried out in an event loop."""
+"""Every function of `egs.aio`: a script of `egs.asking`, run in an event loop."""
 
 from __future__ import annotations
 
-from egs.aio.transport import coroutine, iterating
+from egs.aio.functions import coroutine, iterating
 from egs.asking import choosing, fleet, following, keys, login, looking, requesting, templates
 
 authenticate = coroutine(login.authenticate)

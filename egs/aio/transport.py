@@ -1,67 +1,36 @@
-"""Carries out the steps of scripts in an event loop; `egs.transport` is its twin.
+"""Runs scripts in an event loop; `egs.transport` is its synchronous twin.
 
-Sockets and the lock of a renewal belong to one loop each: a session may be used in several.
+Sockets and the renewal lock belong to one loop each; a session may be used in several.
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 from weakref import ref
 
 import httpx
 
-from egs.arguments import check_call
-from egs.sessions import Connection
+from egs.connection import Connection
 from egs.steps import Alone, Answer, Feed, Give, NextChunk, Open, Outgoing, Pause, Script, Send, Unreached
-from egs.transport import HEADERS, built, documented, read, unreached
+from egs.transport import HEADERS, built, read, unreached
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
 @dataclass
 class _Pool:
-    """What a connection has in one event loop."""
+    """What a connection keeps for one event loop."""
 
     loop: ref[asyncio.AbstractEventLoop]
     client: httpx.AsyncClient = field(default_factory=lambda: httpx.AsyncClient(headers=HEADERS))
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-def coroutine(build: Callable[P, Script[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """The coroutine function that carries out what `build` makes."""
-
-    @functools.wraps(build)
-    async def function(*args: P.args, **kwargs: P.kwargs) -> T:
-        check_call(build, args, kwargs)
-        return await run(build(*args, **kwargs))
-
-    return _shown(function, build, "{}")
-
-
-def iterating(build: Callable[P, Feed[T]]) -> Callable[P, AsyncIterator[T]]:
-    """The function that gives, one after the other, what `build` gives."""
-
-    @functools.wraps(build)
-    def function(*args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
-        check_call(build, args, kwargs)
-        return feed(build(*args, **kwargs))
-
-    return _shown(function, build, "AsyncIterator[{}]")
-
-
-def _shown(function: Callable[P, T], build: Callable[..., Any], returns: str) -> Callable[P, T]:
-    shown = documented(function, build, returns)
-    shown.__module__ = "egs.aio"
-    return shown
-
-
 async def run(script: Script[T]) -> T:
-    """The result of a script."""
+    """Run a script; returns its result."""
     wires = _Wires()
     try:
         step = next(script)
@@ -78,7 +47,7 @@ async def run(script: Script[T]) -> T:
 
 
 async def feed(script: Feed[T]) -> AsyncIterator[T]:
-    """What a feed gives; its stream is closed when nobody reads on."""
+    """Iterate over a feed; its stream is closed when the caller stops."""
     wires = _Wires()
     try:
         step = next(script)
@@ -123,7 +92,7 @@ class _Wires:
         raise TypeError(f"no such step: {step!r}")
 
     async def close(self) -> None:
-        """Let go of the stream."""
+        """Close the stream."""
         if self._stream is not None:
             await self._stream.aclose()
         self._stream = None
@@ -165,7 +134,7 @@ def _pool(connection: Connection) -> _Pool:
     loop = asyncio.get_running_loop()
     pool: _Pool = connection.pool(id(loop), lambda: _Pool(ref(loop)))
     if pool.loop() is not loop:
-        # Another loop that is gone had this one's number: its sockets went with it.
+        # An earlier, closed loop had the same id: its sockets are gone.
         connection.forget(id(loop))
         return _pool(connection)
     return pool

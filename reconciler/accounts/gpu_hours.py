@@ -77,7 +77,7 @@ def returning(status: GPRStatus) -> Charge | None:
     """The charge of a request whose lease was cut short by others: it counts where that lease counts."""
     if status.charge is None or status.start_time is None:
         return status.charge
-    return status.charge.model_copy(update={"month": month_in(status, status.start_time)})
+    return status.charge.edited(month=month_in(status, status.start_time))
 
 
 def month_in(status: GPRStatus, start: datetime) -> str:
@@ -174,4 +174,4 @@ def _added(record: UsageRecord, month: str, taken: Taken) -> UsageRecord:
     )
     months = sorted({row.month for row in rows.values()})[-KEPT_MONTHS:]
     kept = tuple(rows[at] for at in sorted(rows) if at[0] in months)
-    return record.model_copy(update={"spent": kept})
+    return record.edited(spent=kept)

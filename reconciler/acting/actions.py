@@ -17,13 +17,12 @@ from reconciler.documents.slice_terms import assigned, terms_in
 from reconciler.lifecycle.provisioning import checked_nodes, passed_nodes
 from reconciler.model.cluster_port import ClusterView, LeaseRef, NodeView, SliceTerms, Stage
 from reconciler.model.facts import Facts, Seen, Wanted
-from reconciler.model.status_edits import counted_end, lease_duration
+from reconciler.model.holdings import lease_ref
+from reconciler.model.status_edits import counted_end
 from reconciler.status.recognised_leases import is_unread
 from schemas.documents.cluster import ClusterSpec, Pool
 from schemas.status.gpr_status import GPRStatus, NodeState, Phase
 
-MIG = "mig:"
-"""Prefix of `spec.sharing` for partitioned GPUs."""
 LET_GO = "LetGo"
 """Why a node of an elastic pool is closed before it is removed."""
 MOVED = "its end moved"
@@ -112,17 +111,6 @@ def _lease_actions(
     for node in view.nodes.values() if not unread else ():
         if node.lease is not None and owners.get(node.name) != node.lease.uid:
             yield Action(Do.REMOVE, cluster, node.name, node.lease.request, node.lease)
-
-
-def lease_ref(key: str, status: GPRStatus) -> LeaseRef | None:
-    """The mark on a node of this request."""
-    start = status.start_time or status.estimated_start_time
-    if start is None:
-        return None
-    end = counted_end(status) or start + lease_duration(status)
-    spec = status.accepted_spec
-    mig = spec.sharing.removeprefix(MIG) if spec.sharing.startswith(MIG) else ""
-    return LeaseRef(uid=status.uid, request=key, slice=spec.slice, end=end, mig=mig, start=start)
 
 
 def is_running(status: GPRStatus, now: datetime) -> bool:

@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from reconciler.acting.actions import Action, Do
 from reconciler.clock import monotonic_s
+from reconciler.model import backoff
 from reconciler.model.cluster_port import (
     Answer,
     Busy,
@@ -43,8 +44,6 @@ STALE = "ClusterStale"
 """Why a cluster that answers counts as unreachable: its data is old."""
 SLOW_S = 2.0
 """A failed call that took longer than this was a vain wait; the next one soon would be too."""
-FIRST_REST, LONGEST_REST = timedelta(seconds=1), timedelta(seconds=30)
-"""The pause after that: doubled each time, and at least as long as the vain wait."""
 MOST_AT_ONCE = 16
 """Clusters called in parallel."""
 IN_PROCESS = ""
@@ -88,7 +87,7 @@ class Rest:
     length: timedelta
 
 
-class Troubles:
+class ClusterFailures:
     """Failing clusters: each change is logged once, and a hanging cluster pauses. One owner."""
 
     def __init__(self) -> None:
@@ -106,8 +105,10 @@ class Troubles:
         if not failed.in_vain:
             return
         before, took = self._rests.get((cluster, doing)), timedelta(seconds=failed.took_s)
-        length = FIRST_REST if before is None else before.length * 2
-        length = min(max(length, took), LONGEST_REST)  # at least half of the time belongs to the others
+        length = backoff.CLUSTERS.longer(None if before is None else before.length)
+        length = min(
+            max(length, took), backoff.CLUSTERS.longest
+        )  # at least half of the time belongs to the others
         self._rests[(cluster, doing)] = Rest(now + took + length, length)
 
     def met(self, cluster: str, doing: str, error: Exception) -> None:
@@ -138,13 +139,13 @@ class Troubles:
 
 def observe(
     drivers: Mapping[str, ClusterDriver],
-    troubles: Troubles,
+    failures: ClusterFailures,
     now: datetime,
     specs: Mapping[str, ClusterSpec],
 ) -> dict[str, ClusterView]:
     """The view of every cluster that answers; data older than its manifest allows counts as no answer."""
     calls = {name: partial(_fresh, name, drivers[name], specs.get(name), now) for name in sorted(drivers)}
-    return dict(_succeeded("observe", calls, drivers, troubles, now))
+    return dict(_succeeded("observe", calls, drivers, failures, now))
 
 
 def _fresh(name: str, driver: ClusterDriver, spec: ClusterSpec | None, now: datetime) -> ClusterView:
@@ -157,7 +158,7 @@ def _fresh(name: str, driver: ClusterDriver, spec: ClusterSpec | None, now: date
 def compare(
     drivers: Mapping[str, ClusterDriver],
     terms: Mapping[str, tuple[SliceTerms, ...]],
-    troubles: Troubles,
+    failures: ClusterFailures,
     now: datetime,
 ) -> dict[str, tuple[Difference, ...]]:
     """How these slices differ from their terms, by cluster; a cluster that cannot tell is left out."""
@@ -166,13 +167,13 @@ def compare(
         for name, slices in sorted(terms.items())
         if name in drivers
     }
-    return dict(_succeeded("compare", calls, drivers, troubles, now))
+    return dict(_succeeded("compare", calls, drivers, failures, now))
 
 
 def announce(
     drivers: Mapping[str, ClusterDriver],
     notes: Mapping[str, tuple[Note, ...]],
-    troubles: Troubles,
+    failures: ClusterFailures,
     now: datetime,
 ) -> frozenset[str]:
     """Writes these notes into their clusters; returns the clusters that accepted them."""
@@ -181,20 +182,20 @@ def announce(
         for name, news in sorted(notes.items())
         if news and name in drivers
     }
-    return frozenset(name for name, _ in _succeeded("announce", calls, drivers, troubles, now))
+    return frozenset(name for name, _ in _succeeded("announce", calls, drivers, failures, now))
 
 
 def apply(
     actions: Iterable[Action],
     drivers: Mapping[str, ClusterDriver],
-    troubles: Troubles,
+    failures: ClusterFailures,
     stamp: Stamp,
     now: datetime,
 ) -> Answers:
     """Carries out every action once; after a failure, a cluster gets no more actions in this round."""
     turns: dict[str, list[tuple[int, Action]]] = {}
     for turn, action in enumerate(actions):
-        if action.cluster in drivers and not _left_alone(action.cluster, drivers, troubles, now):
+        if action.cluster in drivers and not _left_alone(action.cluster, drivers, failures, now):
             key = action.cluster if _is_remote(drivers[action.cluster]) else IN_PROCESS
             turns.setdefault(key, []).append((turn, action))
     calls = {key: partial(_in_turn, mine, drivers, stamp, now) for key, mine in turns.items()}
@@ -202,7 +203,7 @@ def apply(
     answers, answered = Answers(), set[str]()
     for _, action, answer in sorted(carried, key=lambda found: found[0]):
         if isinstance(answer, Failed):
-            troubles.failed(action.cluster, "apply", answer, now)
+            failures.failed(action.cluster, "apply", answer, now)
             answers.unreachable.add(action.cluster)
             answers.counts[action.do, "Failed"] += 1
             continue
@@ -210,7 +211,7 @@ def apply(
         answers.counts[action.do, "Done" if isinstance(answer, tuple) else type(answer).__name__] += 1
         _note(action, answer, answers)
     for cluster in sorted(answered - answers.unreachable):
-        troubles.over(cluster, "apply")
+        failures.over(cluster, "apply")
     return answers
 
 
@@ -234,29 +235,29 @@ def _succeeded(
     doing: str,
     calls: Mapping[str, Callable[[], T]],
     drivers: Mapping[str, ClusterDriver],
-    troubles: Troubles,
+    failures: ClusterFailures,
     now: datetime,
 ) -> Iterator[tuple[str, T]]:
     """The clusters' answers, in the order of `calls`; failed and pausing clusters are missing."""
     tries: dict[str, Callable[[], T | Failed]] = {
         name: partial(_tried, call)
         for name, call in calls.items()
-        if not _left_alone(name, drivers, troubles, now)
+        if not _left_alone(name, drivers, failures, now)
     }
     remote = {name for name in tries if _is_remote(drivers[name])}
     for name, found in _side_by_side(tries, remote).items():
         if isinstance(found, Failed):
-            troubles.failed(name, doing, found, now)
+            failures.failed(name, doing, found, now)
         else:
-            troubles.over(name, doing)
+            failures.over(name, doing)
             yield name, found
 
 
 def _left_alone(
-    cluster: str, drivers: Mapping[str, ClusterDriver], troubles: Troubles, now: datetime
+    cluster: str, drivers: Mapping[str, ClusterDriver], failures: ClusterFailures, now: datetime
 ) -> bool:
     """A cluster pauses only if there are others that it would delay."""
-    return len(drivers) > 1 and troubles.rests(cluster, now)
+    return len(drivers) > 1 and failures.rests(cluster, now)
 
 
 def _is_remote(driver: ClusterDriver) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from schemas.reading.reader import rule_of
 from schemas.rules.problems import Problem, quoted
 from schemas.status.judgements import HeldChange, TrustRecord
@@ -23,7 +23,7 @@ def told(before: TrustRecord | None, after: TrustRecord | None, now: datetime) -
         return []
     if before is None:
         text = f"changes on main are verified from now on; {after.main[:12]} and everything before it counts unverified"
-        return [Event(now, Told.TRUST_BEGAN, text), *_begun(after.held, now)]
+        return [Event(now, EventReason.TRUST_BEGAN, text), *_begun(after.held, now)]
     old = {change.path: change for change in before.held}
     new = {change.path: change for change in after.held}
     fresh = [
@@ -42,26 +42,26 @@ def _begun(changes: Iterable[HeldChange], now: datetime) -> Iterator[Event]:
             "no earlier version counts" if change.authorised is None else "the earlier version still counts"
         )
         text = f"{change.message} (commit {change.commit[:12]}, rule {change.rule}; {counts})"
-        yield _event(now, Told.NOT_AUTHORISED, text, change.path)
-    yield from _rest(len(every), now, Told.NOT_AUTHORISED, "more changes do not count")
+        yield _event(now, EventReason.NOT_AUTHORISED, text, change.path)
+    yield from _rest(len(every), now, EventReason.NOT_AUTHORISED, "more changes do not count")
 
 
 def _ended(changes: Iterable[HeldChange], now: datetime) -> Iterator[Event]:
     every = list(changes)
     for change in every[:MOST_TOLD]:
         text = f"{quoted(change.path)} counts again as it is on main"
-        yield _event(now, Told.AUTHORISED, text, change.path)
-    yield from _rest(len(every), now, Told.AUTHORISED, "more files count again as they are on main")
+        yield _event(now, EventReason.AUTHORISED, text, change.path)
+    yield from _rest(len(every), now, EventReason.AUTHORISED, "more files count again as they are on main")
 
 
-def _rest(count: int, now: datetime, reason: Told, what: str) -> Iterator[Event]:
+def _rest(count: int, now: datetime, reason: EventReason, what: str) -> Iterator[Event]:
     if count > MOST_TOLD:
         yield Event(
             now, reason, f"{count - MOST_TOLD} {what}; trust.yaml on the status branch lists all held changes"
         )
 
 
-def _event(now: datetime, reason: Told, text: str, path: str) -> Event:
+def _event(now: datetime, reason: EventReason, text: str, path: str) -> Event:
     found = rule_of(path)
     kind, names = ("", {}) if found is None else (found[0].kind, found[1])
     if kind == "GPR":

@@ -12,19 +12,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from reconciler.changes.publish import Build, Change, Means, Submitted, report, submit
-from reconciler.changes.reinstate import ground
+from egs.commands import output
+from reconciler.changes.change import Build, Change, Means, Submitted
+from reconciler.changes.publish import report, submit
+from reconciler.changes.reinstate import file_versions
 from reconciler.changes.requests import check_typed
-from reconciler.changes.yaml_edit import with_field
-from reconciler.cli import output
-from reconciler.cli.output import Form, parsed, wire
+from reconciler.documents.yaml_edit import with_field
 from reconciler.queries.arguments import lasting
 from reconciler.queries.state import State, clock, is_name, read_state
 from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
-from reconciler.sources.source import Source, opened
+from reconciler.sources.open_source import opened
+from reconciler.sources.source import Source
 from schemas.documents.apikey import ApiKeySpec, Role, digest_of
 from schemas.documents.base import API_VERSION
-from schemas.reading.units import format_instant
+from schemas.reading.units import format_instant, wire
 from schemas.reading.yaml_text import dump
 from schemas.rules.view import key_path
 
@@ -37,7 +38,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class NewKey:
     """The new key's properties, as typed."""
 
     name: str
@@ -58,8 +59,8 @@ def new_text() -> str:
     return PREFIX + secrets.token_urlsafe(RANDOM_BYTES)
 
 
-def create(means: Means, asked: Asked, *, is_trial: bool) -> None:
-    """Makes a key and prints its text; a trial does neither."""
+def create(means: Means, asked: NewKey, *, is_trial: bool) -> str:
+    """Make a key and give its text; a trial makes none and gives its manifest."""
     if not is_name(asked.name):
         raise WrongUse(
             f"{asked.name} is not a valid name: use lower-case letters, digits and '-', at most 63"
@@ -82,15 +83,14 @@ def create(means: Means, asked: Asked, *, is_trial: bool) -> None:
         done = _submitted(source, means, build, is_trial=is_trial)
     if is_trial:
         output.note(f"dry run: no key is made; {path} would be:")
-        output.text(_without_digest(data))
-        return
+        return _without_digest(data)
     report(done)
     where = "now" if done.is_pushed else "once the change is on main"
     output.note(f"the key is valid {where}; it is shown only once, so store it safely")
-    output.text(text)
+    return text
 
 
-def _check_for_another(state: State, asked: Asked, me: Callable[[], str]) -> None:
+def _check_for_another(state: State, asked: NewKey, me: Callable[[], str]) -> None:
     """A key in another admin's name would let one admin act as two; a verified main would hold it."""
     email = asked.email
     is_admins = email in {admin.email for admin in state.wanted.project.admins}
@@ -107,7 +107,7 @@ def _check_for_another(state: State, asked: Asked, me: Callable[[], str]) -> Non
     )
 
 
-def manifest(asked: Asked, email: str, sha256: str, end: datetime | None) -> bytes:
+def manifest(asked: NewKey, email: str, sha256: str, end: datetime | None) -> bytes:
     """The file of a key."""
     spec = {
         "sha256": sha256,
@@ -137,7 +137,7 @@ def revoke(means: Means, name: str) -> None:
     path = key_path(name)
 
     def build(state: State, base: str) -> Change:
-        there = ground(source, state, base, path)
+        there = file_versions(source, state, base, path)
         if there.data is None:
             raise NotFound("key", name, state.wanted.keys)
         data = with_field(there.data, ("spec", "revoked"), True)
@@ -170,23 +170,7 @@ def row(name: str, spec: ApiKeySpec, now: datetime) -> Row:
     }
 
 
-def show(repo: str | None, now: str | None, form: Form) -> None:
+def listed(repo: str | None, now: str | None) -> list[Row]:
+    """The rows of `egs key list`."""
     with opened(repo) as source:
-        found = rows(read_state(source, clock(now, source)))
-    if form is not Form.TABLE:
-        output.data(found, form)
-        return
-    head = ("NAME", "STATE", "EMAIL", "ROLE", "SLICES", "UNTIL", "DESCRIPTION")
-    cells = [
-        (
-            each["name"],
-            each["state"],
-            each["email"],
-            each["role"],
-            each["slices"] or "all",
-            parsed(each["notAfter"]) or "",
-            each["description"],
-        )
-        for each in found
-    ]
-    output.table(head, cells, "there are no keys; `egs key create` makes one")
+        return rows(read_state(source, clock(now, source)))

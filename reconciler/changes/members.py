@@ -6,16 +6,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from egs.commands.output import note
+from reconciler.changes.change import Change, Means
 from reconciler.changes.people import Entry, Newcomer
-from reconciler.changes.publish import Change, Means, report, submit
+from reconciler.changes.publish import report, submit
 from reconciler.changes.requests import check_typed
 from reconciler.changes.slices import file_of
-from reconciler.changes.yaml_edit import with_field
 from reconciler.changes.yaml_list import with_item, without_item
-from reconciler.cli.output import note
+from reconciler.documents.yaml_edit import with_field
 from reconciler.queries.state import State, clock
 from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
-from reconciler.sources.source import opened
+from reconciler.sources.open_source import opened
 from schemas.reading.strict_yaml import load
 from schemas.rules.view import slice_path
 

@@ -5,19 +5,17 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from reconciler.changes.publish import Change, Submitted
-from reconciler.cli import output
+from egs.commands import output
+from reconciler.changes.change import Change, Submitted
 from reconciler.forges.forge_port import Pull
 from reconciler.forges.open_forge import open_forge
 from reconciler.settings import ForgeAddress
 from reconciler.sources.command_errors import NotAllowed
 from reconciler.sources.forge_choice import forge_address, page_to_open
-from reconciler.sources.source import MAIN, Remote
+from reconciler.sources.source import MAIN, PROPOSED, Remote
 from reconciler.store.store_port import Outcome
 from schemas.errors import Fault
 
-FOLDER = "requests/"
-"""Prefix of proposal branches; machines only write below egs/."""
 MOST_NAMES = 50
 """Number of branches with the same name (numbered from the second on) before cleaning up is required."""
 
@@ -41,7 +39,7 @@ def propose(remote: Remote, signed: Submitted) -> Submitted:
 
 def _pushed(remote: Remote, signed: Submitted) -> str:
     """The first free branch name; the other branches are changes of other people waiting for a merge."""
-    name = FOLDER + (signed.change.branch or _slug(signed.change.subject))
+    name = PROPOSED + (signed.change.branch or _slug(signed.change.subject))
     for number in range(1, MOST_NAMES + 1):
         branch = name if number == 1 else f"{name}-{number}"
         outcome = remote.push_new(branch, signed.commit)
@@ -51,7 +49,7 @@ def _pushed(remote: Remote, signed: Submitted) -> str:
             said = remote.refusal() or "you have no push permission, or a rule forbids the name"
             raise NotAllowed(
                 f"the server refused the branch {branch}: {said}; ask for the right to push branches below "
-                f"{FOLDER}, or work in a fork",
+                f"{PROPOSED}, or work in a fork",
                 "PushFailed",
             )
         if outcome is Outcome.UNKNOWN:

@@ -8,21 +8,20 @@ folder it is files, and the person is told what to do with them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
-from typing import Literal
 
-from reconciler.cli import output
+from egs.commands import output
+from reconciler.changes.change import AS_USUAL, Build, Change, Means, Submitted
+from reconciler.changes.propose import propose, report_branch
 from reconciler.documents.finished_files import brought
 from reconciler.documents.in_force import Desired
 from reconciler.documents.restored_files import ends
-from reconciler.forges.forge_port import Pull
 from reconciler.queries.state import State, as_filed, read_state
-from reconciler.sources.command_errors import NotAllowed, WrongUse
+from reconciler.sources.command_errors import NotAllowed
 from reconciler.sources.source import Changes, Remote, Source
 from reconciler.store.store_port import Draft, Outcome, Person
-from schemas.documents.project import ProjectSpec
 from schemas.errors import Fault
 from schemas.reading.reader import rule_of
 from schemas.rules.edits import edit_problems
@@ -31,73 +30,6 @@ from schemas.status.gpr_status import HOLDING
 
 TRIES = 10
 """Number of lost races before giving up."""
-
-
-@dataclass(frozen=True, slots=True)
-class Means:
-    """Where a change goes, its author, and how it reaches main."""
-
-    repo: str | None = None
-    author: str | None = None
-    as_pull: bool | None = None
-    """True: as a pull request; False: straight to main; None: not given."""
-    by_default: Literal["push", "pull-request"] | None = None
-    """Default for this kind of change; None: as the project says."""
-
-    def asks(self, project: ProjectSpec) -> bool:
-        """True if the change becomes a pull request."""
-        if self.as_pull is not None:
-            return self.as_pull
-        return (self.by_default or project.changes) == "pull-request"
-
-    def aimed(self, source: Source) -> Source:
-        """Where the change is made: in the folder, unless an option says how to push it."""
-        if self.as_pull is None or not source.is_folder:
-            return source
-        remote = source.upstream()
-        if remote is None:
-            raise WrongUse("this folder has no repository to push to; omit --pull-request and --push")
-        return remote
-
-
-AS_USUAL = Means()
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """The new contents of some files, and the commit's subject."""
-
-    changes: Changes
-    subject: str
-    branch: str = ""
-    """Branch name below requests/; empty: derived from the subject."""
-    text: Callable[[Submitted], str] | None = None
-    """The pull request's text besides the subject."""
-
-
-@dataclass(frozen=True, slots=True)
-class Submitted:
-    """A change that was made: the state it was built on, and its commit in `source.store`."""
-
-    change: Change
-    before: State
-    base: str
-    commit: str
-    is_pushed: bool = False  # False: files of a folder, a proposed change, or a trial
-    is_worktree: bool = False  # True: the folder has a Git history to commit the files to
-    asks: bool = False  # it becomes a pull request
-    branch: str = ""  # the branch of the proposed change
-    pull: Pull | None = None
-    link: str = ""  # the forge's page for opening a pull request for the branch
-
-    @property
-    def shown(self) -> str | None:
-        """The commit's id for display; None if only this process can see it."""
-        return self.commit if self.is_pushed or self.branch else None
-
-
-Build = Callable[[State, str], Change]
-"""Makes the change from the state and the commit of main it was read from (its id in `source.store`)."""
 
 
 def submit(
@@ -163,8 +95,6 @@ def _tell(sentences: tuple[str, ...], told: set[str]) -> None:
 
 def _carried(source: Source, tried: Submitted, means: Means) -> Submitted | None:
     """The change pushed or written as files; None if another push came first."""
-    from reconciler.changes.propose import propose
-
     remote = None if source.is_folder else source.upstream()
     if remote is None:
         source.publish(tried.change.changes, tried.commit, tried.base)
@@ -188,7 +118,6 @@ def _carried(source: Source, tried: Submitted, means: Means) -> Submitted | None
 
 def _refused(remote: Remote, signed: Submitted, means: Means) -> Submitted:
     """Main is protected: on a forge the change becomes a pull request, unless --push was given."""
-    from reconciler.changes.propose import propose
     from reconciler.sources.forge_choice import forge_address
 
     said = remote.refusal()
@@ -270,8 +199,6 @@ def _sentence(problem: Problem) -> str:
 
 def report(done: Submitted) -> None:
     """Prints on stderr where the change is now, and the next step."""
-    from reconciler.changes.propose import report_branch
-
     subject = done.change.subject
     if done.is_pushed:
         output.note(f"{subject}: committed to main as {done.commit[:12]}")

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 from yaml.nodes import MappingNode, Node, SequenceNode
 
-from reconciler.changes.yaml_edit import Field, last_character, reads_as, with_field
+from reconciler.documents.yaml_edit import Field, last_character, reads_as, with_field
 from schemas.reading.strict_yaml import load
 from schemas.reading.yaml_text import dump
 

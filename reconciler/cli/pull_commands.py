@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from reconciler.cli.command_options import AsPull, Author, Now, Output, Repo
-from reconciler.cli.output import Form
+from egs.commands.options import AsPull, Author, Now, Output, Repo
+from egs.commands.output import Form
 
 Forge = Annotated[
     Literal["github", "gitlab", "gitea"] | None,
@@ -80,7 +80,7 @@ def codeowners(  # noqa: PLR0913 - each is an option of the command
 
     A forge asks the right people early with it; what counts is judged by egs all the same.
     """
-    from reconciler.changes.publish import Means
+    from reconciler.changes.change import Means
     from reconciler.cli.answers import codeowners as run
     from reconciler.sources.command_errors import WrongUse
 

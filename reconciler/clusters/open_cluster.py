@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class DriverOptions:
     """What a controller provides for its drivers."""
 
     state: Path | None = None  # of simulated clusters; None: only in memory
@@ -28,25 +28,25 @@ class Ground:
     wake: Callable[[], None] = lambda: None  # called after every change in a cluster
 
 
-def open_cluster(name: str, spec: ClusterSpec, ground: Ground) -> ClusterDriver:
+def open_cluster(name: str, spec: ClusterSpec, options: DriverOptions) -> ClusterDriver:
     """A driver for the cluster.
 
     Raises `UserError` if its manifest names no valid connection, and `DriverMissing` for a cluster reached
     only from within: `reconciler.clusters.pulled_cluster` reads what its applier reports.
     """
     if spec.driver == "embedded":
-        return EmbeddedCluster(name, spec, None if ground.state is None else ground.state / f"{name}.json")
+        return EmbeddedCluster(name, spec, None if options.state is None else options.state / f"{name}.json")
     # Imported only if needed: it is slow.
     from reconciler.clusters.kubernetes.driver import Home, KubernetesCluster
 
-    return KubernetesCluster(name, spec, _api(name, spec, ground), ground.home or Home(), ground.wake)
+    return KubernetesCluster(name, spec, _api(name, spec, options), options.home or Home(), options.wake)
 
 
-def _api(name: str, spec: ClusterSpec, ground: Ground) -> Api:
+def _api(name: str, spec: ClusterSpec, options: DriverOptions) -> Api:
     from reconciler.clusters.kubernetes.api import connection
     from reconciler.clusters.kubernetes.api.api_client import Rate
 
-    access, keys = spec.access or Access(in_cluster=True), ground.keys or connection.Keys()
+    access, keys = spec.access or Access(in_cluster=True), options.keys or connection.Keys()
     rate = Rate(spec.client_rate.qps, spec.client_rate.burst)
     if access.kubeconfig is not None:
         return connection.from_file(name, access.kubeconfig, keys, access.context, rate)

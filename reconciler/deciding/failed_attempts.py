@@ -24,7 +24,7 @@ LOOK_AGAIN_S = 300
 """Until then, a promise that could move earlier by less is not worth a plan in every cycle."""
 
 
-class Undecided:
+class FailedAttempts:
     """Failed attempts of this process in the present snapshot. One owner."""
 
     def __init__(self) -> None:

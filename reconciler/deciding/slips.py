@@ -14,7 +14,7 @@ from schemas.status.gpr_status import GPRStatus, Phase
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
+class CommittedWorld:
     """The last committed requests and their snapshot (None: not known), computed when a request is late.
 
     `has_time` says whether there is time for one more plan to prove a cause.

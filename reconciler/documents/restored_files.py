@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from reconciler.changes.yaml_edit import with_field
+from reconciler.documents.yaml_edit import with_field
 from reconciler.store.store_port import Store
 from schemas.documents.base import API_VERSION
 from schemas.documents.gpr import GPR, RequestSpec, Wish, resolve

@@ -25,7 +25,8 @@ import httpx
 from reconciler.clock import Clock, monotonic_s
 from reconciler.forges.forge_port import RateLimited
 from reconciler.forges.json_fields import Json, Row, plain
-from reconciler.timekeeping.clock_reading import Heard
+from reconciler.model import backoff
+from reconciler.model.clock_reading import Heard
 from reconciler.timekeeping.date_header import heard_in
 from schemas.errors import Fault, UserError
 
@@ -33,11 +34,6 @@ TIMEOUT = httpx.Timeout(10.0, connect=4.0)
 """For each step of a call: connecting, waiting for the answer, between two parts of it."""
 SLOW_S = 1.0
 """A failed call that took longer than this counts as a timeout."""
-FIRST_SILENCE = timedelta(seconds=30)
-"""How long a forge is not called after a timeout; doubled each time, up to `LONGEST_SILENCE`. A loop that
-uses the forge loses one call's time now and then, not all of its time.
-"""
-LONGEST_SILENCE = timedelta(minutes=5)
 MOST_TIME_S = 60.0
 """For one whole answer."""
 MOST_ANSWER = 8 << 20
@@ -103,7 +99,7 @@ class Api:
     _kept_bytes: int = 0
     _paused: datetime | None = None
     _silent: datetime | None = None  # end of the pause
-    _silence: timedelta = FIRST_SILENCE
+    _silence: timedelta | None = None  # the last one, while it does not answer in time
     _window: datetime | None = None  # end of the window
     _spent_s: float = 0.0  # within it
 
@@ -243,7 +239,7 @@ class Api:
             raise self._unreachable(type(error).__name__) from error
         finally:
             self._spent_s += monotonic_s() - begun_s
-        self._silence = FIRST_SILENCE
+        self._silence = None
         self._note_limits(reply)
         return reply
 
@@ -266,8 +262,8 @@ class Api:
         return Fault(f"the forge {self._host} cannot be reached ({why}); retrying later", "ForgeUnreachable")
 
     def _fall_silent(self) -> None:
+        self._silence = backoff.FORGE.longer(self._silence)
         self._silent = self.clock.now() + self._silence
-        self._silence = min(LONGEST_SILENCE, self._silence * 2)
 
     def _rest(self) -> None:
         if self._silent is not None and self.clock.now() < self._silent:

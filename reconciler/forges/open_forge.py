@@ -12,8 +12,8 @@ from reconciler.forges.forge_port import Forge
 from reconciler.forges.gitea import Gitea
 from reconciler.forges.github import GitHub
 from reconciler.forges.gitlab import GitLab
+from reconciler.model.clock_reading import Heard
 from reconciler.settings import ForgeAddress
-from reconciler.timekeeping.clock_reading import Heard
 
 _DRIVERS: Mapping[str, Callable[[Api, str], Forge]] = {"github": GitHub, "gitlab": GitLab, "gitea": Gitea}
 

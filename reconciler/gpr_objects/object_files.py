@@ -28,7 +28,7 @@ object is unknown; a deletion is done on behalf of this person.
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class GprObject:
     """One GPR object, reduced to the fields that are read."""
 
     namespace: str
@@ -43,13 +43,13 @@ class Asked:
     status: Json
 
 
-def asked_from(item: Json) -> Asked | None:
+def asked_from(item: Json) -> GprObject | None:
     """None for an object that is being deleted: it counts as gone."""
     meta = item["metadata"]
     if "deletionTimestamp" in meta:
         return None
     annotations = meta.get("annotations") or {}
-    return Asked(
+    return GprObject(
         namespace=meta["namespace"],
         name=meta["name"],
         uid=meta["uid"],
@@ -102,12 +102,12 @@ def origin_of(document: GPR) -> Origin | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class ObjectsView:
     """All inputs."""
 
     cluster: str
     via: Via
-    objects: Mapping[str, Asked]  # by namespace/name
+    objects: Mapping[str, GprObject]  # by namespace/name
     namespaces: Mapping[str, str]  # slices, by namespace
     repository: Repository  # main
     text: Callable[[str], bytes]  # a file of main
@@ -153,7 +153,7 @@ class Edit:
 class StatusPatch:
     """The wanted status of an object."""
 
-    asked: Asked
+    asked: GprObject
     status: Json
 
 

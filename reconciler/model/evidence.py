@@ -90,11 +90,11 @@ class Admitted:
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class ApprovalDecision:
     """A decision on a request by an identified author; whether it covers the request is decided elsewhere."""
 
     request: str  # slice/name
-    decision: Literal["approve", "reject"]
+    verdict: Literal["approve", "reject"]
     by: str  # handle of the admin
     email: str
     digest: str  # of the spec it approves

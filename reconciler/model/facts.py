@@ -12,7 +12,7 @@ from datetime import datetime
 
 from reconciler.model.cluster_port import Busy, CheckResult, ClusterView, Difference, LeaseRef, Stage
 from reconciler.model.events import Event
-from reconciler.model.evidence import Word
+from reconciler.model.evidence import ApprovalDecision
 from reconciler.settings import Settings
 from scheduler.choices.topology import Traits
 from scheduler.snapshot import Pool, PoolKey
@@ -60,7 +60,7 @@ class Facts:
     found: Mapping[PoolKey, tuple[str, ...]] = field(default_factory=dict)  # nodes of pools with a selector
     unmanaged: Mapping[str, tuple[UnmanagedNode, ...]] = field(default_factory=dict)  # by cluster
     trust: TrustRecord | None = None  # how far main was judged; None: nothing is verified
-    spent_words: Mapping[str, tuple[SpentApproval, ...]] = field(default_factory=dict)  # by slice
+    used_approvals: Mapping[str, tuple[SpentApproval, ...]] = field(default_factory=dict)  # by slice
     workspaces: Mapping[str, WorkspaceRecord] = field(default_factory=dict)  # by name
     scales: Mapping[PoolKey, PoolScale] = field(default_factory=dict)  # of elastic pools
     faults: Mapping[NodeKey, tuple[datetime, ...]] = field(default_factory=dict)  # when nodes failed recently
@@ -112,9 +112,9 @@ class Wanted:
     `reconciler.model.selected_nodes`.
     """
     workspaces: Mapping[str, Workspace] = field(default_factory=dict)  # by name
-    words: Mapping[str, tuple[Word, ...]] = field(default_factory=dict)
+    decisions: Mapping[str, tuple[ApprovalDecision, ...]] = field(default_factory=dict)
     """Decisions on requests by identified authors, by slice/gpr; see `reconciler.approvals.who_approved`."""
-    doubts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    ignored_decisions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Sentences on approvals that do not count, by slice/gpr."""
     trust: TrustRecord | None = None  # how far main was judged; None: nothing is verified
     project_name: str = "default"  # as used in approval statements
@@ -167,7 +167,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class Context:
     """Everything that a decision on one request may use."""
 
     now: datetime
@@ -205,7 +205,7 @@ IN_SERVICE = frozenset({"Ready", "Suspect"})
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class RequestOutcome:
     """The result for one request: its status (None: removed), its events, and why others may move."""
 
     status: GPRStatus | None

@@ -10,17 +10,13 @@ from __future__ import annotations
 
 import json
 import logging
-import socket
-import sys
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from socketserver import TCPServer
-from threading import Lock, Thread
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from reconciler.clock import monotonic_s
+from reconciler.bounded_http import Bounds, HttpServer
 from reconciler.processes.probes import Health
 from reconciler.processes.webhooks import HEADERS, refusal, secrets_of
 from schemas.errors import UserError
@@ -31,12 +27,8 @@ MOST_BODY = 2 << 20
 """Bytes of a hook's body. A larger push is seen at the next poll."""
 MOST_DIGITS = 10
 """Digits of a Content-Length."""
-READ_S = 5.0
-"""Read timeout of a client."""
-REQUEST_S = 15.0
-"""Time limit of a whole request; a slower one is cut off."""
-MOST_REQUESTS = 32
-"""Concurrent requests; one more cuts off the oldest, so that a flood of slow ones never blocks a probe."""
+BOUNDS = Bounds(idle_s=5.0, whole_s=15.0, connections=32)
+"""A connection is one request."""
 HOOK = "/hooks/push"
 
 
@@ -59,97 +51,15 @@ class Service(NamedTuple):
     secrets: Path | None  # without it webhooks are disabled
 
 
-def address(listen: str) -> tuple[str, int]:
-    """`HOST:PORT`, `:PORT` for every address, `[::1]:PORT`. Raises UserError `WrongUse`."""
-    host, colon, port = listen.rpartition(":")
-    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise UserError(f"--listen {listen}: give HOST:PORT, or :PORT to listen on every address", "WrongUse")
-    return host.removeprefix("[").removesuffix("]"), int(port)
-
-
-class Server(ThreadingHTTPServer):
-    """The server on its own threads, from `start` to `stop`. Raises UserError `ListenFailed` at construction."""
-
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = MOST_REQUESTS
+class Server(HttpServer):
+    """What `Service` may be asked, until it is stopped. Raises UserError `ListenFailed` at construction."""
 
     def __init__(self, listen: str, service: Service) -> None:
-        host, port = address(listen)
-        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        super().__init__(listen, _Request, BOUNDS)
         self.service = service
-        self._open: dict[socket.socket, float] = {}  # since when, oldest first
-        self._opening = Lock()
-        try:
-            super().__init__((host, port), _Request)
-        except OSError as error:
-            raise UserError(
-                f"--listen {listen}: {error.strerror or error}; choose an address of this machine and a free port",
-                "ListenFailed",
-            ) from error
-
-    def server_bind(self) -> None:
-        """Binds without a DNS lookup of the host name, which may be slow."""
-        TCPServer.server_bind(self)
-        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
-
-    @property
-    def port(self) -> int:
-        """The port in use, also if 0 was given."""
-        return int(self.server_address[1])
-
-    def start(self) -> None:
-        """Starts; returns at once."""
-        Thread(target=self.serve_forever, name="http", daemon=True).start()
-        log.info("listening host=%s port=%d", self.server_address[0], self.port)
-
-    def stop(self) -> None:
-        """Accepts no more requests; running ones are not waited for."""
-        self.shutdown()
-        self.server_close()
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """In a thread of its own; if there are too many, the oldest is cut off."""
-        with self._opening:
-            self._open[request] = monotonic_s()
-            surplus = list(self._open)[: max(0, len(self._open) - MOST_REQUESTS)]
-            for oldest in surplus:
-                del self._open[oldest]
-        for oldest in surplus:
-            _cut(oldest)
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:
-        """The request is finished."""
-        with self._opening:
-            self._open.pop(request, None)
-        super().shutdown_request(request)
-
-    def service_actions(self) -> None:
-        """Twice a second: cuts off slow requests, even active ones."""
-        late = monotonic_s() - REQUEST_S
-        with self._opening:
-            slow = [request for request, since in self._open.items() if since < late]
-        for request in slow:
-            _cut(request)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - socketserver's signature
-        """A disconnecting client is normal; other failures are bugs, and cost one request."""
-        if isinstance(sys.exception(), OSError):
-            log.debug("request broke client=%s", client_address[0], exc_info=True)
-        else:
-            log.exception("request broke; please report it")
-
-
-def _cut(request: socket.socket) -> None:
-    try:
-        request.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        log.debug("connection gone already")
 
 
 class _Request(BaseHTTPRequestHandler):
-    timeout = READ_S
     server: Server
     server_version = "egs"
     sys_version = ""

@@ -24,14 +24,13 @@ from apscheduler.triggers.date import DateTrigger
 
 from reconciler.clock import Clock, monotonic_s, wall
 from reconciler.cycle import Cycle
-from reconciler.planning.compiled_engine import Warming
+from reconciler.model import backoff
+from reconciler.processes.compiled_engine import Warming
 from schemas.errors import Fault, UserError
 from schemas.reading.collector import heap_settled
 
 log = logging.getLogger(__name__)
 
-FIRST_PAUSE = timedelta(seconds=1)
-LONGEST_PAUSE = timedelta(minutes=5)
 FATAL = frozenset({"NotAdopted"})
 """Reasons for which a retry cannot help."""
 WAKE_GAP = timedelta(seconds=1)
@@ -101,7 +100,7 @@ class Waking:
         self._fatal = fatal
         self._beside, self._stopped = beside, Event()
         self._carrying = Thread(target=self._carry_on, name=f"{name}-hands", daemon=True)
-        self._pause = FIRST_PAUSE
+        self._pause: timedelta | None = None
         threads = ThreadPoolExecutor(pool_kwargs={"thread_name_prefix": name})  # for the log
         self._scheduler = BackgroundScheduler(timezone="UTC", executors={"default": threads})
         self._cycling = Lock()
@@ -238,9 +237,9 @@ class Waking:
         else:
             self.progress = replace(self.progress, failing="", leading=cycle.leading)
         if cycle is None:
-            pause, self._pause = self._pause, min(LONGEST_PAUSE, self._pause * 2)
-            return attempt, pause
-        self._pause = FIRST_PAUSE
+            self._pause = backoff.CYCLES.longer(self._pause)
+            return attempt, self._pause
+        self._pause = None
         return attempt, max(timedelta(), (cycle.wake - self._clock.now()) / self._speed)
 
     def _cycle(self) -> tuple[Cycle | None, str]:

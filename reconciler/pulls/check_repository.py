@@ -28,7 +28,7 @@ MOST_SIGNATURES = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PullToCheck:
     """One pull request, and the evidence about its author."""
 
     base: str  # commit of main
@@ -44,7 +44,7 @@ class Asked:
     """
 
 
-def checked(store: Store, asked: Asked, now: datetime) -> PullCheck:
+def checked(store: Store, asked: PullToCheck, now: datetime) -> PullCheck:
     """UserErrors if no result is possible: `NoCommonHistory`, `SeveralMergeBases`, `TooManyFiles`,
     `NoProject`.
 
@@ -76,7 +76,7 @@ def _not_looked_at(path: str) -> Problem:
 
 
 def _approvers(
-    approvals: Mapping[str, Approval], project: str, asked: Asked, authority: Authority, now: datetime
+    approvals: Mapping[str, Approval], project: str, asked: PullToCheck, authority: Authority, now: datetime
 ) -> dict[str, str]:
     """Handles of the admins whose valid signatures are in these approvals, by path."""
     verifier, found = asked.verifier or SystemVerifier(), {}
@@ -87,7 +87,7 @@ def _approvers(
     return found
 
 
-def _signed(store: Store, merge: Merged, asked: Asked, now: datetime) -> Vouchers:
+def _signed(store: Store, merge: Merged, asked: PullToCheck, now: datetime) -> Vouchers:
     """Signers of the commits that brought exactly each file's content."""
     if asked.verifier is None:
         return {}

@@ -26,7 +26,7 @@ _OVER = frozenset(str(phase).encode() for phase in TERMINAL)
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class CommittedStatus:
     """What a controller committed, as far as it matters now."""
 
     commit: str
@@ -36,7 +36,7 @@ class Standing:
     over: frozenset[str] = frozenset()  # finished requests, which were skipped
 
 
-def standing(store: Store, tip: str, needed: Collection[str] = ()) -> Standing:
+def committed_status(store: Store, tip: str, needed: Collection[str] = ()) -> CommittedStatus:
     """The status at `tip`: unfinished requests (`slice/name`), and the `needed` ones in any phase.
 
     Unreadable files count as absent: this only reads, the controller repairs.
@@ -61,7 +61,7 @@ def standing(store: Store, tip: str, needed: Collection[str] = ()) -> Standing:
         elif (record := _record(path, data)) is not None:
             records[path] = record
     facts = facts_of(records, commit.at, intent_of(commit))
-    return Standing(tip, commit.at, facts, accepted, frozenset(over))
+    return CommittedStatus(tip, commit.at, facts, accepted, frozenset(over))
 
 
 def over_at(store: Store, tip: str) -> frozenset[str]:

@@ -15,6 +15,7 @@ from threading import Event, Thread
 from reconciler.clock import Clock
 from reconciler.cycle import Cycle
 from reconciler.forges.forge_port import RateLimited
+from reconciler.model import backoff
 from reconciler.pulls.watcher import Watcher
 from schemas.errors import EgsError
 
@@ -22,8 +23,6 @@ log = logging.getLogger(__name__)
 
 GAP = timedelta(seconds=5)
 """Minimum time between two rounds, however often it is woken."""
-FIRST_PAUSE = timedelta(seconds=30)
-LONGEST_PAUSE = timedelta(minutes=15)
 
 
 class Attending:
@@ -33,7 +32,7 @@ class Attending:
         self._make, self._clock, self._gap = make, clock, gap
         self._watcher: Watcher | None = None
         self._latest: Cycle | None = None
-        self._pause = FIRST_PAUSE
+        self._pause: timedelta | None = None
         self._told = ""
         self._woken, self._ended = Event(), Event()
         self._thread = Thread(target=self._run, name=f"{name}-pulls", daemon=True)
@@ -77,10 +76,10 @@ class Attending:
         except Exception:
             log.exception("pull requests not told; please report it")
         else:
-            self._pause, self._told = FIRST_PAUSE, ""
+            self._pause, self._told = None, ""
             return due
-        pause, self._pause = self._pause, min(LONGEST_PAUSE, self._pause * 2)
-        return now + pause
+        self._pause = backoff.PULLS.longer(self._pause)
+        return now + self._pause
 
     def _round(self, now: datetime) -> datetime:
         if self._watcher is None:

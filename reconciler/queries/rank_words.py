@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reconciler.cli.output import counted
+from egs.commands.output import counted
 from reconciler.planning.queue_place import scale_of
 from reconciler.queries.state import State
 from scheduler.fairness.usage_share import counted as counted_hours

@@ -8,8 +8,8 @@ import re
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from reconciler.approvals.who_approved import with_readers_words
-from reconciler.cli.output import working
+from egs.commands.output import working
+from reconciler.approvals.who_approved import with_readers_decisions
 from reconciler.clock import SystemClock
 from reconciler.deciding.extension import extended
 from reconciler.deciding.preemption import with_room_made
@@ -110,7 +110,7 @@ def _state(
     """The state at an instant and a commit; what it shares with `beside` is not computed again."""
     now, commit = look
     before = Facts(now) if loaded is None else loaded.facts
-    wanted = with_readers_words(desired.wanted(before), before)
+    wanted = with_readers_decisions(desired.wanted(before), before)
     committed = None if loaded is None else loaded.facts
     problems = standing(desired.problems, before.requests)
     bare = State(now, commit, wanted, committed, before, Snapshot(0, {}, {}, {}), problems)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from reconciler.cli.output import wire
 from reconciler.model.facts import NodeKey
 from reconciler.model.statuses import live
 from reconciler.queries.costs import cost_so_far, running
@@ -18,7 +17,7 @@ from scheduler.calendars.elastic import existing
 from scheduler.choices.node_choice import choose_nodes, in_order_of_begin, need
 from scheduler.plan import plan
 from scheduler.snapshot import FOREVER, Lease, Plan, PoolKey, Snapshot
-from schemas.reading.units import format_duration, instant
+from schemas.reading.units import format_duration, instant, wire
 from schemas.status.gpr_status import HOLDING, WAITING, Cost, GPRStatus, NodeState, Phase
 
 Rows = list[dict[str, Any]]
@@ -279,7 +278,7 @@ def _calendar_row(key: str | None, begin: int, end: int, *, is_tentative: bool) 
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class QueuePosition:
     """The position of a waiting request; None: it is not planned."""
 
     rank: int | None = None
@@ -292,7 +291,7 @@ class Turn:
 class Line:
     """Waiting requests in rank order, then unplanned ones by name; and the plan behind it."""
 
-    turns: Mapping[str, Turn]
+    turns: Mapping[str, QueuePosition]
     planned: Plan
 
 
@@ -301,7 +300,7 @@ def line(state: State, planned: Plan | None = None) -> Line:
     planned, requests = planned or plan(state.snapshot), state.facts.requests
     waiting = {key: status for key, status in live(requests).items() if status.phase in WAITING}
     ahead: Counter[PoolKey] = Counter()
-    found: dict[str, Turn] = {}
+    found: dict[str, QueuePosition] = {}
     ranked = (key for key in planned.order if key in requests and key not in state.snapshot.leases)
     for rank, key in enumerate(ranked, start=1):
         status = waiting.pop(key, None)
@@ -309,8 +308,8 @@ def line(state: State, planned: Plan | None = None) -> Line:
             where = _promised(status) or _planned_in(planned, key)
             if where is not None:
                 ahead[where] += 1
-            found[key] = Turn(rank, None if where is None else ahead[where], where)
-    return Line(found | {key: Turn() for key in sorted(waiting)}, planned)
+            found[key] = QueuePosition(rank, None if where is None else ahead[where], where)
+    return Line(found | {key: QueuePosition() for key in sorted(waiting)}, planned)
 
 
 def _planned_in(planned: Plan, key: str) -> PoolKey | None:

@@ -9,13 +9,14 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Self
 
-from reconciler.cli.output import note, working
+from egs.commands.output import note, working
 from reconciler.credentials import from_environment
-from reconciler.settings import Settings
+from reconciler.settings import DEFAULTS
 from reconciler.sources.believed_keys import believed
 from reconciler.sources.command_errors import NotAllowed, WrongUse
 from reconciler.sources.commit_signing import must_sign, person_signs
@@ -54,7 +55,7 @@ class Bare:
         self.address = address
         self._folder = folder
         self._tips: Mapping[str, str] | None = None
-        settings = Settings(repo="", state=Path(), status_branch=STATUS)
+        settings = replace(DEFAULTS, status_branch=STATUS)
         self._status = StatusBranch(store, settings, "reader", believed().controllers(), caches[1])
         self._told = ""
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
-from reconciler.cli.output import note
+from egs.commands.output import note
 from reconciler.sources.bare_repository import Bare, cache_folder
 from reconciler.sources.command_errors import NotAllowed, WrongUse
 from reconciler.sources.source import STATUS, Changes

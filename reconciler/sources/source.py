@@ -1,29 +1,22 @@
-"""Where a command reads and writes: a folder, a work tree, a bare repository or a URL, all behind one
-`Source`.
-
-`--repo` decides which. A folder's documents are its present files; the status comes from the controller's
-branch, at the remote `origin` if there is one. A plain folder has no status.
-"""
+"""A repository that a command reads and writes, as a port: a folder, a work tree, a bare repository or a URL."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import Protocol
 
-from reconciler.sources.command_errors import NotAllowed, WrongUse
+from reconciler.sources.command_errors import NotAllowed
 from reconciler.status.tree import Loaded
 from reconciler.store.document_cache import DocumentCache
-from reconciler.store.git.remote_address import is_remote
 from reconciler.store.store_port import Contents, Outcome, Person, Store
 from schemas.errors import UserError
 from schemas.rules.check import File
 
 MAIN = "main"
 STATUS = "egs/status"
+PROPOSED = "requests/"
+"""Where branches that ask to be merged have their names; machines write below egs/ alone."""
 
 Changes = Mapping[str, bytes | None]
 """New contents by path; None deletes the file."""
@@ -92,50 +85,6 @@ class Remote(Source, Protocol):
 
     def push_new(self, branch: str, commit: str) -> Outcome:
         """Pushes the commit as a new branch; Conflict: the branch exists."""
-
-
-@contextlib.contextmanager
-def opened(repo: str | None) -> Iterator[Source]:
-    """The source given by `--repo` (or EGS_REPO, or the current folder); closed at the end."""
-    given = repo or os.environ.get("EGS_REPO")
-    with contextlib.ExitStack() as stack:
-        try:
-            yield _open(given, stack)
-        except UserError as error:
-            if error.reason in {"UnsupportedRemote", "BadCredentials", "BadBranch", "BadObjectId", "BadPath"}:
-                raise WrongUse(str(error), error.reason) from error
-            raise
-
-
-def _open(given: str | None, stack: contextlib.ExitStack) -> Source:
-    from reconciler.sources.bare_repository import Bare
-    from reconciler.sources.folder import Folder
-    from reconciler.sources.work_tree import WorkTree
-
-    if given is not None and is_remote(given):
-        return stack.enter_context(Bare.opened(given))
-    folder = _root(Path.cwd()) if given is None else Path(given).expanduser()
-    if not folder.is_dir():
-        # A mistyped address may contain a password.
-        shown = "what --repo names" if "@" in str(given) else str(given)
-        raise WrongUse(f"{shown} is neither a folder nor a URL; give the repository with --repo PATH|URL")
-    if is_bare(folder):
-        return stack.enter_context(Bare.opened(str(folder)))
-    tree = WorkTree(folder.resolve()) if (folder / ".git").exists() else None
-    return stack.enter_context(Folder.opened(folder.resolve(), tree))
-
-
-def _root(start: Path) -> Path:
-    """The repository around the current folder; that folder itself if there is none."""
-    for folder in (start, *start.parents):
-        if (folder / "project.yaml").is_file() or (folder / ".git").exists() or is_bare(folder):
-            return folder
-    return start
-
-
-def is_bare(folder: Path) -> bool:
-    """True if the folder is a bare repository."""
-    return (folder / "HEAD").is_file() and (folder / "objects").is_dir() and (folder / "refs").is_dir()
 
 
 def no_main() -> UserError:

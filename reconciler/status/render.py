@@ -96,7 +96,7 @@ def render(
         for key in found[:MAX_NODE_FILES]:
             path = f"nodes/{cluster}/{key[1]}.yaml"
             files[path] = written.document(path, facts.nodes[key])
-    for slice_, rows in sorted(facts.spent_words.items()):
+    for slice_, rows in sorted(facts.used_approvals.items()):
         files[f"approvals/{slice_}.yaml"] = document(SpentRecord(metadata=Metadata(name=slice_), spent=rows))
     files |= _remembered(facts, written)
     for name, outbox in sorted(facts.outbox.items()):
@@ -124,7 +124,7 @@ def trust_files(record: TrustRecord | None) -> Files:
     for part, begin in enumerate(range(0, max(1, len(record.held)), MAX_HELD)):
         path = "trust.yaml" if part == 0 else f"trust/{part:03}.yaml"
         held = record.held[begin : begin + MAX_HELD]
-        files[path] = document(record.model_copy(update={"held": held}))
+        files[path] = document(record.edited(held=held))
     return files
 
 
@@ -199,7 +199,9 @@ def _queue(facts: Facts, order: tuple[str, ...], written: Written) -> bytes:
     holding = sorted(k for k, s in there.items() if s.phase in HOLDING)
     pending = sorted(k for k, s in there.items() if s.phase is Phase.PENDING_APPROVAL)
     keys = [k for k in dict.fromkeys((*holding, *order, *pending)) if k in there]
-    rows = _fitting(written.row("queue", k, there[k], partial(_queue_row, k, there[k])) for k in keys)
+    rows = _fitting(
+        written.rows.of(("queue", k), partial(_queue_row, k, there[k]), same=(there[k],)) for k in keys
+    )
     return with_rows(plain("Queue", {}), "requests", rows, f"omitted: {len(keys) - len(rows)}\n")
 
 
@@ -249,7 +251,10 @@ def _schedule(cluster: str, facts: Facts, order: tuple[str, ...], written: Writt
     there = live(facts.requests)
     holding = sorted(k for k, s in there.items() if s.phase in HOLDING)
     keys = [key for key in dict.fromkeys((*holding, *order)) if key in there]
-    here = (written.row(cluster, k, there[k], partial(_reservation, k, there[k], cluster)) for k in keys)
+    here = (
+        written.rows.of((cluster, k), partial(_reservation, k, there[k], cluster), same=(there[k],))
+        for k in keys
+    )
     rows = [text for text in here if text]
     kept = _fitting(rows)
     begin = plain("Schedule", {"metadata": {"name": cluster}})

@@ -5,12 +5,13 @@ Held by tests/reconciler/status/test_yaml_rows.py: with and without the cache th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import BaseModel
 
+from reconciler.model.memo import Memo
 from schemas.documents.base import API_VERSION, Document
 from schemas.reading.strict_yaml import FORBIDDEN
 from schemas.reading.yaml_text import dump
@@ -52,23 +53,15 @@ def _plain_data(content: BaseModel) -> dict[str, Any]:
     return content.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=False)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Written:
     """Caches what was written last. One owner."""
 
-    _documents: dict[str, tuple[Document, bytes]] = field(default_factory=dict)
-    _rows: dict[tuple[str, str], tuple[object, str]] = field(default_factory=dict)
+    documents: Memo[bytes] = field(default_factory=Memo)
+    """By path."""
+    rows: Memo[str] = field(default_factory=Memo)
+    """By list and key."""
 
     def document(self, path: str, content: Document) -> bytes:
-        """As `document`, for that path; cached while the object is identical."""
-        known = self._documents.get(path)
-        if known is None or known[0] is not content:
-            known = self._documents[path] = (content, document(content))
-        return known[1]
-
-    def row(self, of: str, key: str, made_from: object, make: Callable[[], str]) -> str:
-        """The row of `key` in a list, cached while it is made from the same object."""
-        known = self._rows.get((of, key))
-        if known is None or known[0] is not made_from:
-            known = self._rows[of, key] = (made_from, make())
-        return known[1]
+        """As `document`, of what lies at that path."""
+        return self.documents.of(path, lambda: document(content), same=(content,))

@@ -22,7 +22,7 @@ TOLD_AGAIN = timedelta(hours=1)
 """A new leader writes newer marks again: the previous leader may have died before writing them."""
 
 
-class Noticeboard:
+class ClusterNotes:
     """Notes pending for their clusters. One owner."""
 
     def __init__(self) -> None:

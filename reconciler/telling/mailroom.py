@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from reconciler.deciding.decide import Decision
+from reconciler.model import backoff
 from reconciler.model.events import Event
 from reconciler.model.facts import Facts, Wanted
 from reconciler.telling.courier import Answer, Carrier, Parcel
@@ -28,9 +29,6 @@ from schemas.status.outbox import Delivery, OutboxRecord
 
 log = logging.getLogger(__name__)
 
-FIRST_PAUSE = timedelta(minutes=1)
-LONGEST_PAUSE = timedelta(hours=1)
-"""Longest pause between two tries; each pause is twice the previous one."""
 SILENT_AFTER = timedelta(hours=1)
 """A service failing for this long is reported; a restart of the service is shorter."""
 SOON = timedelta(seconds=5)
@@ -183,5 +181,5 @@ class Mailroom:
 def _after(trial: _Trial | None, name: str, answer: Answer, now: datetime) -> _Trial:
     """One more failed try."""
     tries = 1 if trial is None else trial.tries + 1
-    pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(tries - 1, 10))
-    return _Trial(name, tries, now if trial is None else trial.begun, now + pause, answer)
+    again = now + backoff.MESSAGES.after(tries)
+    return _Trial(name, tries, now if trial is None else trial.begun, again, answer)

@@ -6,7 +6,7 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 
 from reconciler.clock import steady_s
-from reconciler.timekeeping.clock_reading import Heard
+from reconciler.model.clock_reading import Heard
 
 
 def heard_in(date: str | None) -> Heard | None:

@@ -12,7 +12,7 @@ import pytest
 
 import egs
 from egs import aio, exceptions
-from egs.sessions import Connection, Patience, address_of, base_url
+from egs.connection import Connection, Patience, address_of, base_url
 from tests.support.portal import KEYS, Site
 from tests.support.sdk import FACES, session
 

@@ -10,7 +10,7 @@ import pytest
 
 import egs
 from egs import exceptions
-from egs.sessions import Patience
+from egs.connection import Patience
 from tests.support.sdk import FACES
 
 BRIEF = Patience(connect_s=0.5, read_s=0.2, stream_s=0.2, attempts=2)

@@ -14,7 +14,8 @@ from typing import Any
 
 import egs
 from egs import aio
-from egs.sessions import AuthenticatedSession, Connection, Patience
+from egs.connection import Connection, Patience
+from egs.sessions import AuthenticatedSession
 from egs.steps import Alone, Answer, Give, Open, Pause, Send, Unreached
 
 URL = "https://egs.example.com"

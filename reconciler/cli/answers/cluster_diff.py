@@ -9,26 +9,26 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+from egs.commands import output
+from egs.commands.output import Form, counted
 from reconciler.acting.actions import MOVED, Action, Do, actions
-from reconciler.cli import output
 from reconciler.cli.answers.reachable_clusters import Reach, Ways
-from reconciler.cli.output import Form, counted, wire
 from reconciler.documents.slice_terms import terms_in
 from reconciler.model.cluster_port import ClusterDriver, ClusterView, Difference
 from reconciler.model.facts import Facts, Seen, Wanted
 from reconciler.model.selected_nodes import found_in, with_found
 from reconciler.planning.snapshot import at
 from reconciler.queries.state import State, clock, read_state
-from reconciler.settings import Settings
+from reconciler.settings import DEFAULTS
 from reconciler.sources.command_errors import NotFound, WrongUse
-from reconciler.sources.source import opened
+from reconciler.sources.open_source import opened
 from schemas.errors import EgsError
+from schemas.reading.units import wire
 
 SAME, DIFFERS, UNREACHED = 0, 1, 3
-TOLERANCE = Settings(repo="", state=Path()).start_tolerance
+TOLERANCE = DEFAULTS.start_tolerance
 ENSURES = frozenset({Do.ENSURE_FLEET, Do.ENSURE_SLICE})
 LEFT = {
     "ClusterObserved": "the cluster is only observed (mode: observe)",

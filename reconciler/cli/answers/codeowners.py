@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from reconciler.changes.publish import Change, Means, report, submit
-from reconciler.cli import output
-from reconciler.cli.output import Form
+from egs.commands import output
+from egs.commands.output import Form
+from reconciler.changes.change import Change, Means
+from reconciler.changes.publish import report, submit
 from reconciler.forges.branch_protection import CHECK
 from reconciler.forges.open_forge import open_forge
 from reconciler.model.facts import Wanted
@@ -22,7 +23,8 @@ from reconciler.settings import ForgeAddress
 from reconciler.sources.command_errors import NotAllowed, WrongUse
 from reconciler.sources.folder import Folder
 from reconciler.sources.forge_choice import forge_address
-from reconciler.sources.source import MAIN, STATUS, Source, opened
+from reconciler.sources.open_source import opened
+from reconciler.sources.source import MAIN, STATUS, Source
 from reconciler.trust.trust_options import ForgeKind
 from schemas.documents.base import Person
 from schemas.documents.slice import SliceSpec

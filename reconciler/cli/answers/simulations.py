@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from reconciler.cli import output
-from reconciler.cli.output import Form
+from egs.commands import output
+from egs.commands.output import Form
 from reconciler.queries.arguments import lasting, time
 from reconciler.queries.plans import pool_sizes
 from reconciler.sources.command_errors import NotAllowed, WrongUse
@@ -55,14 +55,14 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SimulationOutput:
     """How it is answered."""
 
     form: Form
     requests_out: Path | None
 
 
-def show_simulation(tried: Tried, told: Told) -> int:
+def show_simulation(tried: Tried, told: SimulationOutput) -> int:
     """The command; gives the exit code."""
     try:
         trace, own = _history(tried) if tried.history else (_rows(tried), None)
@@ -100,7 +100,7 @@ def _rows(tried: Tried) -> Trace:
 def _history(tried: Tried) -> tuple[Trace, Scheduling]:
     from reconciler.accounts.past_requests import history
     from reconciler.queries.state import clock, read_state
-    from reconciler.sources.source import opened
+    from reconciler.sources.open_source import opened
 
     if tried.file is not None or tried.pools:
         raise WrongUse("--history takes requests and pools from the repository; leave out FILE and --pool")

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
-from reconciler.cli import output
+from egs.commands import output
 from reconciler.documents.finished_files import standing
 from reconciler.queries.state import clock
-from reconciler.sources.source import Source, opened
+from reconciler.sources.open_source import opened
+from reconciler.sources.source import Source
 from schemas.errors import EgsError
 from schemas.reading.reader import read_document, rule_of
 from schemas.rules.check import CheckResult, File, as_annotations, as_json, check_files

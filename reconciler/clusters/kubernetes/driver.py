@@ -10,7 +10,7 @@ for Kubernetes specifics.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -20,7 +20,6 @@ from reconciler.clusters.kubernetes.admission.placement_objects import Closed, P
 from reconciler.clusters.kubernetes.api.api_client import Api, Rejected, answered
 from reconciler.clusters.kubernetes.api.api_features import Features, discover
 from reconciler.clusters.kubernetes.api.informer import Informer
-from reconciler.clusters.kubernetes.api.memo import Memo
 from reconciler.clusters.kubernetes.checks.check_verdicts import Subject
 from reconciler.clusters.kubernetes.checks.node_checks import Checks
 from reconciler.clusters.kubernetes.names import SYSTEM_NAMESPACE
@@ -71,6 +70,7 @@ from reconciler.model.cluster_port import (
     Stage,
     Stamp,
 )
+from reconciler.model.memo import Memo
 from schemas.documents.cluster import ClusterSpec
 from schemas.errors import Fault
 
@@ -126,7 +126,7 @@ class KubernetesCluster:
         self._wake, self._heard, self.remote = wake, Heard(), True
         self._parts: Begun | None = None
         self._same = datetime.min.replace(tzinfo=UTC)  # when the server last had the version that we know
-        self._index: tuple[Mapping[str, Pod], Mapping[str, str], PodsOfNodes] = ({}, {}, {})
+        self._index: Memo[PodsOfNodes] = Memo()
         self._strays = Strays(spec, self._named)
         self._scaling = Scaling(api, spec, lambda pool: empty_leased(pool, self._known(), spec, self._named))
         sight = Sight(self._marks, self._gpu_pods, lambda: self._begun().features.eviction)
@@ -150,7 +150,7 @@ class KubernetesCluster:
         known = self._known()
         found = [*self._slices.differences(slices, now)]
         for node in managed(known, self._spec, self._named):
-            fields = self._fields.of(node.name, (node,), partial(self._differing, node))
+            fields = self._fields.of(node.name, partial(self._differing, node), equal=node)
             if fields:
                 found.append(Difference("", f"Node {node.name}", "changed", ", ".join(fields)))
         self._fields.keep(known.nodes)
@@ -359,9 +359,7 @@ class KubernetesCluster:
 
     def _pods_by_node(self, known: Known) -> PodsOfNodes:
         owners = owners_of(known.slices)
-        if known.pods is not self._index[0] or owners != self._index[1]:
-            self._index = (known.pods, owners, by_node(known.pods, owners))
-        return self._index[2]
+        return self._index.of("", partial(by_node, known.pods, owners), same=(known.pods,), equal=owners)
 
 
 def _late(node: Node, stamp: Stamp) -> Refused | None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from reconciler.clusters.simulated.simulated_world import EPOCH, Fleet, Made, Sized, World, views_of
-from reconciler.clusters.simulated.simulated_writes import Scene, stale
+from reconciler.clusters.simulated.simulated_writes import WriteTarget, stale
 from reconciler.model.cluster_port import Answer, Done, Stamp
 from schemas.documents.cluster import Pool
 
@@ -46,7 +46,9 @@ def sizes_of(base: Fleet, world: World) -> Mapping[str, int]:
     return {pool.name: sized(pool, world).count for pool in base.spec.pools if pool.elastic is not None}
 
 
-def scaled(s: Scene, pool: str, count: int, leaving: tuple[str, ...], stamp: Stamp) -> tuple[World, Answer]:
+def scaled(
+    s: WriteTarget, pool: str, count: int, leaving: tuple[str, ...], stamp: Stamp
+) -> tuple[World, Answer]:
     """Missing nodes arrive after the pool's `scaleUp`; surplus nodes are removed from `leaving` first, then
     those on their way.
     """

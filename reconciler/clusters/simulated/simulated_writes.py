@@ -42,7 +42,7 @@ Changed = tuple[World, Answer]
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class WriteTarget:
     """The cluster at the time of a write."""
 
     world: World
@@ -55,7 +55,7 @@ class Scene:
         return self.world, Refused(reason, message)
 
 
-def added(s: Scene, node: str, lease: LeaseRef, stamp: Stamp) -> Changed:
+def added(s: WriteTarget, node: str, lease: LeaseRef, stamp: Stamp) -> Changed:
     """The node serves the lease; a running drain of the same lease is cancelled."""
     held = s.world.held(node)
     if (late := stale(f"node {node}", held.stamp, stamp)) is not None:
@@ -69,7 +69,7 @@ def added(s: Scene, node: str, lease: LeaseRef, stamp: Stamp) -> Changed:
     return s.world.with_node(node, replace(held, lease=lease, stamp=stamp, drain_until=None)), Done()
 
 
-def evicted(s: Scene, node: str, uid: str, by: datetime, stamp: Stamp) -> Changed:
+def evicted(s: WriteTarget, node: str, uid: str, by: datetime, stamp: Stamp) -> Changed:
     """The lease's workloads have until `by`; they keep the node."""
     held = s.world.held(node)
     if (late := stale(f"node {node}", held.stamp, stamp)) is not None:
@@ -81,7 +81,7 @@ def evicted(s: Scene, node: str, uid: str, by: datetime, stamp: Stamp) -> Change
     return s.world.with_node(node, held), Done()
 
 
-def removed(s: Scene, node: str, uid: str, stamp: Stamp) -> Changed:
+def removed(s: WriteTarget, node: str, uid: str, stamp: Stamp) -> Changed:
     """The node is drained and then free; a node with another lease is left alone."""
     held = s.world.held(node)
     if (late := stale(f"node {node}", held.stamp, stamp)) is not None:
@@ -96,13 +96,13 @@ def removed(s: Scene, node: str, uid: str, stamp: Stamp) -> Changed:
     return s.world.with_node(node, replace(held, lease=None, drain_until=None)), Done()
 
 
-def _draining(s: Scene, node: str, held: Held) -> Held:
+def _draining(s: WriteTarget, node: str, held: Held) -> Held:
     """At once if no GPU is in use, else after the drain time; never later than announced."""
     until = s.now + s.pace.drain if busy_gpus(s.world, node) else s.now
     return replace(held, drain_until=min(until, held.drain_until or until))
 
 
-def isolated(s: Scene, node: str, reason: str, stamp: Stamp) -> Changed:
+def isolated(s: WriteTarget, node: str, reason: str, stamp: Stamp) -> Changed:
     """No new workload runs on the node."""
     held = s.world.held(node)
     if (late := stale(f"node {node}", held.stamp, stamp)) is not None:
@@ -112,7 +112,7 @@ def isolated(s: Scene, node: str, reason: str, stamp: Stamp) -> Changed:
     return s.world.with_node(node, replace(held, isolated=reason, stamp=stamp)), Done()
 
 
-def restored(s: Scene, node: str, stamp: Stamp) -> Changed:
+def restored(s: WriteTarget, node: str, stamp: Stamp) -> Changed:
     """Ends our own isolation; a person's cordon stays."""
     held = s.world.held(node)
     if (late := stale(f"node {node}", held.stamp, stamp)) is not None:
@@ -122,7 +122,7 @@ def restored(s: Scene, node: str, stamp: Stamp) -> Changed:
     return s.world.with_node(node, replace(held, isolated=None, stamp=stamp)), Done()
 
 
-def slice_ensured(s: Scene, terms: SliceTerms, stamp: Stamp) -> Changed:
+def slice_ensured(s: WriteTarget, terms: SliceTerms, stamp: Stamp) -> Changed:
     """Exactly these namespaces belong to the slice; another slice's namespace is never taken."""
     name, namespaces = terms.name, terms.namespaces
     state = s.world.slices.get(name)
@@ -138,7 +138,7 @@ def slice_ensured(s: Scene, terms: SliceTerms, stamp: Stamp) -> Changed:
     return s.world.with_slice(name, SliceState(namespaces, stamp, ensured=ensured)), Done()
 
 
-def differing(s: Scene, slices: tuple[SliceTerms, ...]) -> tuple[Difference, ...]:
+def differing(s: WriteTarget, slices: tuple[SliceTerms, ...]) -> tuple[Difference, ...]:
     """Missing and surplus namespaces of these slices."""
     found: list[Difference] = []
     for terms in slices:
@@ -150,14 +150,14 @@ def differing(s: Scene, slices: tuple[SliceTerms, ...]) -> tuple[Difference, ...
     return tuple(found)
 
 
-def announced(s: Scene, notes: tuple[Note, ...]) -> World:
+def announced(s: WriteTarget, notes: tuple[Note, ...]) -> World:
     """The world with these notes, each once; the oldest are dropped."""
     told = {note.key for note in s.world.notes}
     new = tuple({n.key: n for n in notes if n.key not in told}.values())
     return replace(s.world, notes=(*s.world.notes, *new)[-NOTES_KEPT:]) if new else s.world
 
 
-def slice_removed(s: Scene, name: str, stamp: Stamp) -> Changed:
+def slice_removed(s: WriteTarget, name: str, stamp: Stamp) -> Changed:
     """Removes our marks; users' workloads stay, without GPUs."""
     state = s.world.slices.get(name)
     if (late := stale(f"slice {name}", state.stamp if state else None, stamp)) is not None:
@@ -171,7 +171,7 @@ def slice_removed(s: Scene, name: str, stamp: Stamp) -> Changed:
 
 
 def checked(
-    s: Scene, node: str, stage: Stage, lease: LeaseRef, stamp: Stamp
+    s: WriteTarget, node: str, stage: Stage, lease: LeaseRef, stamp: Stamp
 ) -> tuple[World, Busy | Refused | tuple[CheckResult, ...]]:
     """Begins the checks, waits for them, or returns their results."""
     if node not in s.fleet.views:
@@ -192,13 +192,13 @@ def checked(
     return after, after.held(node).checks[stage].results or ()
 
 
-def _fresh(s: Scene, stage: Stage) -> timedelta:
+def _fresh(s: WriteTarget, stage: Stage) -> timedelta:
     """How long results count; those of a running lease are measured again in every interval."""
     every = s.fleet.spec.checks.latency_interval
     return s.pace.fresh if stage != "run" or every is None else every
 
 
-def submitted(s: Scene, workload: Workload) -> World:
+def submitted(s: WriteTarget, workload: Workload) -> World:
     """The workload waits for placement."""
     return replace(s.world, workloads=(*s.world.workloads, workload))
 

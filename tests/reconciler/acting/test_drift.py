@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from reconciler.acting.actions import Action, Do
-from reconciler.acting.drift import FIRST_PAUSE, LONGEST_PAUSE, MOST_TOLD, Drift, Looked
+from reconciler.acting.drift import MOST_TOLD, Drift, Looked
+from reconciler.model import backoff
 from reconciler.model.cluster_port import Difference, SliceTerms
-from reconciler.model.events import Told
+from reconciler.model.events import EventReason
 from tests.support.world import at
 
 TERMS = SliceTerms("a", ("a",))
@@ -60,11 +61,17 @@ def test_pauses_double_up_to_an_hour_and_are_forgotten_after_a_quiet_time() -> N
             now += timedelta(seconds=10)
             repaired(drift, looked(), now)
         pauses.append(now - begun)
-    assert pauses[:3] == [FIRST_PAUSE, 2 * FIRST_PAUSE, 4 * FIRST_PAUSE]
-    assert pauses[-1] == LONGEST_PAUSE
-    repaired(drift, looked(), now + 3 * LONGEST_PAUSE)
-    repaired(drift, looked(ROLE), now + 3 * LONGEST_PAUSE)
-    assert not drift.resting(looked(ROLE), now + 3 * LONGEST_PAUSE + FIRST_PAUSE)
+    assert pauses[:3] == [
+        backoff.SLICE_REPAIRS.first,
+        2 * backoff.SLICE_REPAIRS.first,
+        4 * backoff.SLICE_REPAIRS.first,
+    ]
+    assert pauses[-1] == backoff.SLICE_REPAIRS.longest
+    repaired(drift, looked(), now + 3 * backoff.SLICE_REPAIRS.longest)
+    repaired(drift, looked(ROLE), now + 3 * backoff.SLICE_REPAIRS.longest)
+    assert not drift.resting(
+        looked(ROLE), now + 3 * backoff.SLICE_REPAIRS.longest + backoff.SLICE_REPAIRS.first
+    )
 
 
 def test_other_objects_of_the_slice_are_not_held_up_by_a_quarrel_nor_are_new_terms() -> None:
@@ -83,7 +90,7 @@ def test_in_a_pause_it_is_shown_and_left_also_when_everything_is_gone() -> None:
     drift.after(looked(terms=paused), [], [], at(0))
     assert drift.resting(looked(ROLE, terms=paused), at(1)) == {("east", "a")}
     (event,) = drift.after(looked(ROLE, terms=paused), [], [], at(1))
-    assert (event.reason, event.slice) == (Told.DRIFT_SEEN, "a")
+    assert (event.reason, event.slice) == (EventReason.DRIFT_SEEN, "a")
     assert event.message.endswith("; not repaired while it is paused")
     assert drift.after(looked(ROLE, terms=paused), [], [], at(2)) == []
 
@@ -172,4 +179,4 @@ def test_a_paused_cluster_is_left_as_a_whole() -> None:
     drift, policy = Drift(), Difference("", "MutatingAdmissionPolicy egs", "missing")
     found = Looked({"east": ()}, {"east": (policy,)}, paused=frozenset({"east"}))
     (event,) = drift.after(found, [], [], at(0))
-    assert event.reason is Told.DRIFT_SEEN
+    assert event.reason is EventReason.DRIFT_SEEN

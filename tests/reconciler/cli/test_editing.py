@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.changes.yaml_edit import with_field
 from reconciler.changes.yaml_list import with_item, without_item
+from reconciler.documents.yaml_edit import with_field
 from schemas.reading.strict_yaml import Refused, load
 from schemas.reading.yaml_text import dump
 

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.deciding.preview import preview
 from reconciler.model.facts import Facts, Filed, Wanted
-from reconciler.sources.source import opened
+from reconciler.sources.open_source import opened
 from schemas.documents.gpr import RequestSpec
 from schemas.documents.project import ProjectSpec
 from schemas.documents.slice import SliceSpec

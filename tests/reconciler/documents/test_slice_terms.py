@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.acting.actions import lease_ref
 from reconciler.documents.slice_terms import terms_in
 from reconciler.model.facts import Facts, Wanted
+from reconciler.model.holdings import lease_ref
 from reconciler.model.pools import manifest_pools
 from schemas.documents.cluster import Cluster
 from schemas.documents.project import Project

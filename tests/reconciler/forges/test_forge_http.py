@@ -17,7 +17,8 @@ from reconciler.clock import ManualClock, SystemClock, steady_s
 from reconciler.forges import forge_http
 from reconciler.forges.forge_http import Api
 from reconciler.forges.forge_port import RateLimited
-from reconciler.timekeeping.clock_reading import Heard
+from reconciler.model import backoff
+from reconciler.model.clock_reading import Heard
 from schemas.errors import Fault, UserError
 from tests.support.forge import START
 
@@ -326,7 +327,7 @@ def test_a_forge_that_does_not_answer_costs_one_wait_and_not_one_a_call(
             assert caught.value.reason == "ForgeUnreachable"
         assert met == ["/a"]
         go_on.set()
-        clock.set(START + forge_http.FIRST_SILENCE)
+        clock.set(START + backoff.FORGE.first)
         monkeypatch.setattr(forge_http, "TIMEOUT", httpx.Timeout(PATIENCE_S))
         assert Api(base, None, clock).get("/a") == {}
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.processes import http_server
-from reconciler.processes.http_server import MOST_BODY, MOST_REQUESTS, READ_S, Server, Service, address
+from reconciler.bounded_http import address
+from reconciler.processes.http_server import BOUNDS, MOST_BODY, Server, Service
 from reconciler.processes.probes import Health
 from schemas.errors import UserError
 
@@ -208,9 +208,9 @@ def test_anything_else_is_refused(rig, method, path, status):
 
 def test_a_flood_of_silent_clients_locks_nobody_out(rig):
     """The oldest is cut off for the newest, so a probe is answered all the same."""
-    silent = [rig.open() for _ in range(MOST_REQUESTS + 10)]
+    silent = [rig.open() for _ in range(BOUNDS.connections + 10)]
     assert rig.ask("GET", "/healthz")[0] == 200
-    silent[0].settimeout(READ_S / 2)
+    silent[0].settimeout(BOUNDS.idle_s / 2)
     assert silent[0].recv(1) == b"", "the oldest was cut off"
     for connection in silent:
         connection.close()
@@ -218,10 +218,10 @@ def test_a_flood_of_silent_clients_locks_nobody_out(rig):
 
 def test_a_client_that_dribbles_is_cut_off(rig, monkeypatch):
     """Each byte comes in time, the request never ends."""
-    monkeypatch.setattr(http_server, "REQUEST_S", 0.2)
+    monkeypatch.setattr(rig.server, "bounds", BOUNDS._replace(whole_s=0.2))
     connection = rig.open()
     connection.settimeout(0.05)
-    assert any(gone(connection) for _ in range(int(READ_S / 0.05)))
+    assert any(gone(connection) for _ in range(int(BOUNDS.idle_s / 0.05)))
     connection.close()
 
 

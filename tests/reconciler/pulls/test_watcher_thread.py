@@ -12,8 +12,9 @@ import pytest
 from reconciler.clock import ManualClock, SystemClock
 from reconciler.cycle import Cycle
 from reconciler.forges.forge_port import RateLimited
+from reconciler.model import backoff
 from reconciler.pulls.watcher import Watcher
-from reconciler.pulls.watcher_thread import FIRST_PAUSE, LONGEST_PAUSE, Attending
+from reconciler.pulls.watcher_thread import Attending
 from schemas.errors import Fault, UserError
 from tests.support.world import START
 
@@ -69,9 +70,9 @@ def test_trouble_is_tried_again_ever_more_seldom(
 ) -> None:
     one = attending(Fake([trouble] * 12))
     pauses = [one.step(START) - START for _ in range(12)]
-    assert pauses[0] == FIRST_PAUSE
+    assert pauses[0] == backoff.PULLS.first
     assert pauses == sorted(pauses)
-    assert pauses[-1] == LONGEST_PAUSE
+    assert pauses[-1] == backoff.PULLS.longest
     assert one.step(START) == START + timedelta(minutes=1)
     if not isinstance(trouble, ZeroDivisionError):
         assert caplog.text.count(str(trouble)) == 1, "the same trouble is told once"
@@ -91,7 +92,7 @@ def test_a_watcher_that_cannot_be_made_is_made_later() -> None:
         return cast(Watcher, fake)
 
     one = Attending(make, ManualClock(START), "fleet")
-    assert one.step(START) == START + FIRST_PAUSE
+    assert one.step(START) == START + backoff.PULLS.first
     one.step(START)
     assert fake.rounds == 1
 

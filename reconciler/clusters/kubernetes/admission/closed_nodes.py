@@ -35,7 +35,7 @@ ACCOUNTS = "system:serviceaccount:"
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class ClosedNodes:
     """What is closed in one cluster, and to which pods it is open."""
 
     nodes: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class Ground:
         return re.fullmatch(_pattern(self.admitted), namespace) is not None
 
 
-def ground(nodes: Iterable[Node], outsiders: Outsiders, system: str) -> Ground:
+def closed_nodes_of(nodes: Iterable[Node], outsiders: Outsiders, system: str) -> ClosedNodes:
     """For these managed nodes; `system`: our own namespace, where checks and agents run."""
     named: list[str] = []
     values: dict[str, set[str]] = {}
@@ -68,7 +68,7 @@ def ground(nodes: Iterable[Node], outsiders: Outsiders, system: str) -> Ground:
             counts[key] = counts.get(key, 0) + 1
     # The slice label changes with every start and end, so an outside pod's selector must not rely on it.
     values[SLICE], counts[SLICE] = set(), 0
-    return Ground(
+    return ClosedNodes(
         nodes=tuple(sorted(named)),
         values={k: tuple(sorted(v)) if len(v) <= MOST_VALUES else () for k, v in sorted(values.items())},
         everywhere=tuple(sorted(key for key, count in counts.items() if count == len(named) and count)),
@@ -77,7 +77,7 @@ def ground(nodes: Iterable[Node], outsiders: Outsiders, system: str) -> Ground:
     )
 
 
-def written(found: Ground) -> str:
+def written(found: ClosedNodes) -> str:
     """The text that `read` parses."""
     rows = {
         "nodes": found.nodes,
@@ -89,13 +89,13 @@ def written(found: Ground) -> str:
     return json.dumps(rows, sort_keys=True)
 
 
-def read(text: str) -> Ground | None:
+def read(text: str) -> ClosedNodes | None:
     """None for text not made by `written`."""
     try:
         rows = json.loads(text)
         values = {str(key): tuple(map(str, known)) for key, known in rows["values"].items()}
         nodes, everywhere, admitted = (tuple(map(str, rows[k])) for k in ("nodes", "everywhere", "admitted"))
-        return Ground(nodes, values, everywhere, admitted, bool(rows["daemonSets"]))
+        return ClosedNodes(nodes, values, everywhere, admitted, bool(rows["daemonSets"]))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
@@ -104,13 +104,13 @@ def read(text: str) -> Ground | None:
 class Visitor:
     """The judged parts of one pod outside slices."""
 
-    ground: Ground
+    closed: ClosedNodes
     born: bool
     spec: Json
     tolerations: tuple[Json, ...]  # new ones that affect scheduling
 
 
-def visitor(question: Json, known: Ground) -> Visitor | None:
+def visitor(question: Json, known: ClosedNodes) -> Visitor | None:
     """From an admission request about a pod; None: always admitted."""
     user, item = str((question.get("userInfo") or {}).get("username", "")), question["object"]
     daemon = known.daemon_sets and _is_daemon(item) and _is_system(user)
@@ -121,7 +121,7 @@ def visitor(question: Json, known: Ground) -> Visitor | None:
     kept = old.get("tolerations") or ()
     new = (t for t in spec.get("tolerations") or () if t not in kept)
     return Visitor(
-        ground=known,
+        closed=known,
         born=before is None,
         spec=spec,
         tolerations=tuple(t for t in new if (t.get("effect") or EFFECT) == EFFECT),
@@ -149,12 +149,12 @@ def _kept_off(found: Visitor) -> bool:
     affinity = (found.spec.get("affinity") or {}).get("nodeAffinity") or {}
     needed = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     terms: list[Json] = needed.get("nodeSelectorTerms") or []
-    return any(not found.ground.may_have(key, value) for key, value in chosen) or (
-        bool(terms) and all(_leaves_none(term, found.ground) for term in terms)
+    return any(not found.closed.may_have(key, value) for key, value in chosen) or (
+        bool(terms) and all(_leaves_none(term, found.closed) for term in terms)
     )
 
 
-def _leaves_none(term: Json, known: Ground) -> bool:
+def _leaves_none(term: Json, known: ClosedNodes) -> bool:
     """True if no managed node matches: one requirement that none fulfils is enough."""
     fields = term.get("matchFields") or ()
     return any(_excludes(one, known) for one in term.get("matchExpressions") or ()) or any(
@@ -162,7 +162,7 @@ def _leaves_none(term: Json, known: Ground) -> bool:
     )
 
 
-def _excludes(one: Json, known: Ground) -> bool:
+def _excludes(one: Json, known: ClosedNodes) -> bool:
     key, values = one["key"], one.get("values") or ()
     match one["operator"]:
         case "In":
@@ -176,7 +176,7 @@ def _excludes(one: Json, known: Ground) -> bool:
 
 def _tolerates_all(found: Visitor) -> bool:
     tolerant = any(not t.get("key") for t in found.tolerations)
-    return tolerant and bool(found.ground.nodes) and not _kept_off(found)
+    return tolerant and bool(found.closed.nodes) and not _kept_off(found)
 
 
 # --- CEL ---
@@ -222,7 +222,7 @@ def _own(project: str) -> str:
     )
 
 
-def variables(known: Ground, project: str) -> dict[str, str]:
+def variables(known: ClosedNodes, project: str) -> dict[str, str]:
     """The variables of the rules' CEL, each using only earlier ones."""
     pairs = (f"{key}={value}" for key, values in known.values.items() for value in values)
     vague = (key for key, values in known.values.items() if not values)
@@ -268,12 +268,12 @@ def variables(known: Ground, project: str) -> dict[str, str]:
     }
 
 
-def names_of(known: Ground) -> dict[str, str]:
+def names_of(known: ClosedNodes) -> dict[str, str]:
     """The variables with the names of managed nodes."""
     return _words("nodes", known.nodes)
 
 
-def _named(known: Ground, name: str) -> str:
+def _named(known: ClosedNodes, name: str) -> str:
     return _among(_words("nodes", known.nodes), name)
 
 
@@ -284,7 +284,7 @@ RULES: tuple[Rule[Visitor], ...] = (
     Rule(
         reason="ManagedNodeNamed",
         text=f"spec.nodeName is a GPU node reserved for slices; choose another node, or none; {ADVICE}",
-        broken=lambda v: v.born and v.spec.get("nodeName") in v.ground.nodes,
+        broken=lambda v: v.born and v.spec.get("nodeName") in v.closed.nodes,
         cel="variables.born && variables.named && !(variables.admitted)",
     ),
     Rule(
@@ -308,10 +308,10 @@ RULES: tuple[Rule[Visitor], ...] = (
 """Why a pod outside slices is refused."""
 
 
-def broken(question: Json, grounds: Iterable[Ground]) -> tuple[Rule[Visitor], ...]:
+def broken(question: Json, closed: Iterable[ClosedNodes]) -> tuple[Rule[Visitor], ...]:
     """The rules that a pod outside slices violates, for the nodes of any project."""
     found: dict[str, Rule[Visitor]] = {}
-    for known in grounds:
+    for known in closed:
         judged = visitor(question, known)
         if judged is not None:
             found |= {rule.reason: rule for rule in refusals(judged, RULES)}
@@ -327,7 +327,7 @@ SUSPECT = (
 BINDER = f"{_SYSTEM} || {_USER}.matches('^{ACCOUNTS}(%s):')"
 
 
-def binding_rule(known: Ground, project: str) -> str:
+def binding_rule(known: ClosedNodes, project: str) -> str:
     """CEL: a user that is not a cluster scheduler binds a pod to a managed node, bypassing all taints."""
     trusted = BINDER % "|".join(name.replace("*", "[^:]*") for name in known.admitted)
     return (

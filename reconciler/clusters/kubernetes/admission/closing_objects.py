@@ -7,7 +7,7 @@ Pure.
 from __future__ import annotations
 
 from reconciler.clusters.kubernetes.admission import closed_nodes
-from reconciler.clusters.kubernetes.admission.closed_nodes import Ground
+from reconciler.clusters.kubernetes.admission.closed_nodes import ClosedNodes
 from reconciler.clusters.kubernetes.admission.object_shapes import (
     CONFIG_MAP,
     Webhook,
@@ -18,7 +18,7 @@ from reconciler.clusters.kubernetes.admission.object_shapes import (
 )
 from reconciler.clusters.kubernetes.api.api_client import Json
 from reconciler.clusters.kubernetes.api.api_features import Features
-from reconciler.clusters.kubernetes.names import GROUND, NAMESPACE_SLICE
+from reconciler.clusters.kubernetes.names import CLOSED_NODES, NAMESPACE_SLICE
 
 NODES_PATH = "/nodes"
 """Path of our webhook for pods outside slices."""
@@ -26,7 +26,7 @@ TIMEOUT_S = 2
 """Timeout of our webhook for such a pod."""
 
 
-def nodes_policy(project: str, known: Ground) -> list[Json]:
+def nodes_policy(project: str, known: ClosedNodes) -> list[Json]:
     """A ValidatingAdmissionPolicy and its binding: managed nodes are closed to pods outside slices."""
     spec: Json = {
         **_everywhere(on_pods("CREATE", "UPDATE")),
@@ -43,7 +43,7 @@ def nodes_policy(project: str, known: Ground) -> list[Json]:
     return denying(f"egs-{project}-nodes", project, spec)
 
 
-def bindings_policy(project: str, known: Ground) -> list[Json]:
+def bindings_policy(project: str, known: ClosedNodes) -> list[Json]:
     """The same for manual bindings, which no taint prevents."""
     rule = closed_nodes.binding_rule(known, project)
     bindings = {**on("pods/binding", "CREATE"), "resources": ["pods/binding", "bindings"]}
@@ -72,15 +72,15 @@ def _everywhere(*on: Json) -> Json:
     }
 
 
-def ground_map(project: str, namespace: str, known: Ground) -> Json:
+def closed_nodes_map(project: str, namespace: str, known: ClosedNodes) -> Json:
     """The data our webhook uses to close managed nodes."""
     found = made(CONFIG_MAP, f"egs-{project}-nodes", project, data={"ground": closed_nodes.written(known)})
     meta = {**found["metadata"], "namespace": namespace}
-    meta["labels"] = {**meta["labels"], GROUND: "true"}
+    meta["labels"] = {**meta["labels"], CLOSED_NODES: "true"}
     return {**found, "apiVersion": "v1", "metadata": meta}
 
 
-def read_ground(item: Json) -> Ground | None:
+def read_closed_nodes(item: Json) -> ClosedNodes | None:
     """The data in such an object."""
     return closed_nodes.read((item.get("data") or {}).get("ground", ""))
 

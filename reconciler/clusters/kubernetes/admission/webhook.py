@@ -15,13 +15,12 @@ import logging
 import ssl
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from socket import SHUT_RDWR, socket
-from threading import Event, Lock, Thread
+from threading import Event, Thread
 from typing import Any
 
+from reconciler.bounded_http import Bounds, HttpServer
 from reconciler.clock import Clock
 from reconciler.clusters.kubernetes.admission.admission_policies import (
     AUTHORS_PATH,
@@ -29,14 +28,14 @@ from reconciler.clusters.kubernetes.admission.admission_policies import (
     FailurePolicy,
     rules,
 )
-from reconciler.clusters.kubernetes.admission.closed_nodes import Ground, broken
-from reconciler.clusters.kubernetes.admission.closing_objects import NODES_PATH, read_ground
+from reconciler.clusters.kubernetes.admission.closed_nodes import ClosedNodes, broken
+from reconciler.clusters.kubernetes.admission.closing_objects import NODES_PATH, read_closed_nodes
 from reconciler.clusters.kubernetes.admission.object_authors import authored
 from reconciler.clusters.kubernetes.admission.pod_review import placing, refusals, subject
 from reconciler.clusters.kubernetes.admission.webhook_certificates import Certificate, shared
 from reconciler.clusters.kubernetes.api.api_client import Api, Json
 from reconciler.clusters.kubernetes.api.informer import Informer
-from reconciler.clusters.kubernetes.names import GROUND, MANAGED_BY, MANAGER, NAMESPACE_SLICE
+from reconciler.clusters.kubernetes.names import CLOSED_NODES, MANAGED_BY, MANAGER, NAMESPACE_SLICE
 from reconciler.clusters.kubernetes.tenancy.disruptions import JOBS_PATH, granting, sparing
 from reconciler.clusters.kubernetes.tenancy.token_secrets import REFUSAL, is_refused
 from schemas.errors import Fault, UserError
@@ -46,7 +45,7 @@ log = logging.getLogger(__name__)
 
 SliceOf = Callable[[str], str | None]
 """The slice of a namespace; may raise `Fault`."""
-Grounds = Callable[[], Iterable[Ground]]
+KnownClosedNodes = Callable[[], Iterable[ClosedNodes]]
 """What each project closes to pods outside slices."""
 Answered = Callable[[Json, str], Json]
 """From a review's request and the slice to the response's fields except its uid."""
@@ -55,8 +54,8 @@ LONGEST_NUMBER = 9
 """Digits of the seconds in a path."""
 LONGEST_BODY = 8 * 1024 * 1024
 """A pod is at most 1.5 MB in the API, and an update carries two."""
-IDLE_S = 90.0
-"""API servers keep connections open; a peer silent for this long is gone."""
+BOUNDS = Bounds(idle_s=90.0, whole_s=None, connections=512)
+"""API servers, of which there are few, keep connections open; one silent for this long is gone."""
 RENEWAL_S = 3600.0
 SERVICE = "egs-admission"
 
@@ -101,10 +100,10 @@ def kept_empty(question: Json, _slice: str) -> Json:
     return _denied(REFUSAL) if is_refused(question["object"], before) else {"allowed": True}
 
 
-def kept_out(question: Json, slice_of: SliceOf, grounds: Grounds) -> Json:
+def kept_out(question: Json, slice_of: SliceOf, closed: KnownClosedNodes) -> Json:
     """A pod outside slices cannot run on a managed node."""
     subject(question["object"], "")  # raises for anything that is not a pod
-    found = broken(question, grounds())
+    found = broken(question, closed())
     if not found or slice_of(question["namespace"]) is not None:  # `validated` judges these
         return {"allowed": True}
     return _denied("; ".join(str(rule) for rule in found))
@@ -138,7 +137,7 @@ JOBS: Json = {"group": "batch", "version": "v1", "resource": "jobs"}
 REQUESTS: Json = {"group": GROUP, "version": VERSION, "resource": PLURAL}
 
 
-def answer(path: str, body: bytes, slice_of: SliceOf, grounds: Grounds = tuple) -> Json:
+def answer(path: str, body: bytes, slice_of: SliceOf, closed: KnownClosedNodes = tuple) -> Json:
     """An AdmissionReview with its response; raises NotAReviewError, or what `slice_of` raises."""
     path, grace_s = routed(path)
     about = {AUTHORS_PATH: REQUESTS, SECRETS_PATH: SECRETS, JOBS_PATH: JOBS}.get(path, PODS)
@@ -147,7 +146,7 @@ def answer(path: str, body: bytes, slice_of: SliceOf, grounds: Grounds = tuple) 
         if path == AUTHORS_PATH:
             found = signed(question)
         elif path == NODES_PATH:
-            found = kept_out(question, slice_of, grounds)
+            found = kept_out(question, slice_of, closed)
         else:
             found = _judged(path, question, slice_of)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -223,28 +222,20 @@ class AdmissionServer:
     """Serves API servers on `host:port` (port 0: any free one) with the given certificate."""
 
     def __init__(
-        self, listen: str, certificate: Certificate, slice_of: SliceOf, grounds: Grounds = tuple
+        self, listen: str, certificate: Certificate, slice_of: SliceOf, closed: KnownClosedNodes = tuple
     ) -> None:
-        host, _, port = listen.rpartition(":")
-        if not port.isdigit():
-            raise UserError(
-                f"--listen {listen} is not HOST:PORT; write for example 0.0.0.0:8443", "BadAddress"
-            )
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._tls.minimum_version = ssl.TLSVersion.TLSv1_2
         self.show(certificate)
         try:
-            self._http = _Server((host.strip("[]"), int(port)), self._tls, slice_of, grounds)
-        except OSError as error:
-            raise UserError(
-                f"cannot listen on {listen} ({error.strerror}); choose another address", "BadAddress"
-            ) from error
-        self._thread = Thread(target=self._http.serve_forever, name="admission", daemon=True)
+            self._http = _Server(listen, self._tls, slice_of, closed)
+        except UserError as error:
+            raise UserError(str(error), "BadAddress") from error
 
     @property
     def port(self) -> int:
         """The port it listens on."""
-        return int(self._http.server_address[1])
+        return self._http.port
 
     def show(self, certificate: Certificate) -> None:
         """Used from the next connection on."""
@@ -257,13 +248,11 @@ class AdmissionServer:
 
     def start(self) -> None:
         """Starts; returns at once."""
-        self._thread.start()
+        self._http.start()
 
     def stop(self) -> None:
-        if self._thread.is_alive():
-            self._http.shutdown()
-            self._thread.join()
-        self._http.server_close()
+        """Answer nobody any more."""
+        self._http.stop()
         self._http.hang_up()
 
 
@@ -278,7 +267,9 @@ class AdmissionService:
         self._shown = shared(api, namespace, self._names, clock.now())
         maps = f"/api/v1/namespaces/{namespace}/configmaps"
         # If unknown, nothing is closed: pods are admitted.
-        self._grounds = Informer(api, maps, read_ground, f"{MANAGED_BY}={MANAGER},{GROUND}=true")
+        self._closed_maps = Informer(
+            api, maps, read_closed_nodes, f"{MANAGED_BY}={MANAGER},{CLOSED_NODES}=true"
+        )
         self._server = AdmissionServer(listen, self._shown, self._slices, self._closed)
         self._ended = Event()
         self._renewal = Thread(target=self._renew, name="certificate", daemon=True)
@@ -291,7 +282,7 @@ class AdmissionService:
     def start(self) -> None:
         """Starts watching, serving and renewing; returns at once."""
         self._slices.start()
-        self._grounds.start()
+        self._closed_maps.start()
         self._server.start()
         self._renewal.start()
 
@@ -299,10 +290,10 @@ class AdmissionService:
         self._ended.set()
         self._server.stop()
         self._slices.stop()
-        self._grounds.stop()
+        self._closed_maps.stop()
 
-    def _closed(self) -> list[Ground]:
-        return [known for _, known in sorted(self._grounds.items().items())]
+    def _closed(self) -> list[ClosedNodes]:
+        return [known for _, known in sorted(self._closed_maps.items().items())]
 
     def refresh(self) -> None:
         """Uses the certificate shared by all replicas, renewed if due."""
@@ -324,45 +315,10 @@ class AdmissionService:
                 )
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(
-        self, address: tuple[str, int], tls: ssl.SSLContext, slice_of: SliceOf, grounds: Grounds
-    ) -> None:
-        self._tls, self.slice_of, self.grounds = tls, slice_of, grounds
-        self._open: set[socket] = set()
-        self._changing = Lock()
-        super().__init__(address, _Handler)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Remembers the connection, so that it can be closed from here."""
-        with self._changing:
-            self._open.add(request)
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:
-        """The connection is closed."""
-        with self._changing:
-            self._open.discard(request)
-        super().shutdown_request(request)
-
-    def hang_up(self) -> None:
-        """Closes open connections: API servers keep them, and would continue to call a stopped server."""
-        with self._changing:
-            for connection in self._open:
-                with suppress(OSError):
-                    connection.shutdown(SHUT_RDWR)
-
-    def get_request(self) -> tuple[socket, Any]:
-        # The connection's own thread does the handshake: a stalling peer blocks no other.
-        plain, peer = super().get_request()
-        plain.settimeout(IDLE_S)
-        return self._tls.wrap_socket(plain, server_side=True, do_handshake_on_connect=False), peer
-
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - the library's
-        """A peer that disconnects, or does not speak TLS, is not worth a log line."""
-        log.debug("connection broke peer=%s", client_address, exc_info=True)
+class _Server(HttpServer):
+    def __init__(self, listen: str, tls: ssl.SSLContext, slice_of: SliceOf, closed: KnownClosedNodes) -> None:
+        super().__init__(listen, _Handler, BOUNDS, tls)
+        self.slice_of, self.closed = slice_of, closed
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -390,7 +346,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _review(self, path: str, body: bytes) -> None:
         try:
-            found = answer(path, body, self.server.slice_of, self.server.grounds)
+            found = answer(path, body, self.server.slice_of, self.server.closed)
         except NotAReviewError as error:
             self._no(400, str(error))
         except Fault as fault:

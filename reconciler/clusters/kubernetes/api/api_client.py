@@ -23,8 +23,8 @@ from urllib.parse import urlencode
 
 from reconciler.clock import monotonic_s
 from reconciler.clusters.kubernetes.names import MANAGER
+from reconciler.model.clock_reading import Heard
 from reconciler.model.cluster_port import Refused
-from reconciler.timekeeping.clock_reading import Heard
 from reconciler.timekeeping.date_header import heard_in
 from schemas.errors import Fault
 

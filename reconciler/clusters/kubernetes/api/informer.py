@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from threading import Condition, Event, Thread
 from typing import Generic, TypeVar
 
 from reconciler.clock import monotonic_s
 from reconciler.clusters.kubernetes.api.api_client import Api, Json, Rejected
+from reconciler.model import backoff
 from schemas.errors import Fault
 
 log = logging.getLogger(__name__)
@@ -22,7 +24,6 @@ T = TypeVar("T")
 
 WATCH_S = 50
 """A watch is requested for this time only, so that a dead connection is noticed."""
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 10.0
 
 
 def key_of(item: Json) -> str:
@@ -108,23 +109,23 @@ class Informer(Generic[T]):
                 self._drop(key)
 
     def _run(self) -> None:
-        pause_s = FIRST_PAUSE_S
+        pause: timedelta | None = None
         while not self._ended.is_set():
             try:
                 if not self._version:
                     self._version = self._list()
                 self._follow()
-                pause_s = FIRST_PAUSE_S
+                pause = None
                 continue
             except Fault as fault:
                 self._failed(fault)
+                pause = backoff.WATCHES.longer(pause)
                 if isinstance(fault, Rejected) and fault.status == 410:
                     self._version = ""
             except Exception:
                 log.exception("watch broke path=%s; resuming", self._path)
-                self._version, pause_s = "", LONGEST_PAUSE_S
-            self._ended.wait(pause_s)
-            pause_s = min(LONGEST_PAUSE_S, pause_s * 2)
+                self._version, pause = "", backoff.WATCHES.longest
+            self._ended.wait(pause.total_seconds())
 
     def _list(self) -> str:
         """Lists everything; returns the version to watch from."""

@@ -6,15 +6,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Literal
 
-from reconciler.clusters.kubernetes.api.memo import Memo
 from reconciler.clusters.kubernetes.names import PROJECT
 from reconciler.clusters.kubernetes.nodes import mig, node_inventory
 from reconciler.clusters.kubernetes.nodes.node_inventory import Node, Pod
 from reconciler.clusters.kubernetes.nodes.node_marks import cordoned_by_others, marks_of
 from reconciler.clusters.kubernetes.nodes.pod_exits import kept_by
 from reconciler.model.cluster_port import ClusterView, NodeView, WorkloadView
+from reconciler.model.memo import Memo
 from schemas.documents.cluster import ClusterSpec, Pool
 
 PodsOfNodes = Mapping[str, tuple[Pod, ...]]
@@ -61,7 +62,7 @@ class Looks:
         for name, node in sorted(known.nodes.items()):
             pool = node_inventory.pool_of(node, self._spec, self._named)
             here = pods.get(name, ())
-            view = self._nodes.of(name, (node, here, owners), lambda: self._node(node, here, owners))  # noqa: B023
+            view = self._nodes.of(name, partial(self._node, node, here, owners), equal=(node, here, owners))
             if node.annotations.get(PROJECT, known.project) != known.project:
                 continue
             if pool is not None or view.lease is not None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from reconciler.clusters.kubernetes.api.api_client import Api, Json, Rejected
 from reconciler.clusters.kubernetes.api.informer import Informer
@@ -29,6 +30,7 @@ from reconciler.clusters.kubernetes.names import (
 from reconciler.clusters.kubernetes.nodes.node_marks import late, read_stamp, write_stamp
 from reconciler.clusters.kubernetes.tenancy.slice_objects import labels
 from reconciler.model.cluster_port import Refused, Stamp
+from reconciler.model.memo import Memo
 
 NAMESPACES = "/api/v1/namespaces"
 _SYSTEM = frozenset({"default", "gpu-operator", "nvidia-gpu-operator"})
@@ -101,7 +103,7 @@ class Spaces:
     def __init__(self, api: Api, project: str, wake: Callable[[], None]) -> None:
         self._api, self._project = api, project
         self.informer = Informer(api, NAMESPACES, read_space, wake=wake)
-        self._marked: tuple[Mapping[str, Space], dict[str, list[Space]]] = ({}, {})
+        self._marked: Memo[dict[str, list[Space]]] = Memo()
 
     def find(self, name: str) -> Space | None:
         """The last known version."""
@@ -114,13 +116,14 @@ class Spaces:
     def by_slice(self) -> dict[str, list[Space]]:
         """Namespaces marked for slices of this project, whoever set the marks."""
         known = self.informer.items()
-        if known is not self._marked[0]:
-            found: dict[str, list[Space]] = {}
-            for _, space in sorted(known.items()):
-                if space.slice and space.project == self._project:
-                    found.setdefault(space.slice, []).append(space)
-            self._marked = (known, found)
-        return self._marked[1]
+        return self._marked.of("", partial(self._by_slice, known), same=(known,))
+
+    def _by_slice(self, known: Mapping[str, Space]) -> dict[str, list[Space]]:
+        found: dict[str, list[Space]] = {}
+        for _, space in sorted(known.items()):
+            if space.slice and space.project == self._project:
+                found.setdefault(space.slice, []).append(space)
+        return found
 
     def is_marked(self, space: Space, slice_: str) -> bool:
         """True if it has that slice's mark."""

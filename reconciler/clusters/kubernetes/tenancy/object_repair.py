@@ -29,11 +29,9 @@ from reconciler.clusters.kubernetes.tenancy.slice_objects import (
     identity,
     member_role,
 )
+from reconciler.model import backoff
 from reconciler.model.cluster_port import Busy, Refused, Stamp
 
-FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=5), timedelta(hours=1)
-"""Between the first repair of an object and the next; each further pause is twice as long, up to the longest.
-"""
 AGAIN = timedelta(seconds=1)
 """After a concurrent change of an object."""
 
@@ -65,7 +63,7 @@ class Quarrel:
         """When it may be repaired again."""
         if not self.count:
             return self.at
-        return self.at + min(FIRST_PAUSE * (1 << min(self.count - 1, 12)), LONGEST_PAUSE)
+        return self.at + backoff.OBJECT_REPAIRS.after(self.count)
 
 
 def repaired(before: Quarrel | None, content: str, now: datetime) -> Quarrel:
@@ -101,13 +99,13 @@ class Quarrels:
         """Rarely, since a large fleet starts with thousands of writes in one cycle."""
         if self._swept is None:
             self._swept = now
-        elif now - self._swept > LONGEST_PAUSE:
+        elif now - self._swept > backoff.OBJECT_REPAIRS.longest:
             self._all = {path: kept for path, kept in self._all.items() if not _in_peace(kept, now)}
             self._swept = now
 
 
 def _in_peace(quarrel: Quarrel, now: datetime) -> bool:
-    return now - quarrel.rests_until > LONGEST_PAUSE
+    return now - quarrel.rests_until > backoff.OBJECT_REPAIRS.longest
 
 
 def read_item(kind: Kind, item: Json) -> Item:

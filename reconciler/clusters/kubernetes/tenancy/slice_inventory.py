@@ -13,12 +13,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from reconciler.clusters.kubernetes.api.api_client import Api, Json, Rejected
 from reconciler.clusters.kubernetes.api.informer import Informer
 from reconciler.clusters.kubernetes.names import MANAGED_BY, MANAGER, NAMESPACE_SLICE, OWNER
 from reconciler.clusters.kubernetes.nodes.node_marks import late, read_stamp, write_stamp
 from reconciler.model.cluster_port import Refused, Stamp
+from reconciler.model.memo import Memo
 from schemas.errors import Fault
 
 TRIES = 4
@@ -74,7 +76,7 @@ class Claims:
         self.informer = Informer(
             api, self._path, read_claim, f"{MANAGED_BY}={MANAGER},{NAMESPACE_SLICE}", wake
         )
-        self._naming: tuple[Mapping[str, Claim], dict[str, tuple[Claim, ...]]] = ({}, {})
+        self._naming: Memo[dict[str, tuple[Claim, ...]]] = Memo()
 
     def get(self, slice_: str) -> Claim:
         """The last known claim; an empty one if there is none."""
@@ -89,13 +91,7 @@ class Claims:
     def naming(self, namespace: str) -> tuple[Claim, ...]:
         """The claims, of every project, that list this namespace."""
         known = self.informer.items()
-        if known is not self._naming[0]:
-            found: dict[str, tuple[Claim, ...]] = {}
-            for _, claim in sorted(known.items()):
-                for name in claim.made:
-                    found[name] = (*found.get(name, ()), claim)
-            self._naming = (known, found)
-        return self._naming[1].get(namespace, ())
+        return self._naming.of("", partial(_by_namespace, known), same=(known,)).get(namespace, ())
 
     def refusal(self, claim: Claim, stamp: Stamp) -> Refused | None:
         """Why a write with that stamp may not change this slice."""
@@ -173,3 +169,11 @@ class Claims:
         if claim.uids:
             data["uids"] = json.dumps(claim.uids, sort_keys=True)
         return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
+
+
+def _by_namespace(known: Mapping[str, Claim]) -> dict[str, tuple[Claim, ...]]:
+    found: dict[str, tuple[Claim, ...]] = {}
+    for _, claim in sorted(known.items()):
+        for name in claim.made:
+            found[name] = (*found.get(name, ()), claim)
+    return found

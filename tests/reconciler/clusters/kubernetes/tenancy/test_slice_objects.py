@@ -9,12 +9,12 @@ import pytest
 from reconciler.clusters.kubernetes.tenancy import slice_objects
 from reconciler.clusters.kubernetes.tenancy.namespaces import is_protected
 from reconciler.clusters.kubernetes.tenancy.object_repair import (
-    LONGEST_PAUSE,
     Quarrel,
     Quarrels,
     _others,
     repaired,
 )
+from reconciler.model import backoff
 from tests.reconciler.clusters.kubernetes.tenants import BO, CY, NOW, SECOND, terms
 
 HOUR = timedelta(hours=1)
@@ -130,7 +130,12 @@ def test_what_differs_is_named(change, fields):
         pytest.param(None, Quarrel("a", 0, NOW), timedelta(), id="the first writing is no repair"),
         pytest.param(Quarrel("a", 0, NOW - HOUR), Quarrel("a", 1, NOW), 5 * SECOND, id="the first repair"),
         pytest.param(Quarrel("a", 2, NOW - 20 * SECOND), Quarrel("a", 3, NOW), 20 * SECOND, id="ever longer"),
-        pytest.param(Quarrel("a", 99, NOW - HOUR), Quarrel("a", 100, NOW), LONGEST_PAUSE, id="up to an hour"),
+        pytest.param(
+            Quarrel("a", 99, NOW - HOUR),
+            Quarrel("a", 100, NOW),
+            backoff.OBJECT_REPAIRS.longest,
+            id="up to an hour",
+        ),
         pytest.param(Quarrel("a", 9, NOW - 3 * HOUR), Quarrel("a", 1, NOW), 5 * SECOND, id="peace ends it"),
         pytest.param(
             Quarrel("b", 9, NOW - SECOND), Quarrel("a", 0, NOW), timedelta(), id="other terms, no quarrel"

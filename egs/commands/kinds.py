@@ -1,0 +1,263 @@
+"""What `egs get` lists: the columns of each kind, those of `-o wide`, and how a row is named behind the kind.
+
+The rows are the same on a repository and on a server (docs/commands.md), and so are the tables.
+
+Held by tests/egs/test_listing.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from egs.commands import output
+from egs.commands.output import Column, Row, at, field, key, place
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Things of one kind: `noun` in a sentence, `empty` where there is none."""
+
+    noun: str
+    empty: str
+    columns: tuple[Column, ...]
+    wide: tuple[Column, ...] = ()
+    """Further columns of `-o wide`."""
+    name: Callable[[Row], str] = lambda row: str(row["name"])
+    passing: tuple[str, ...] = ()
+    """Columns that change by themselves, with the time: no change to tell."""
+
+
+def _money(row: Row) -> str | None:
+    return None if row["cost"] is None else f"{row['cost']:.2f} {row.get('currency', '')}".rstrip()
+
+
+def _node(row: Row) -> str:
+    return f"{row['cluster']}/{row['name']}"
+
+
+def _until(row: Row) -> Any:
+    ends = [entry["end"] for entry in row["schedule"] if entry["request"] == row["lease"] is not None]
+    return output.time(ends[0]) if ends else None
+
+
+def _next(row: Row) -> str | None:
+    later = [e for e in row["schedule"] if e["request"] is None or e["request"] != row["lease"]]
+    if not later:
+        return None
+    likely = " (likely)" if later[0]["tentative"] else ""
+    begin = output.shown(output.time(later[0]["begin"]))
+    return f"{later[0]['request'] or 'maintenance'}{likely} at {begin}"
+
+
+def _pool(name: str) -> Callable[[Row], Any]:
+    return lambda row: row["pool"][name]
+
+
+def by_pool(rows: list[Row]) -> list[Row]:
+    """Clusters as their table has them: a row for each pool."""
+    return [{**row, "pool": pool} for row in rows for pool in row["pools"]]
+
+
+GPRS = Kind(
+    "request",
+    "no request",
+    (
+        ("REQUEST", key),
+        ("PHASE", field("phase")),
+        ("PRIORITY", field("priority")),
+        ("NODES", lambda row: f"{row['nodes']} x {row['gpusPerNode']}"),
+        ("SHAPE", lambda row: row["gpuShapes"] or "any"),
+        ("DURATION", field("duration")),
+        ("START", lambda row: output.time(row["startTime"] or row["estimatedStartTime"])),
+        ("END", lambda row: output.time(row["endTime"] or row["estimatedEndTime"])),
+        ("WHERE", place),
+        ("REASON", field("reason")),
+        ("COST", _money),
+    ),
+    (
+        ("ON", field("nodeNames")),
+        ("MOVED", lambda row: row["delayedCount"] or None),
+        ("RETRIES", lambda row: row["retryCount"] or None),
+        ("DISPLAY NAME", field("displayName")),
+        ("MESSAGE", field("message")),
+    ),
+    key,
+    ("COST",),
+)
+SLICES = Kind(
+    "slice",
+    "no slice",
+    (
+        ("SLICE", field("name")),
+        ("CLUSTERS", field("clusters")),
+        ("QUOTA", lambda row: "none" if row["quotaGpus"] is None else row["quotaGpus"]),
+        ("WAITING", field("waiting")),
+        ("HOLDING", field("holding")),
+        ("GPUS HELD", field("gpusHeld")),
+        ("GPU HOURS", lambda row: f"{row['gpuHours']:g}"),
+        ("COST", _money),
+    ),
+    (("WEIGHT", field("weight")), ("MEMBERS", field("members"))),
+    passing=("GPU HOURS", "COST"),
+)
+CLUSTERS = Kind(
+    "cluster",
+    "no cluster",
+    (
+        ("CLUSTER", field("name")),
+        ("MODE", field("mode")),
+        ("ANSWERS", lambda row: "unknown" if row["reachable"] is None else row["reachable"]),
+        ("SINCE", at("since")),
+        ("STATUS OF", at("statusTime")),
+        ("POOL", _pool("name")),
+        ("SHAPE", lambda row: f"{row['pool']['gpusPerNode']} x {row['pool']['gpuShape']}"),
+        ("NODES", _pool("nodes")),
+        ("LEASED", _pool("leased")),
+        ("FREE", _pool("free")),
+        ("OUT", _pool("out")),
+    ),
+    (
+        ("DRIVER", field("driver")),
+        ("MEMORY/GPU", lambda row: f"{row['pool']['memoryPerGpu']} GB"),
+        ("PRICE/GPU/H", _pool("pricePerGpuHour")),
+    ),
+    passing=("STATUS OF",),
+)
+NODES = Kind(
+    "node",
+    "no node",
+    (
+        ("NODE", _node),
+        ("POOL", field("pool")),
+        ("STATE", field("state")),
+        ("REASON", lambda row: row["reason"] or (row["message"] if row["pool"] is None else None)),
+        ("LEASE", field("lease")),
+        ("UNTIL", _until),
+        ("NEXT", _next),
+    ),
+    (
+        ("SINCE", at("since")),
+        ("MESSAGE", lambda row: row["message"] if row["pool"] is not None else None),
+        ("LATER", lambda row: max(0, len(row["schedule"]) - (row["lease"] is not None))),
+    ),
+    _node,
+)
+REQUESTS = Kind(
+    "request for a slice called",
+    "nobody asks for a slice",
+    (
+        ("SLICE", field("name")),
+        ("PHASE", field("phase")),
+        ("SINCE", at("since")),
+        ("REQUESTER", field("requester")),
+        ("CLUSTERS", field("clusters")),
+        ("NAMESPACES", field("namespaces")),
+        ("QUOTA", lambda row: "none" if row["quotaGpus"] is None else row["quotaGpus"]),
+        ("REASON", field("reason")),
+    ),
+    (("MEMBERS", field("members")), ("MESSAGE", field("message"))),
+)
+QUEUE = Kind(
+    "waiting request",
+    "nobody waits",
+    (
+        ("RANK", field("rank")),
+        ("POSITION", field("position")),
+        ("REQUEST", key),
+        ("PHASE", field("phase")),
+        ("PRIORITY", field("priority")),
+        ("NODES", field("nodes")),
+        ("START", at("estimatedStartTime")),
+        ("WAIT", lambda row: output.seconds(row["estimatedWaitSeconds"])),
+        ("WHERE", place),
+        ("MOVED", lambda row: row["delayedCount"] or None),
+        ("REASON", field("reason")),
+    ),
+    (("PROMISED", field("promised")),),
+    key,
+    ("WAIT",),
+)
+EVENTS = Kind(
+    "event",
+    "no such event",
+    (
+        ("AT", at("at")),
+        ("REASON", field("reason")),
+        ("TYPE", field("type")),
+        (
+            "ABOUT",
+            lambda row: (
+                row["request"] or (f"{row['cluster']}/{row['node']}" if row["node"] else row["cluster"])
+            ),
+        ),
+        ("MESSAGE", field("message")),
+    ),
+    (("CLUSTER", field("cluster")), ("NODE", field("node"))),
+    lambda row: json.dumps(row, sort_keys=True),
+)
+PROBLEMS = Kind(
+    "problem",
+    "nothing is wrong",
+    (
+        ("WHERE", lambda row: f"{row['file']}:{row['line']}:{row['column']}"),
+        ("SEVERITY", field("severity")),
+        ("RULE", field("rule")),
+        ("PROBLEM", field("message")),
+        ("WHAT TO DO", field("fix")),
+    ),
+    name=lambda row: json.dumps(row, sort_keys=True),
+)
+WORKLOADS = Kind(
+    "workload",
+    "nothing runs",
+    (
+        ("REQUEST", field("name")),
+        ("PHASE", field("phase")),
+        ("MODEL", lambda row: row["model"]["name"]),
+        ("WHERE", lambda row: f"{row['clusterName']}/{row['pool']}"),
+        ("NODES", lambda row: [node["name"] for node in row["nodes"]]),
+        ("GPUS", lambda row: f"{row['numGPUs']} x {row['gpuShape']}" if row["gpuShape"] else row["numGPUs"]),
+        ("HEALTHY", lambda row: row["failedChecks"] or row["healthy"]),
+        ("IDLE", lambda row: output.seconds(row["idleSeconds"]) if row["idleSince"] else None),
+        ("START", at("startTime")),
+        ("END", at("endTime")),
+        ("COST", field("cost")),
+    ),
+    (
+        ("FRAMEWORK", lambda row: row["model"]["framework"]),
+        ("NAMESPACES", field("namespaces")),
+        ("GPU HOURS", field("gpuHours")),
+        ("DISPLAY NAME", field("gprName")),
+    ),
+    passing=("IDLE", "COST", "GPU HOURS"),
+)
+
+CHECKS = Kind(
+    "check",
+    "no node of it was checked yet",
+    (
+        ("STAGE", field("stage")),
+        ("NODE", field("node")),
+        ("CHECK", field("name")),
+        ("PASSED", field("passed")),
+        ("VALUE", field("value")),
+        ("AT", at("at")),
+        ("LOG", lambda row: " | ".join(row["log"].splitlines())),
+    ),
+)
+"""Of `egs describe gpr --checks`."""
+
+SINGULAR = {
+    "gprs": "gpr",
+    "slices": "slice",
+    "clusters": "cluster",
+    "nodes": "node",
+    "requests": "request",
+    "events": "event",
+    "problems": "problem",
+    "workloads": "workload",
+}
+"""A kind may be called by either: `egs get node`, `egs describe nodes`."""

@@ -1,0 +1,131 @@
+"""Options and arguments, each declared once, so that it means the same in every command."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from egs.commands.output import Form
+
+ON_A_REPOSITORY = "On a repository"
+"""The panel of options that only a repository understands (`egs.commands.limits`)."""
+
+
+def of_repository(*names: str, **about: Any) -> Any:
+    """Such an option."""
+    return typer.Option(*names, rich_help_panel=ON_A_REPOSITORY, **{"show_default": False, **about})
+
+
+Repo = Annotated[
+    str | None,
+    of_repository(
+        "--repo",
+        metavar="PATH|URL",
+        help="Folder, bare repository or URL. Default: EGS_REPO, else the folder you stand in.",
+    ),
+]
+Now = Annotated[
+    str | None, of_repository("--now", metavar="TIME", help="Decide as if it were this time (RFC 3339).")
+]
+Author = Annotated[
+    str | None,
+    of_repository("--author", metavar="'NAME <MAIL>'", help="Who changes it. Default: as git is configured."),
+]
+_PULL_OR_PUSH = "--pull-request/--push"
+AsPull = Annotated[
+    bool | None,
+    of_repository(_PULL_OR_PUSH, help="Open a pull request, or push to main. Default: as the project says."),
+]
+AsksFirst = Annotated[
+    bool | None,
+    of_repository(_PULL_OR_PUSH, help="Open a pull request (the default here), or push to main."),
+]
+StraightOn = Annotated[
+    bool | None,
+    of_repository(_PULL_OR_PUSH, help="Open a pull request, or push to main (the default here)."),
+]
+Fields = Annotated[
+    list[str],
+    typer.Argument(metavar="FIELD=VALUE...", help="Fields of spec; nothing behind = takes one out."),
+]
+Pools = Annotated[
+    list[str] | None,
+    of_repository("--pool", metavar="NAME=NODES", help="A pool of the CSV; may be repeated."),
+]
+OwnKubeconfig = Annotated[
+    str | None,
+    of_repository(
+        "--kubeconfig",
+        metavar="FILE",
+        help="Your own kubeconfig of the cluster. Default: KUBECONFIG, else ~/.kube/config.",
+    ),
+]
+OwnContext = Annotated[
+    str | None,
+    of_repository("--context", metavar="NAME", help="Context of it. Default: its current one."),
+]
+Request = Annotated[str, typer.Argument(metavar="SLICE/GPR", help="The request.", show_default=False)]
+Output = Annotated[Form, typer.Option("--output", "-o", help="How to answer.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would happen and write nothing.")]
+Nodes = Annotated[int | None, typer.Option(min=1, metavar="N", help="Whole GPU nodes.", show_default=False)]
+GpusPerNode = Annotated[
+    int | None,
+    typer.Option(
+        "--gpus-per-node", min=1, metavar="G", help="GPUs each node has at least.", show_default="1"
+    ),
+]
+Shapes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--shape", metavar="X", help="GPU shape; may be repeated, in order of preference.", show_default="any"
+    ),
+]
+Memory = Annotated[
+    int | None, typer.Option(min=1, metavar="GB", help="Memory each GPU has at least.", show_default=False)
+]
+InstanceType = Annotated[
+    str | None,
+    typer.Option("--instance-type", metavar="T", help="Only this machine type.", show_default=False),
+]
+Duration = Annotated[
+    str | None, typer.Option(metavar="D", help="How long: 6h, 90m, 0d6h0m.", show_default=False)
+]
+Priority = Annotated[
+    int | None, typer.Option(min=1, max=300, metavar="P", help="1 to 300.", show_default="101")
+]
+Template = Annotated[
+    str | None, typer.Option(metavar="T", help="Template for what is not given here.", show_default=False)
+]
+DisplayName = Annotated[
+    str | None, typer.Option("--display-name", metavar="TEXT", help="For people.", show_default=False)
+]
+Clusters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--cluster", metavar="C", help="Cluster; may be repeated. Default: the slice's.", show_default=False
+    ),
+]
+NotBefore = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Earliest wanted start (RFC 3339).", show_default=False)
+]
+Start = Annotated[
+    str | None, typer.Option(metavar="MODE", help="asap, ready or promised.", show_default="asap")
+]
+Prefer = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHAT", help="Of the pools that fit: earliest, price or memory.", show_default="earliest"
+    ),
+]
+MaxWait = Annotated[
+    str | None,
+    typer.Option(
+        "--max-wait", metavar="D", help="Longest wait for the pools it prefers, then any.", show_default=False
+    ),
+]
+Rdma = Annotated[bool, typer.Option("--rdma", help="Only nodes with RDMA.")]
+ModelName = Annotated[
+    str | None,
+    typer.Option("--model", metavar="NAME", help="Model that will run, for people.", show_default=False),
+]

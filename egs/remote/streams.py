@@ -1,0 +1,88 @@
+"""`egs watch` on a server: its two streams, told as one, as they come."""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import copy_context
+from typing import Any
+
+from egs import clock
+from egs.commands.errors import Said, wrong_use
+from egs.commands.watch import STANDS
+from egs.remote import asking
+from egs.sse import Message
+
+Line = dict[str, Any]
+"""One change, as `-o json` prints it."""
+
+
+def followed(slice_: str | None, gpr: str | None) -> Iterator[Line]:
+    """Events, and where that request, or those of that slice, stand."""
+    if gpr is not None and "/" not in gpr:
+        raise wrong_use(f"{gpr} names no request; write SLICE/GPR, for example vision/train")
+    about = {"slice": None if gpr else slice_, "gpr": gpr}
+    streams: list[Callable[[], Iterator[Line]]] = [lambda: _events(about)]
+    if gpr is not None:
+        streams.append(lambda: _requests("gpr/watch", {"gprId": gpr}))
+    elif slice_ is not None:
+        streams.append(lambda: _requests("watch", {"sliceName": slice_}))
+    return merged(streams)
+
+
+def merged(streams: list[Callable[[], Iterator[Line]]]) -> Iterator[Line]:
+    """The lines of all streams as they come, each stream read by a thread of its own; the first error ends it."""
+    found: queue.Queue[Line | Exception] = queue.Queue()
+
+    def read(stream: Callable[[], Iterator[Line]]) -> None:
+        try:
+            for line in stream():
+                found.put(line)
+        except Exception as error:
+            found.put(error)
+
+    for stream in streams:
+        # A thread has a context of its own, and the server is named in ours.
+        threading.Thread(target=copy_context().run, args=(read, stream), daemon=True).start()
+    while True:
+        line = found.get()
+        if isinstance(line, Exception):
+            raise line
+        yield line
+
+
+def _events(about: Mapping[str, Any]) -> Iterator[Line]:
+    for message in asking.heard("events/stream", about):
+        _check(message.event, message.data)
+        yield {"kind": "event", **json.loads(message.data)}
+
+
+def _requests(path: str, params: Mapping[str, Any]) -> Iterator[Line]:
+    for line in moves(asking.heard(path, params)):
+        yield line
+        if "gprId" in params and line["phase"] == "Cancelled":
+            return  # it is gone, and the stream with it; its events go on
+
+
+def moves(messages: Iterable[Message]) -> Iterator[Line]:
+    """Where the requests of a stream stand, and where they stood before; what is as before is not told again."""
+    before: dict[str, Line] = {}
+    for message in messages:
+        _check(message.event, message.data)
+        data = json.loads(message.data)
+        times = (data.get("estimatedStartTime") or None, data.get("endTime") or None)
+        now = dict(zip(STANDS, (data["phase"], data.get("reason") or None, *times), strict=True))
+        was, before[data["name"]] = before.get(data["name"]), now
+        if was != now:
+            slice_, _, name = data["name"].partition("/")
+            at = clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+            yield {"kind": "request", "at": at, "slice": slice_, "name": name, **now, "was": was}
+
+
+def _check(event: str, text: str) -> None:
+    """The server ends a stream with its reason when the caller may not hear more."""
+    if event == "error":
+        reason, _, sentence = text.partition(": ")
+        raise Said(sentence or text, reason, 1)
