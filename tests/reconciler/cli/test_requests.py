@@ -230,9 +230,7 @@ def test_cancel_ends_it_in_its_file_and_prune_takes_that_and_its_approvals(tmp_p
     assert egs("prune", "--apply", "--repo", repo, "--author", BO).code == 0
     assert _files(repo) == sorted(fleet())
     early = _gpr(repo, "create", "a/over", "--nodes", 1, "--duration", "1h")
-    assert (early.code, "its record goes with the controller's next cycle" in early.err) == (1, True), (
-        early.err
-    )
+    assert (early.code, "the controller's next cycle removes its record" in early.err) == (1, True), early.err
 
 
 class TestWhileItHoldsNodes:

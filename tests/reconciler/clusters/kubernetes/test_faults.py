@@ -65,7 +65,7 @@ from tests.support.kube import FAST, Plane, eventually, gpu_node
             id="sent to a login page",
         ),
         pytest.param(
-            Canned(200, b"[" * 100_000), "ClusterUnreachable", "no JSON", id="JSON that is bottomless"
+            Canned(200, b"[" * 100_000), "ClusterUnreachable", "without JSON", id="JSON that is bottomless"
         ),
     ],
 )
