@@ -3,13 +3,16 @@ PYTHON ?= python3
 BIN := .venv/bin
 ONCE ?=
 
-.PHONY: demo test check bench schemas
+.PHONY: demo test quick check bench schemas
 
 demo: .venv/ready ## the whole system on this machine (ONCE=1: the story in simulated time)
 	$(BIN)/egs demo $(if $(ONCE),--once)
 
-test: .venv/ready ## all tests
-	$(BIN)/pytest -n auto
+test: .venv/ready ## all tests; at the end, where the time went
+	$(BIN)/pytest -n auto --budget
+
+quick: .venv/ready ## for the inner loop: no control plane, no farm of processes, few examples
+	EGS_TEST_PROFILE=quick $(BIN)/pytest -n auto -m "not slow"
 
 check: .venv/ready ## lint, types and layers
 	$(BIN)/ruff check .

@@ -1,8 +1,8 @@
-"""What others do, in plain Python, to stand beside ours: first come, EASY backfill, and conservative planning.
+"""Other schedulers in plain Python, for comparison: first come, EASY backfill, and conservative planning.
 
-First come and EASY replay a trace on one pool and start requests; neither tells anybody when that will be. EASY
-(Lifka, JSSPP 1995) starts whom it can in the order of the queue, reserves for the first it cannot, and lets later
-ones pass where that reservation is not touched. Both serve in the order that they are given. `conservative` plans a
+First come and EASY replay a trace on one pool and start requests; neither predicts starts. EASY (Lifka, JSSPP 1995)
+starts what it can in queue order, reserves for the first request that does not fit, and lets later ones pass if they
+do not touch that reservation. Both serve in the given order. `conservative` plans a
 whole queue from nothing on a list of free nodes over time, as scheduling simulators commonly do.
 """
 
@@ -13,44 +13,46 @@ import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from benchmarks.philly import Asked
+from benchmarks.philly import TraceRequest
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
     """A request that ran on [start, end)."""
 
-    asked: Asked
+    asked: TraceRequest
     start: int
     end: int
 
 
 @dataclass(slots=True)
 class Cluster:
-    """Free nodes, and who runs: (strict end, actual end, nodes), by actual end."""
+    """Free nodes, and running requests: (strict end, actual end, nodes), by actual end."""
 
     free: int
     running: list[tuple[int, int, int]]
 
 
-Order = Callable[[Asked], tuple[int, ...]]
-Choose = Callable[[Cluster, list[Asked], int], list[Asked]]
+Order = Callable[[TraceRequest], tuple[int, ...]]
+Choose = Callable[[Cluster, list[TraceRequest], int], list[TraceRequest]]
 
 
-def by_priority(asked: Asked) -> tuple[int, ...]:
+def by_priority(asked: TraceRequest) -> tuple[int, ...]:
     """Higher priority first, then first submitted."""
     return (-asked.priority, asked.submit)
 
 
-def by_arrival(asked: Asked) -> tuple[int, ...]:
+def by_arrival(asked: TraceRequest) -> tuple[int, ...]:
     """First submitted first, whatever the priority."""
     return (asked.submit,)
 
 
-def replay(asked: Sequence[Asked], nodes: int, choose: Choose, order: Order = by_priority) -> list[Served]:
-    """Serves everybody on `nodes`; `choose` says who of the queue starts now."""
+def replay(
+    asked: Sequence[TraceRequest], nodes: int, choose: Choose, order: Order = by_priority
+) -> list[Served]:
+    """Serve all requests on `nodes`; `choose` selects those of the queue that start now."""
     coming = sorted(asked, key=lambda a: a.submit)
-    cluster, queue, served, following = Cluster(nodes, []), list[Asked](), list[Served](), 0
+    cluster, queue, served, following = Cluster(nodes, []), list[TraceRequest](), list[Served](), 0
     keys: list[tuple[tuple[int, ...], str]] = []
     while following < len(coming) or queue:
         submit = coming[following].submit if following < len(coming) else None
@@ -71,8 +73,8 @@ def replay(asked: Sequence[Asked], nodes: int, choose: Choose, order: Order = by
     return served
 
 
-def first_come(cluster: Cluster, queue: list[Asked], now: int) -> list[Asked]:
-    """The head of the queue, as long as it fits; nobody passes."""
+def first_come(cluster: Cluster, queue: list[TraceRequest], now: int) -> list[TraceRequest]:
+    """The head of the queue, as long as it fits; no request passes another."""
     started = []
     for one in queue:
         if one.nodes > cluster.free:
@@ -82,8 +84,8 @@ def first_come(cluster: Cluster, queue: list[Asked], now: int) -> list[Asked]:
     return started
 
 
-def easy(cluster: Cluster, queue: list[Asked], now: int) -> list[Asked]:
-    """The head as long as it fits; then those that do not delay whoever is the head now."""
+def easy(cluster: Cluster, queue: list[TraceRequest], now: int) -> list[TraceRequest]:
+    """The head as long as it fits; then requests that do not delay the new head."""
     started = first_come(cluster, queue, now)
     if len(started) == len(queue) or not cluster.free:
         return started
@@ -99,23 +101,23 @@ def easy(cluster: Cluster, queue: list[Asked], now: int) -> list[Asked]:
     return started
 
 
-def _start(cluster: Cluster, one: Asked, now: int) -> None:
+def _start(cluster: Cluster, one: TraceRequest, now: int) -> None:
     cluster.free -= one.nodes
     heapq.heappush(cluster.running, (now + one.actual, now + one.duration, one.nodes))
 
 
 def _reserved(cluster: Cluster, nodes: int) -> tuple[int, int]:
-    """When the head starts if everybody stays to their strict end, and the nodes that it leaves then."""
+    """When the head starts if all run to their strict end, and the nodes that it leaves then."""
     free = cluster.free
     for _, end, count in sorted(cluster.running, key=lambda run: run[1]):
         free += count
         if free >= nodes:
             return end, free - nodes
-    raise ValueError("it asks for more nodes than there are")
+    raise ValueError("it asks for more nodes than exist")
 
 
-def conservative(asked: Sequence[Asked], nodes: int, now: int) -> dict[str, int]:
-    """Start of each, planned from nothing: the earliest that those before it leave. Costs requests x steps."""
+def conservative(asked: Sequence[TraceRequest], nodes: int, now: int) -> dict[str, int]:
+    """The start of each request, planned from nothing: the earliest that those before it leave. O(requests x steps)."""
     at, free = [now], [nodes]
     starts = {}
     for one in sorted(asked, key=lambda a: (-a.priority, a.submit)):

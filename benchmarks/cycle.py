@@ -1,14 +1,14 @@
-"""From a push to the committed status that answers it at 100,000 manifests; what restarts and `egs plan` cost there.
+"""Time from a push to the committed status at 100,000 manifests; and the cost of restarts and `egs plan`.
 
     python -m benchmarks.cycle [--manifests 100000] [--runs 7] [--keep FOLDER] [--profile]
 
-A bare repository in which each slice of 100 requests has ten that wait; all others are over, but for those that hold
-the nodes of the two embedded clusters. The status branch was written by the real controller, promises and all. What is
-timed is the real controller on the real remote: cycles in which nothing changed; cycles after one request was pushed,
-by their phases; cycles in which nothing changed while extensions are refused, and while a burst cluster is short of
-hours; and a new controller in a process of its own, with its mirror and caches as the last one left them,
-until its first cycle is committed. `egs plan --against` is a whole command, on a clone and on its second run. Goals: a
-push answered in 1 s, a restart in 3 s, a comparison of two commits in 5 s.
+A bare repository in which each slice of 100 requests has ten waiting ones; all others are over, except those that hold
+the nodes of the two embedded clusters. The real controller has written the status branch, promises included. Timed is
+the real controller on the real remote: cycles without changes; cycles after one request was pushed, by phase; cycles
+without changes while extensions are refused, and while a burst cluster is short of hours; and a new controller in a
+process of its own, with the mirror and caches of the last one, until its first cycle is committed. `egs plan --against`
+is a whole command, on a clone and on its second run. Goals: a push answered in 1 s, a restart in 3 s,
+a comparison of two commits in 5 s.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ from schemas.status.gpr_status import Assignment, Check, Cost, GPRStatus, Phase
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 PER_SLICE = 100
 WAITING = 10
-"""Of a slice's requests."""
+"""Waiting requests per slice."""
 NODES = 250
-"""Of each of the two pools of each of the two clusters."""
+"""Nodes of each of the two pools of each of the two clusters."""
 OVER = (Phase.COMPLETED, Phase.COMPLETED, Phase.COMPLETED, Phase.CANCELLED, Phase.FAILED)
 ADA = Person("Ada", "ada@example.com")
 _COMMITTER = b"committer Ada <ada@example.com> 1767225600 +0000\n"
@@ -65,7 +65,7 @@ SECOND = timedelta(seconds=1)
 
 
 def make(folder: Path, manifests: int) -> None:
-    """A bare repository with that many requests, and what the real controller makes of it until all is quiet."""
+    """A bare repository with that many requests, run by the real controller until nothing changes."""
     repo = folder / "fleet.git"
     repo.mkdir(parents=True)
     git(repo, "init", "--quiet", "--bare", "--initial-branch=main")
@@ -93,7 +93,7 @@ def make(folder: Path, manifests: int) -> None:
 
 
 def _close(acting: Reconciler) -> None:
-    """Its mirror is another's then."""
+    """Close its mirror, so that another controller can use it."""
     acting._ports.store.close()
 
 
@@ -207,7 +207,7 @@ def file_one(repo: Path, slice_: int, run: int) -> None:
 
 
 def push(repo: Path, files: Mapping[str, bytes]) -> None:
-    """Somebody's commit on main."""
+    """A commit on main with these files."""
     stream = b"commit refs/heads/main\n" + _COMMITTER + data(b"Change files") + b"from refs/heads/main^0\n"
     for path, content in files.items():
         stream += f"M 100644 inline {path}\n".encode() + data(content)
@@ -242,7 +242,7 @@ def _cluster(name: str, **more: object) -> bytes:
 
 
 class Clock:
-    """Seconds of each phase of a cycle; a phase inside of another counts for itself alone."""
+    """Seconds of each phase of a cycle; time in a nested phase counts only for that one."""
 
     def __init__(self) -> None:
         self.spent: dict[str, float] = {}
@@ -416,7 +416,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     options.add_argument("--manifests", type=int, default=100_000)
     options.add_argument("--runs", type=int, default=7)
-    options.add_argument("--keep", type=Path, help="make the repository there, or use the one that is there")
+    options.add_argument("--keep", type=Path, help="make the repository there, or use an existing one")
     options.add_argument("--only", choices=("cycle", "restart", "against"))
     options.add_argument("--profile", action="store_true", help="write cycle.prof of the cycles after pushes")
     given = options.parse_args()

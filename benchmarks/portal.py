@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.asking import Asked, Line, by_the_clock, get, key_of, post
+from benchmarks.asking import AnswerTimes, Line, by_the_clock, get, key_of, post
 from benchmarks.repositories import ENVIRONMENT, data, git
 from portal.views.quotes import WaitAsk, quoted
 from portal.views.reader import Reader
@@ -223,7 +223,7 @@ def _measure(requests: int, wanted: Load, ports: list[int], repo: Path, folder: 
     lines = [Line(port) for port in ports]
     readers = [_wrk(requests, port, wanted, folder / f"{port}.lua") for port in ports]
 
-    async def both() -> tuple[Asked, Asked]:
+    async def both() -> tuple[AnswerTimes, AnswerTimes]:
         rate = 0 if readers[0] is not None else wanted.reads
         async with asyncio.TaskGroup() as group:
             reads = group.create_task(by_the_clock(lines, reading(requests), rate, wanted.seconds))
@@ -305,7 +305,7 @@ def quotes(folder: Path, count: int) -> None:
         quoted(view, ask, view.facts.at)
         took.append(time.perf_counter() - begun)
     print(f"first {1000 * took[0]:.0f} ms")
-    print(Asked(took=took[5:]).told("quotes", count / sum(took[5:])), flush=True)
+    print(AnswerTimes(took=took[5:]).told("quotes", count / sum(took[5:])), flush=True)
     store.close()
 
 

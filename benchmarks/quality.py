@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from ortools.sat.python import cp_model
 
 from benchmarks.baselines import conservative, easy, first_come, replay
-from benchmarks.philly import Asked
+from benchmarks.philly import TraceRequest
 from scheduler.plan import plan
 from scheduler.snapshot import Pool, PoolKey, Request, Snapshot
 
@@ -48,18 +48,18 @@ def main() -> None:
     assert _ours(asked, LARGE_NODES) == conservative(asked, LARGE_NODES, 0), "a plain planner differs"
 
 
-def _asked(seed: int, count: int, nodes: int, hours: int) -> list[Asked]:
+def _asked(seed: int, count: int, nodes: int, hours: int) -> list[TraceRequest]:
     """All filed at once; half of them ask for one or two nodes."""
     chance = random.Random(seed)
     widths = [1, 2, *range(1, max(2, nodes // 2))]
     made = []
     for i in range(count):
         duration, priority = chance.randint(1, hours) * HOUR, chance.choice((50, 150, 250))
-        made.append(Asked(f"r{i:05d}", 0, chance.choice(widths), duration, duration, priority, ""))
+        made.append(TraceRequest(f"r{i:05d}", 0, chance.choice(widths), duration, duration, priority, ""))
     return made
 
 
-def _all(asked: Sequence[Asked], nodes: int) -> dict[str, dict[str, int]]:
+def _all(asked: Sequence[TraceRequest], nodes: int) -> dict[str, dict[str, int]]:
     return {
         "ours": _ours(asked, nodes),
         "EASY": {s.asked.id: s.start for s in replay(asked, nodes, easy)},
@@ -67,19 +67,19 @@ def _all(asked: Sequence[Asked], nodes: int) -> dict[str, dict[str, int]]:
     }
 
 
-def _ours(asked: Sequence[Asked], nodes: int) -> dict[str, int]:
+def _ours(asked: Sequence[TraceRequest], nodes: int) -> dict[str, int]:
     pool = Pool(_POOL, "", 1, 1, tuple(f"p{i}" for i in range(nodes)))
     requests = {a.id: Request(a.id, "", a.nodes, a.duration, (_POOL,), a.priority) for a in asked}
     placed = plan(Snapshot(0, {_POOL: pool}, {}, requests)).placements
     return {a.id: placed[a.id].start for a in asked}
 
 
-def _weighted(asked: Sequence[Asked], starts: dict[str, int]) -> float:
+def _weighted(asked: Sequence[TraceRequest], starts: dict[str, int]) -> float:
     """Sum of starts plus an hour, times priority: the hour keeps ratios finite where everybody starts at once."""
     return sum(a.priority * (starts[a.id] + HOUR) for a in asked)
 
 
-def _optimum(asked: Sequence[Asked], nodes: int) -> float | None:
+def _optimum(asked: Sequence[TraceRequest], nodes: int) -> float | None:
     """The least weighted sum of starts, in whole hours; None where it was not proven in time."""
     model, horizon = cp_model.CpModel(), sum(a.duration for a in asked) // HOUR
     starts = [model.new_int_var(0, horizon, a.id) for a in asked]

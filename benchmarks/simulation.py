@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.baselines import Served, by_arrival, by_priority, easy, first_come, replay
-from benchmarks.philly import QUIET, Asked, Instance, instance
+from benchmarks.philly import QUIET, Instance, TraceRequest, instance
 from scheduler.instance import parse
 from scheduler.replay.figures import figures
 from scheduler.replay.record import Run
@@ -53,7 +53,7 @@ HEADS = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One policy on one trace; hours. Estimates are None where nobody is told any."""
+    """One policy on one trace; hours. Estimates are None for policies without any."""
 
     name: str
     waits: dict[int, float]  # mean by band
@@ -143,7 +143,7 @@ def _other(name: str, found: Instance, served: Sequence[Served]) -> Row:
     )
 
 
-def _slowdown(asked: Asked, start: int) -> float:
+def _slowdown(asked: TraceRequest, start: int) -> float:
     return max(1.0, (start - asked.submit + asked.actual) / max(asked.actual, 10))
 
 

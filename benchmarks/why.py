@@ -5,7 +5,7 @@
 A repository of that many requests, decided once by the real controller and served by a real process of `egs-portal`
 (`benchmarks.portal` makes and serves it). One person after the other asks why a request waits, each of another
 request; then people ask for the plan; then a stranger posts 32 KiB of unknown fields to `auth`, as fast as
-the portal takes it. Meanwhile somebody asks `healthz` ten times a second. Goals: `why` p50 <= 0.5 s, `healthz`
+the portal takes it. Meanwhile `healthz` is called ten times a second. Goals: `why` p50 <= 0.5 s, `healthz`
 p99 <= 0.1 s throughout.
 
 `--keep FOLDER` keeps the repository there, or takes the one that is there.
@@ -23,7 +23,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from benchmarks.asking import Asked, Line, get
+from benchmarks.asking import AnswerTimes, Line, get
 from benchmarks.portal import PEOPLE, make, served, slices_for
 
 PROBE = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -46,9 +46,9 @@ def nonsense() -> bytes:
     return f"{head}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-async def one_by_one(port: int, questions: list[bytes]) -> Asked:
+async def one_by_one(port: int, questions: list[bytes]) -> AnswerTimes:
     """Each after the answer to the one before."""
-    line, found = Line(port), Asked()
+    line, found = Line(port), AnswerTimes()
     for question in questions:
         begun = time.perf_counter()
         status, body = await line.ask(question)
@@ -58,9 +58,9 @@ async def one_by_one(port: int, questions: list[bytes]) -> Asked:
     return found
 
 
-async def beside(port: int, asked: Awaitable[Asked]) -> tuple[Asked, Asked]:
+async def beside(port: int, asked: Awaitable[AnswerTimes]) -> tuple[AnswerTimes, AnswerTimes]:
     """What it gave, and how long `healthz` took meanwhile."""
-    probes, line = Asked(), Line(port)
+    probes, line = AnswerTimes(), Line(port)
 
     async def probing() -> None:
         while True:

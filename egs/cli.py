@@ -23,6 +23,7 @@ from typing import Annotated, Any
 
 import typer
 
+from egs.commands.backend import REPOSITORY, Backend, Where
 from egs.modes import Here, Target
 
 DISTRIBUTIONS = ("egs-gitops", "egs-client")
@@ -32,7 +33,9 @@ DONE, NO, MISUSED, BROKE, INTERRUPTED = 0, 1, 2, 3, 130
 SELDOM = 5_000_000
 """New objects between two looks for cycles: some hundred megabytes at most."""
 
-Register = Callable[[typer.Typer], None]
+Opener = Callable[[Where], Backend]
+Register = Callable[[typer.Typer], Opener | None]
+"""Adds a package's commands to the app; the package for repositories gives how to open one."""
 
 _ABOUT = """Share GPU nodes between teams by pull request, with start times that hold.
 
@@ -51,8 +54,10 @@ Exit codes: 0 done, 1 the answer is no, 2 wrong use, 3 something broke.
 """
 
 
-def build(registers: Iterable[Register]) -> typer.Typer:
-    """The app with the commands of `registers`, in their order."""
+def build(registers: Iterable[Register]) -> tuple[typer.Typer, Opener | None]:
+    """The app with the commands of `registers` after the common ones, and how to open a repository if one says so."""
+    from egs.commands import register as common
+
     app = typer.Typer(
         name="egs",
         help=_ABOUT,
@@ -62,9 +67,9 @@ def build(registers: Iterable[Register]) -> typer.Typer:
         rich_markup_mode=None,
     )
     app.callback(help=_ABOUT)(_root)
-    for register in registers:
-        register(app)
-    return app
+    common(app)
+    openers = [opener for register in registers if (opener := register(app)) is not None]
+    return app, openers[0] if openers else None
 
 
 def _root(
@@ -84,49 +89,16 @@ def _root(
     pass
 
 
-ALONE = frozenset({"codeowners", "diff", "forecast", "pr", "prune", "resubmit"})
-"""Commands of a repository that no server carries out; what else it does not is for one's own files and machines."""
-
-
 def commands(registers: Sequence[Register], target: Target | None) -> Any:
-    """The commands for a repository (no target) or a server. Where nothing was added, those of a server."""
-    from egs.remote import accounts, register
+    """The commands for a repository (no target) or a server, as whose backend the repository is opened from now on."""
+    from egs.commands.limits import limit
 
-    on_server = [register, accounts.register]
-    if not registers:
-        return typer.main.get_command(build(on_server))
-    local = typer.main.get_command(build([*registers, accounts.register]))
-    if target is not None:
-        _lay(local, typer.main.get_command(build(on_server)))
+    app, opener = build(registers)
+    REPOSITORY.set(opener)
+    local = typer.main.get_command(app)
+    if target is not None or opener is None:
+        limit(local, is_alone=opener is None)
     return local
-
-
-def _lay(local: Any, remote: Any, path: tuple[str, ...] = ()) -> None:
-    """Put the server's commands over those of a repository; what a group has left says that it is not for a server."""
-    for name, command in list(local.commands.items()):
-        above = remote.commands.get(name)
-        if above is None and (path or name in ALONE):
-            _refuse(command, (*path, name))
-        elif above is not None and hasattr(command, "commands") and hasattr(above, "commands"):
-            _lay(command, above, (*path, name))
-            remote.commands[name] = command
-    local.commands.update(remote.commands)
-
-
-def _refuse(command: Any, path: tuple[str, ...]) -> None:
-    if hasattr(command, "commands"):
-        for name, inner in command.commands.items():
-            _refuse(inner, (*path, name))
-        return
-
-    def refused(**_: object) -> None:
-        from egs.remote.errors import wrong_use
-
-        raise wrong_use(
-            f"egs {' '.join(path)} works on a repository and not on a server; stand in one, or name it with --repo"
-        )
-
-    command.callback = refused
 
 
 def _print_version(wanted: bool) -> None:
@@ -178,9 +150,11 @@ def run(args: Sequence[str], registers: Sequence[Register], here: Here | None = 
 
 def _chosen(words: Sequence[str], registers: Sequence[Register], here: Here | None) -> tuple[Any, list[str]]:
     """The commands that the line is for, and what is left of it when that is decided."""
+    from egs import modes
+
+    modes.SERVER.set(None)
     if here is None:
         return commands(registers, None), list(words)
-    from egs import modes
 
     line = modes.line_of(words)
     target = None

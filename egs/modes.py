@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from egs import contexts
-from egs.remote.errors import Said, not_allowed, wrong_use
+from egs.commands.errors import Said, not_allowed, wrong_use
 
 OWN_CONTEXT = frozenset({"diff", "install", "uninstall", "kubeconfig", "kubeconfig-token", "login"})
 """Commands with a --context of their own; ours stands before them."""

@@ -6,7 +6,7 @@ import logging
 from datetime import datetime
 
 from reconciler.deciding.decide import Decision
-from reconciler.deciding.unchanged_requests import Settled
+from reconciler.deciding.unchanged_requests import UnchangedRequests
 from reconciler.leadership import Leading
 from reconciler.main_reader import MainReader
 from reconciler.model.events import Event
@@ -34,7 +34,7 @@ class Committer:
         self, decision: Decision, wanted: Wanted, events: tuple[Event, ...], *, reachable: bool
     ) -> datetime | None:
         """Push the decision; None when it stands, else when to try again."""
-        now, branch, news = decision.facts.at, self._leadership.branch, self._leadership.news
+        now, branch, pending = decision.facts.at, self._leadership.branch, self._leadership.pending
         if not reachable:
             return now + self._settings.poll
         files = self._files(decision, wanted)
@@ -43,21 +43,21 @@ class Committer:
         except Fault as fault:
             log.warning("status not written reason=%s message=%s; tried again", fault.reason, fault)
             self.outcome = "Failed"
-            news.given_up(events)
+            pending.given_up(events)
             return now + self._settings.poll
         self.outcome = outcome_of(result)
         if result.landed:
             self._leadership.decided(wanted)
-            news.committed()
+            pending.committed()
             return None
         if isinstance(result, Postponed):
             return result.until
-        news.given_up(events)
+        pending.given_up(events)
         return now
 
-    def keep_notes(self, turns: Settled) -> None:
+    def keep_notes(self, unchanged: UnchangedRequests) -> None:
         """Keep, for the next process, what is known of the files of requests that are over."""
-        found = {key: self._main.desired.note_of(key) for key in turns.newly_quiet()}
+        found = {key: self._main.desired.note_of(key) for key in unchanged.newly_quiet()}
         self._leadership.branch.note({key: note for key, note in found.items() if note is not None})
 
     def _files(self, decision: Decision, wanted: Wanted) -> Files:

@@ -11,9 +11,9 @@ from threading import Event
 from uuid import uuid4
 
 from reconciler.approvals.forge_reviews import OneByOne, Reviews
-from reconciler.approvals.who_approved import wording_of
+from reconciler.approvals.who_approved import decision_reader_of
 from reconciler.clock import SystemClock, Timepiece
-from reconciler.clusters.open_cluster import Ground, open_cluster
+from reconciler.clusters.open_cluster import DriverOptions, open_cluster
 from reconciler.clusters.pulled_cluster import PullCluster, ReportBranches
 from reconciler.forges.forge_port import Forge
 from reconciler.loop import Reconciler
@@ -46,7 +46,7 @@ IN_LOOP = timedelta(seconds=5)
 class OpenClusters:
     """A driver for every cluster in force, opened anew when its manifest changes."""
 
-    ground: Ground
+    options: DriverOptions
     reports: ReportBranches | None = None  # of clusters that only their own appliers reach
     _open: dict[str, tuple[ClusterSpec, ClusterDriver]] = field(default_factory=dict)
     _told: dict[str, str] = field(default_factory=dict)  # why a cluster is not driven, as the log has it
@@ -80,10 +80,10 @@ class OpenClusters:
     def _driver(self, name: str, spec: ClusterSpec) -> ClusterDriver:
         if spec.access is not None and spec.access.pull and self.reports is not None:
             return PullCluster(name, spec, partial(self.reports.read, name, spec))
-        return open_cluster(name, spec, self.ground)
+        return open_cluster(name, spec, self.options)
 
 
-def ground_of(settings: Settings, wake: Callable[[], None]) -> Ground:
+def driver_options_of(settings: Settings, wake: Callable[[], None]) -> DriverOptions:
     """What these settings say of clusters; `wake` is called whenever something changed in one."""
     from reconciler.clusters.kubernetes.api.connection import (
         Keys,  # commands that drive no cluster start without it
@@ -91,7 +91,7 @@ def ground_of(settings: Settings, wake: Callable[[], None]) -> Ground:
     from reconciler.clusters.kubernetes.driver import Home
 
     keys = Keys(settings.kubeconfigs, settings.namespace)
-    return Ground(settings.state / "clusters", keys, Home(settings.project, settings.namespace), wake)
+    return DriverOptions(settings.state / "clusters", keys, Home(settings.project, settings.namespace), wake)
 
 
 def controller(
@@ -118,7 +118,7 @@ def controller(
     cache = DocumentCache(settings.state / "documents.sqlite", READER_VERSION)
     records = DocumentCache(settings.state / "records.sqlite", RECORDS_VERSION)
     reports = ReportBranches(store, machines)
-    clusters = OpenClusters(ground_of(settings, wake), reports)
+    clusters = OpenClusters(driver_options_of(settings, wake), reports)
     writer = f"controller-{uuid4().hex[:12]}"
     clocks: dict[str, Heard] = {}
     hear = partial(clocks.__setitem__, "the forge")
@@ -131,7 +131,7 @@ def controller(
             settled=reports.settled,
             machines=machines,
             sources=sources_of(settings, _forge(settings, IN_LOOP, hear)),
-            wording=wording_of(settings, store, _reviews(settings, wake, hooked, hear)),
+            decision_reader=decision_reader_of(settings, store, _reviews(settings, wake, hooked, hear)),
             records=records,
             mailroom=None if settings.routes is None else Mailroom(Secrets(settings.routes), Courier()),
             clock=clock,

@@ -14,7 +14,7 @@ from datetime import datetime
 from reconciler.documents.in_force import Desired
 from reconciler.documents.unread_files import recorded
 from reconciler.model.cluster_port import Stamp
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Facts, Wanted
 from reconciler.settings import Settings
 from reconciler.status.branch import EVENT_FILE, StatusBranch
@@ -205,6 +205,6 @@ def _events_in(rows: list[dict[str, str]]) -> Iterator[Event]:
             texts = {
                 name: str(row.get(name, "")) for name in ("message", "request", "cluster", "node", "slice")
             }
-            yield Event(parse_instant(row.get("at")), Told(row.get("reason", "")), **texts)
+            yield Event(parse_instant(row.get("at")), EventReason(row.get("reason", "")), **texts)
         except ValueError:
             continue  # a later release may tell what we do not know

@@ -16,7 +16,7 @@ from datetime import datetime
 from reconciler.documents.in_force import Desired
 from reconciler.documents.unread_files import recorded
 from reconciler.model.cluster_port import ClusterView, Stamp
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Facts, NodeKey, Wanted
 from reconciler.model.status_edits import leaves_at
 from reconciler.model.statuses import live
@@ -28,7 +28,7 @@ from reconciler.status.tree import Loaded
 from reconciler.store.believed_commit import Believes
 from reconciler.store.document_cache import DocumentCache
 from reconciler.store.store_port import Store
-from reconciler.telling.news import News
+from reconciler.telling.news import PendingEvents
 from schemas.documents.cluster import ClusterSpec
 from schemas.errors import Fault, UserError
 from schemas.status.gpr_status import AgentReport, GPRStatus, Phase
@@ -68,7 +68,7 @@ class Leading:
         self._passed_over: datetime | None = None  # elected, but superseded since
         self._said, self._answers, self._silence = said, Answers(store), Silence(settings)
         self.branch = StatusBranch(store, settings, writer, believes, records, remembers=True)
-        self.news = News()
+        self.pending = PendingEvents()
         self.outrun = ""
         """That clusters bear later stamps than the branch, in a sentence; empty: they do not."""
         self.before: Wanted | None = None
@@ -160,13 +160,15 @@ class Leading:
 
     def _resume(self, loaded: Loaded, now: datetime) -> None:
         """Go on from what was committed: after a take-over, or when a push of ours landed that was given up."""
-        self.news.settle(self.branch.has_told)
+        self.pending.settle(self.branch.has_told)
         if self.branch.stamp.term != self._term:
             self._term = self.branch.stamp.term
             self._called, self._stood_down, self._passed_over = False, False, None
             text = f"a controller took over as term {self._term}"
-            alarms = [Event(now, Told.ALARM, sentence) for sentence in (*self.branch.alarms, *loaded.alarms)]
-            self.news.begin([Event(now, Told.TAKEN_OVER, text), *alarms, *self._put_back(now)])
+            alarms = [
+                Event(now, EventReason.ALARM, sentence) for sentence in (*self.branch.alarms, *loaded.alarms)
+            ]
+            self.pending.begin([Event(now, EventReason.TAKEN_OVER, text), *alarms, *self._put_back(now)])
         self._desired.restore(loaded.accepted)
         self._desired.repository.is_recorded = recorded(loaded.facts.requests)
         self._desired.leave_unread(loaded.notes)
@@ -182,7 +184,7 @@ class Leading:
         text = (
             f"branch {name}: {self.branch.put_back}; it was put back as it was known here; protect the branch"
         )
-        return [Event(now, Told.PUT_BACK, text)]
+        return [Event(now, EventReason.PUT_BACK, text)]
 
     def rise(self, views: Mapping[str, ClusterView], now: datetime) -> None:
         """Take a term above what clusters bear, where the branch that they bear it of was lost.
@@ -199,7 +201,7 @@ class Leading:
         if above is not None and self.branch.rise(now, above) is not None:
             self._term = self.branch.stamp.term
             text = f"a controller took over as term {self._term}, above what clusters bear"
-            self.news.note([Event(now, Told.TAKEN_OVER, text)])
+            self.pending.note([Event(now, EventReason.TAKEN_OVER, text)])
 
     def _recall(self, facts: Facts) -> None:
         """The documents that the committed facts answered, so that causes are judged against them."""
@@ -209,7 +211,7 @@ class Leading:
             )  # main may have been rewritten since, and the mirror may be a new one
             self._desired.update(facts.intent, facts.trust)
             self.before = self._desired.wanted(facts)
-            self.news.known(self._desired.problems)
+            self.pending.known(self._desired.problems)
         except (Fault, UserError) as error:
             log.info("last intent not recalled reason=%s", error.reason)
 

@@ -18,7 +18,7 @@ from reconciler.clusters.pulled_cluster import PATTERN as REPORTED
 from reconciler.cycle import RETRY, Cycle
 from reconciler.deciding.decide import Decision, decide
 from reconciler.deciding.fold import fold
-from reconciler.deciding.slips import Before
+from reconciler.deciding.slips import CommittedWorld
 from reconciler.health import agent_reports
 from reconciler.memory import new_memory
 from reconciler.model.events import Event
@@ -28,7 +28,7 @@ from reconciler.ports import Ports
 from reconciler.settings import Settings
 from reconciler.status.recognised_leases import recognised
 from reconciler.store.refresh import fetched
-from reconciler.timekeeping.timekeeper import Moment, words_of
+from reconciler.timekeeping.timekeeper import Moment, readings_of
 from reconciler.trust.adopted_main import Adoption
 from scheduler.snapshot import Snapshot
 from schemas.reading.collector import collector_paused
@@ -47,7 +47,7 @@ class Reconciler:
         self._ports, self._settings = ports, settings
         self._memory = new_memory(ports, settings, writer, adopt=adopt)
         self._leading = self._memory.leadership
-        self._branch, self._news = self._leading.branch, self._leading.news
+        self._branch, self._pending = self._leading.branch, self._leading.pending
 
     @property
     def hands(self) -> Hands:
@@ -101,10 +101,10 @@ class Reconciler:
         if not (self._branch.leading or self._branch.is_shut_out):
             return self._follow(moment, reachable)
         self._hand_on(moment)
-        self._memory.committer.keep_notes(self._memory.turns)
+        self._memory.committer.keep_notes(self._memory.unchanged)
         fresh = self._fresh(wanted, seen, now)  # 7 only if that landed, and while it is still ours to act
         if fresh is None:  # what is committed is told all the same
-            told = self._news.tell(events if held is None else ())
+            told = self._pending.tell(events if held is None else ())
             return replace(self._again(moment, reachable), events=told)
         seen, now = fresh
         answers = self._carry_out(wanted, seen, now)  # 8 from committed facts alone
@@ -127,7 +127,7 @@ class Reconciler:
             return main.known(facts)
         outrun = filter(None, [self._leading.outrun])
         alarms = [*self._ports.store.alarms(), *self._memory.reports.alarms, *outrun]
-        return main.read(facts, self._news, alarms, now, reachable=reachable)
+        return main.read(facts, self._pending, alarms, now, reachable=reachable)
 
     def _observe(self, wanted: Wanted, now: datetime) -> tuple[Wanted, Seen]:
         return self._memory.fleet.observe(wanted, self._facts(), now)
@@ -137,15 +137,15 @@ class Reconciler:
     ) -> tuple[Decision, tuple[Event, ...]]:
         """Fold what happened into the facts, then plan; with the events of both."""
         memory = self._memory
-        self._news.note(memory.standstill.over(now))
+        self._pending.note(memory.standstill.over(now))
         if reachable:
             self._leading.rise(seen.views, now)
         committed, found = recognised(self._facts(), wanted, seen.views, now)
-        folded = fold(committed, wanted, seen, self._settings, now, memory.turns)
-        before = Before(committed.requests, partial(self._before, committed), memory.pace.trials(now))
+        folded = fold(committed, wanted, seen, self._settings, now, memory.unchanged)
+        before = CommittedWorld(committed.requests, partial(self._before, committed), memory.pace.trials(now))
         settings = memory.pace.ahead(has_more=memory.main.has_more)
-        decision = decide(before, folded, wanted, seen, settings, tried=memory.tried)
-        events = self._news.with_notes((*found, *decision.events))
+        decision = decide(before, folded, wanted, seen, settings, attempts=memory.attempts)
+        events = self._pending.with_notes((*found, *decision.events))
         return memory.mailroom.post(decision, events, wanted, now)
 
     def _commit(
@@ -164,7 +164,7 @@ class Reconciler:
         self, events: tuple[Event, ...], wanted: Wanted, seen: Seen, now: datetime
     ) -> tuple[Event, ...]:
         """In the log, and in the clusters that the events are about."""
-        told, facts = self._news.tell(events), at(self._facts(), now)
+        told, facts = self._pending.tell(events), at(self._facts(), now)
         self._memory.fleet.tell(told, wanted, facts, self._branch.stamp.term, seen.views)
         return told
 
@@ -199,7 +199,7 @@ class Reconciler:
         time = self._memory.time
         time.mark()
         views, facts = ({}, None) if seen is None else (seen.views, self._branch.facts)
-        return time.look(now, words_of(self._branch.decided_at(), facts, views), views)
+        return time.look(now, readings_of(self._branch.decided_at(), facts, views), views)
 
     def _leads(self, moment: Moment, reachable: bool) -> bool:
         """True while this process leads. With a clock in doubt it supersedes no other controller at first."""
@@ -244,7 +244,7 @@ class Reconciler:
         self.hands.rest()
         told = still.tell(doubt, reachable=reachable)
         with self.hands.mine:
-            answers = still.act(doubt, wanted, seen, fleet.drivers(wanted.manifests), fleet.troubles)
+            answers = still.act(doubt, wanted, seen, fleet.drivers(wanted.manifests), fleet.failures)
         cycle = replace(self._again(moment, reachable), wake=still.wake(moment.now, doubt), events=told)
         acted = dict(answers.counts)
         return replace(cycle, facts=self._facts(), wanted=wanted, pushed=still.pushed, acted=acted)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from reconciler.approvals.who_approved import wording_of
+from reconciler.approvals.who_approved import decision_reader_of
 from reconciler.documents.finished_files import standing
 from reconciler.documents.in_force import Desired
 from reconciler.documents.unread_files import recorded
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.evidence import Admitted
 from reconciler.model.facts import Facts, Wanted
 from reconciler.ports import Ports
 from reconciler.settings import Settings
-from reconciler.telling.news import News
+from reconciler.telling.news import PendingEvents
 from reconciler.trust.adopted_main import Adoption
 from reconciler.trust.gate import Gate, sources_of
 from schemas.errors import Fault, UserError
@@ -32,7 +32,7 @@ class MainReader:
         """Why main is not followed until a person acts; empty: it is followed."""
         sources = ports.sources or sources_of(settings)
         self._gate = Gate(ports.store, ports.cache, sources, self.desired.in_force, adopt=adopt)
-        self._wording = ports.wording or wording_of(settings, ports.store)
+        self._decision_reader = ports.decision_reader or decision_reader_of(settings, ports.store)
         self._store, self._branch = ports.store, settings.main_branch
 
     @property
@@ -45,37 +45,37 @@ class MainReader:
         return self.desired.wanted(facts)
 
     def read(
-        self, facts: Facts, news: News, alarms: Iterable[str], now: datetime, *, reachable: bool
+        self, facts: Facts, pending: PendingEvents, alarms: Iterable[str], now: datetime, *, reachable: bool
     ) -> Wanted:
         """The documents of main as far as it was judged; of an unreadable main those of its last good commit.
 
         UserError where no commit of main was ever read: to go on would count every request as deleted.
         """
         alarms = list(alarms)
-        news.note(Event(now, Told.MENDED, sentence) for sentence in self._store.mended())
+        pending.note(Event(now, EventReason.MENDED, sentence) for sentence in self._store.mended())
         main, self.has_more = self._store.tips().get(self._branch), False
         if main is not None and reachable:
             self.desired.repository.is_recorded = recorded(facts.requests)
             admitted = self._gate.admit(main, facts.trust, facts.intent, now)
             self.frozen = admitted.alarm if admitted.is_frozen else ""
             self.has_more, alarms = admitted.has_more, [*alarms, *filter(None, [admitted.alarm])]
-            news.note_main(admitted.commit, admitted.alarm, self.adoption, now)
-            alarms += self._update(admitted, facts, news, now)
-        news.note_alarms(alarms, now)
-        return self._wording.hear(self.known(facts), facts, now)
+            pending.note_main(admitted.commit, admitted.alarm, self.adoption, now)
+            alarms += self._update(admitted, facts, pending, now)
+        pending.note_alarms(alarms, now)
+        return self._decision_reader.hear(self.known(facts), facts, now)
 
     def problems(self, facts: Facts) -> tuple[Problem, ...]:
         """What is wrong with the documents, without files of requests that never run again."""
         return standing(self.desired.problems, facts.requests)
 
-    def _update(self, admitted: Admitted, facts: Facts, news: News, now: datetime) -> list[str]:
+    def _update(self, admitted: Admitted, facts: Facts, pending: PendingEvents, now: datetime) -> list[str]:
         """Read what changed; gives the alarm of a commit that cannot be read."""
         try:
             if self.desired.read_ahead(admitted.commit, admitted.record):
                 self.has_more = True
             else:
                 self.desired.update(admitted.commit, admitted.record, admitted.provenance)
-                news.note_problems(self.problems(facts), now)
+                pending.note_problems(self.problems(facts), now)
         except (Fault, UserError) as error:
             if self.desired.commit is None:
                 why = UserError(admitted.alarm, "MainNotFollowed")

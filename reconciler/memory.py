@@ -7,13 +7,13 @@ from datetime import datetime
 from functools import partial
 
 from reconciler.acting.actions import Action
-from reconciler.acting.apply import Troubles
+from reconciler.acting.apply import ClusterFailures
 from reconciler.acting.due_actions import Hands
 from reconciler.acting.fleet import Fleet
 from reconciler.acting.standstill import Standstill
 from reconciler.committer import Committer
-from reconciler.deciding.failed_attempts import Undecided
-from reconciler.deciding.unchanged_requests import Settled
+from reconciler.deciding.failed_attempts import FailedAttempts
+from reconciler.deciding.unchanged_requests import UnchangedRequests
 from reconciler.health.agent_reports import Reports
 from reconciler.leadership import Leading
 from reconciler.main_reader import MainReader
@@ -38,8 +38,8 @@ class Memory:
     time: Timekeeper
     pace: Pace
     standstill: Standstill
-    turns: Settled = field(default_factory=Settled)
-    tried: Undecided = field(default_factory=Undecided)
+    unchanged: UnchangedRequests = field(default_factory=UnchangedRequests)
+    attempts: FailedAttempts = field(default_factory=FailedAttempts)
     done: frozenset[Action] = frozenset()
     """What the last cycle carried out."""
     hurried: datetime | None = None
@@ -52,17 +52,17 @@ def new_memory(ports: Ports, settings: Settings, writer: str, *, adopt: bool) ->
     trusted = None if ports.machines is None else ports.machines.controllers()
     lead = partial(Leading, ports.store, main.desired, settings, writer, adopt=adopt, may_lead=ports.may_lead)
     leadership = lead(believes=trusted, records=ports.records, said=reports.read)
-    troubles = Troubles()
-    hands = Hands(settings, troubles, ports.drivers, ports.may_lead or (lambda: True), ports.clock)
+    failures = ClusterFailures()
+    hands = Hands(settings, failures, ports.drivers, ports.may_lead or (lambda: True), ports.clock)
     return Memory(
         main=main,
         reports=reports,
         leadership=leadership,
         committer=Committer(leadership, main, settings),
-        fleet=Fleet(ports.drivers, reports, hands, troubles, leadership.news),
+        fleet=Fleet(ports.drivers, reports, hands, failures, leadership.pending),
         hands=hands,
         mailroom=ports.mailroom or Mailroom(),
         time=Timekeeper(settings, ports.clock, ports.clocks),
         pace=Pace(settings, ports.clock),
-        standstill=Standstill(leadership.branch, leadership.news, settings),
+        standstill=Standstill(leadership.branch, leadership.pending, settings),
     )

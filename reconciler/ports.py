@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from reconciler.approvals.who_approved import Wording
+from reconciler.approvals.who_approved import DecisionReader
 from reconciler.clock import Timepiece
 from reconciler.model.cluster_port import ClusterDriver
 from reconciler.store.document_cache import DocumentCache
@@ -35,7 +35,7 @@ class Ports:
     """Tells controllers and agents by their signatures; None: a push is enough."""
     sources: Sources | None = None
     """What main is judged by; None: what `settings.trust` says, without a forge."""
-    wording: Wording | None = None
+    decision_reader: DecisionReader | None = None
     """Knows whose word on a request counts; None: what `settings.trust` says, without a forge."""
     mailroom: Mailroom | None = None
     """Sends the messages of routes; None: none are sent."""

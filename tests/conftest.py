@@ -1,26 +1,27 @@
-"""One Hypothesis profile for everybody: the same examples in every run, so that a red build is a red change.
-
-`EGS_TEST_RANDOM=1` draws new ones, for nightly runs and for hunting.
-"""
+"""What every test has: one Hypothesis profile, and a control plane for those that ask for one."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, settings
 
+from tests.support import profile
+from tests.support.budget import Budget
 from tests.support.kube import NEW, WHY_NEW, Plane, control_plane
 
-settings.register_profile(
-    "egs",
-    deadline=None,  # a loaded machine is no failure
-    derandomize=not os.environ.get("EGS_TEST_RANDOM"),
-    print_blob=True,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.load_profile("egs")
+profile.load()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options of this project's tests."""
+    parser.addoption("--budget", action="store_true", help="print where the time went, by folder of tests")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The budget is kept where all reports arrive: in the process that was started, not in its workers."""
+    if config.getoption("--budget") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Budget())
 
 
 @pytest.fixture(scope="session")

@@ -11,15 +11,15 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from egs.commands import output
+from egs.commands.errors import not_allowed, of
 from egs.connection import Connection, Patience, Token
 from egs.exceptions import EgsApplicationException
 from egs.modes import SERVER, Target
-from egs.remote import output
-from egs.remote.errors import not_allowed, of
 from egs.sessions import AuthenticatedSession
 
 if TYPE_CHECKING:
-    from egs.calling import Ask, Told
+    from egs.calling import Ask, Reply
     from egs.sse import Message
     from egs.steps import Feed
 
@@ -46,7 +46,7 @@ def send(method: str, path: str, body: Mapping[str, Any]) -> Any:
     return _shown(told(method, path, body))
 
 
-def told(method: str, path: str, body: Mapping[str, Any]) -> Told:
+def told(method: str, path: str, body: Mapping[str, Any]) -> Reply:
     """The same with what the server says beside it, which is not shown yet. Raises Said."""
     return _asked(method, path, body={name: value for name, value in body.items() if value is not None})
 
@@ -111,7 +111,7 @@ def _messages(session: AuthenticatedSession, ask: Ask) -> Feed[Message]:
 
 def _asked(
     method: str, path: str, *, params: Mapping[str, Any] | None = None, body: Mapping[str, Any] | None = None
-) -> Told:
+) -> Reply:
     from egs.calling import Ask, asked
     from egs.transport import run
 
@@ -125,7 +125,7 @@ def _asked(
         session.close()
 
 
-def _shown(found: Told) -> Any:
+def _shown(found: Reply) -> Any:
     """Its data; what the server says beside it goes to stderr."""
     if found.message:
         output.note(found.message)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from egs import clock
-from egs.remote import output
-from egs.remote.errors import Said, broken, not_allowed
+from egs.commands import output
+from egs.commands.errors import Said, broken, not_allowed
 
 if TYPE_CHECKING:
     import httpx

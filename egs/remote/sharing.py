@@ -1,137 +1,49 @@
-"""`egs slice …` and `egs kubeconfig` on a server."""
+"""Slices, their members, decisions and keys over the HTTP API."""
 
 from __future__ import annotations
 
-import os
-import tempfile
+import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Annotated, Any
+from datetime import timedelta
+from typing import Any
 
-import typer
+from egs import clock
+from egs.commands import output
+from egs.commands.backend import Decision
+from egs.commands.errors import not_allowed, wrong_use
+from egs.commands.output import Row
+from egs.remote import asking
+from egs.remote.changes import report
+from egs.remote.fields import named
 
-from egs.remote import asking, output
-from egs.remote.errors import not_allowed, wrong_use
-from egs.remote.output import Form, Output
-from egs.remote.requesting import report
-
-Name = Annotated[str, typer.Argument(metavar="SLICE", help="Its name.", show_default=False)]
-Mail = Annotated[str, typer.Argument(metavar="MAIL", help="The person's address.", show_default=False)]
-Clusters = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--cluster",
-        metavar="C",
-        help="Cluster; may be repeated, in order of preference. Default: the only one.",
-        show_default=False,
-    ),
-]
-Namespaces = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--namespace", metavar="N", help="Namespace; may be repeated. Default: its name.", show_default=False
-    ),
-]
-Members = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--member", metavar="MAIL", help="Who is to work there; may be repeated.", show_default=False
-    ),
-]
-Gpus = Annotated[
-    int | None,
-    typer.Option(
-        "--quota", min=0, metavar="GPUS", help="GPUs of one request without approval.", show_default=False
-    ),
-]
+_LASTING = re.compile(r"([0-9]{1,6})([wdhm])")
+_UNITS = {"w": timedelta(weeks=1), "d": timedelta(days=1), "h": timedelta(hours=1), "m": timedelta(minutes=1)}
+_WORKSPACE = "slice-workspace"
 
 
-def register(app: typer.Typer) -> None:
-    """Add them to the app."""
-    group = typer.Typer(
-        help="Ask for a slice, make one, and say who works there.\n\n\b\nExample:\n"
-        '  egs slice request nlp --quota 16 --reason "translation"',
-        short_help="Ask for, make and change slices.",
-        no_args_is_help=True,
-    )
-    group.command("request", short_help="Ask for a slice; an admin's merge makes it.")(request)
-    group.command("create", short_help="Make a slice (admins).")(create)
-    group.command("delete", short_help="Take a slice away (admins).")(delete)
-    members = typer.Typer(
-        help="Say who works in a slice.\n\n\b\nExample:\n  egs slice members add nlp dee@example.com",
-        short_help="Say who works there.",
-        no_args_is_help=True,
-    )
-    members.command("add", short_help="Add somebody, or their keys.")(add)
-    members.command("remove", short_help="Take somebody out.")(remove)
-    group.add_typer(members, name="members")
-    app.add_typer(group, name="slice")
-    app.command("kubeconfig", short_help="Get a kubeconfig of a slice.")(kubeconfig)
-
-
-def request(  # noqa: PLR0913 - each is an option of the command
-    name: Name,
-    email: Annotated[
-        str | None, typer.Option(metavar="MAIL", help="Who will own it. Default: you.", show_default=False)
-    ] = None,
-    cluster: Clusters = None,
-    namespace: Namespaces = None,
-    member: Members = None,
-    quota: Gpus = None,
-    reason: Annotated[
-        str, typer.Option(metavar="TEXT", help="What it is for; admins read it.", show_default=False)
-    ] = "",
-) -> None:
-    """Ask for a slice of your own. An admin's merge makes it, and you own it.
-
-    \b
-    Examples:
-      egs slice request nlp --quota 16 --reason "translation models"
-      egs slice request nlp --cluster east --cluster west --namespace nlp-train --member dee@example.com
-
-    `egs get requests` shows what became of it. An admin's request is made at once.
-    """
-    _made(name, (cluster, namespace, member), {"email": email, "quotaGPUs": quota, "description": reason})
-
-
-def create(  # noqa: PLR0913 - each is an option of the command
-    name: Name,
-    cluster: Clusters = None,
-    namespace: Namespaces = None,
-    member: Members = None,
-    owner: Annotated[
-        list[str] | None,
-        typer.Option(metavar="MAIL", help="Who may change its members; may be repeated.", show_default=False),
-    ] = None,
-    quota: Gpus = None,
-    description: Annotated[str, typer.Option(metavar="TEXT", help="For people.", show_default=False)] = "",
-) -> None:
-    """Make a slice: its own file, which also takes the place of a request for it. For admins.
-
-    \b
-    Example:
-      egs slice create vision --member bo@example.com --owner ida@example.com --quota 32
-    """
-    if not asking.get("auth")["isAdmin"]:
-        raise not_allowed("only an admin makes a slice; `egs slice request` asks for one", "Forbidden")
-    owners = owner or []
-    if len(owners) > 1:
+def request_slice(name: str, about: Mapping[str, Any]) -> None:
+    """Ask for a slice, or make one that an admin asks for."""
+    if len(about["owners"]) > 1:
         raise wrong_use(
             "over the server a slice is made with one owner; `egs slice edit` on a repository adds more"
         )
-    more = {"email": owners[0] if owners else None, "quotaGPUs": quota, "description": description}
-    _made(name, (cluster, namespace, member), more)
+    body = {
+        "workspaceName": name,
+        "clusters": list(about["clusters"]) or _only_cluster(),
+        "namespaces": list(about["namespaces"]),
+        "members": list(about["members"]),
+        "email": about["owners"][0] if about["owners"] else None,
+        "quotaGPUs": about["quota"],
+        "description": about["text"],
+    }
+    report(f"Slice {name}", asking.send("POST", _WORKSPACE, body)["change"])
 
 
-def _made(
-    name: str,
-    lists: tuple[Sequence[str] | None, Sequence[str] | None, Sequence[str] | None],
-    more: Mapping[str, Any],
-) -> None:
-    clusters, namespaces, members = (list(one or ()) for one in lists)
-    body = {"workspaceName": name, "clusters": clusters or _only_cluster(), "namespaces": namespaces}
-    done = asking.send("POST", "slice-workspace", {**body, "members": members, **more})
-    report(f"Slice {name}", done["change"])
+def create_slice(name: str, about: Mapping[str, Any]) -> None:
+    """Make one. Raises Said for other callers than admins, whose slices are only asked for."""
+    if not asking.get("auth")["isAdmin"]:
+        raise not_allowed("only an admin makes a slice; `egs slice request` asks for one", "Forbidden")
+    request_slice(name, about)
 
 
 def _only_cluster() -> list[str]:
@@ -141,61 +53,32 @@ def _only_cluster() -> list[str]:
     return names
 
 
-def delete(
-    name: Name,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; without it you are told what would go.")] = False,
-    output: Output = Form.TABLE,
-) -> None:
-    """Take a slice away, with its files. Refused while a request of it waits or holds nodes.
-
-    \b
-    Example:
-      egs slice delete vision --yes
-
-    Namespaces that were made for it go with all that is in them, unless they bear egs.dev/keep.
-    """
-    found = asking.get("slice-workspace", {"workspaceName": name})
-    names = [one["namespace"] for one in found["namespaces"]]
-    content = {"slice": name, "clusters": found["clusters"], "namespaces": names}
-    if output is not Form.TABLE:
-        _data(content, output)
-    if not yes:
-        _note(f"{name} would go, and in {', '.join(found['clusters'])}: {', '.join(names)}; --yes does it")
-        return
-    report(
-        f"Delete slice {name}", asking.send("DELETE", "slice-workspace", {"workspaceName": name})["change"]
-    )
+def slice_parts(name: str) -> Row:
+    """What goes with it."""
+    found = _slice(name)
+    namespaces = [one["namespace"] for one in found["namespaces"]]
+    return {"slice": name, "files": None, "clusters": found["clusters"], "namespaces": namespaces}
 
 
-def add(
-    name: Name,
-    mail: Mail,
-    owner: Annotated[bool, typer.Option("--owner", help="Also as an owner (admins).")] = False,
-) -> None:
-    """Add somebody to a slice.
+def delete_slice(name: str) -> None:
+    """Take it away."""
+    done = asking.send("DELETE", _WORKSPACE, {"workspaceName": name})
+    report(f"Delete slice {name}", done["change"])
 
-    \b
-    Example:
-      egs slice members add vision dee@example.com
 
-    Keys that people sign with are added on a repository.
-    """
-    found = asking.get("slice-workspace", {"workspaceName": name})
+def add_member(name: str, mail: str, *, is_owner: bool) -> None:
+    """Add a person who is not there."""
+    found = _slice(name)
     people = {"members": with_one(found["members"], mail)}
-    people |= {"owners": with_one(found["owners"], mail)} if owner else {}
+    people |= {"owners": with_one(found["owners"], mail)} if is_owner else {}
     if all(people[field] == found[field] for field in people):
-        raise not_allowed(f"{mail} is there already; nothing is changed")
+        raise not_allowed(f"{mail} is in slice {name} already; nothing is changed")
     _edited(name, people, f"Add {mail} to slice {name}")
 
 
-def remove(name: Name, mail: Mail) -> None:
-    """Take somebody out of a slice. Their rights in its namespaces end, and the kubeconfigs they have.
-
-    \b
-    Example:
-      egs slice members remove vision dee@example.com
-    """
-    found = asking.get("slice-workspace", {"workspaceName": name})
+def remove_member(name: str, mail: str) -> None:
+    """Take a person out."""
+    found = _slice(name)
     people = {
         field: [one for one in found[field] if one.lower() != mail.lower()] for field in ("members", "owners")
     }
@@ -210,52 +93,107 @@ def with_one(people: Sequence[str], mail: str) -> list[str]:
     return [*people, *([] if mail.lower() in {one.lower() for one in people} else [mail])]
 
 
+def _slice(name: str) -> Row:
+    found: Row = asking.get(_WORKSPACE, {"workspaceName": name})
+    return found
+
+
 def _edited(name: str, fields: Mapping[str, Any], subject: str) -> None:
-    done = asking.send("PUT", "slice-workspace", {"workspaceName": name, **fields})
-    report(subject, done["change"])
+    report(subject, asking.send("PUT", _WORKSPACE, {"workspaceName": name, **fields})["change"])
 
 
-def kubeconfig(
-    slice_: Annotated[str, typer.Argument(metavar="SLICE", help="The slice.", show_default=False)],
-    cluster: Annotated[str, typer.Option(metavar="C", help="The cluster.", show_default=False)],
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write it there, for your eyes only. Default: stdout.", show_default=False
-        ),
-    ] = None,
-) -> None:
-    """Get a kubeconfig of a slice's namespaces in a cluster. Those you got before end at once.
-
-    \b
-    Example:
-      egs kubeconfig vision --cluster east --out ~/.kube/vision
-
-    The server puts a token in that lives for an hour; it is a secret.
-    """
-    done = asking.send("POST", "kube-config", {"workspaceName": slice_, "clusterName": cluster})
-    if out is None:
-        output.text(done["kubeConfig"].rstrip("\n"))
-        return
-    _written(out, done["kubeConfig"])
-    output.note(f"wrote {out}; use it with `kubectl --kubeconfig {out} get pods`")
+def decide(request: str, decision: Decision) -> None:
+    """Show what the request asks for, and decide about exactly that."""
+    shown = asking.get("gpr", {"gprId": named(request)})
+    output.note(_asked(request, shown))
+    bounds = {
+        "gpus": decision.limit_gpus,
+        "nodes": decision.limit_nodes,
+        "extend": decision.limit_extend,
+    }
+    limit = {name: value for name, value in bounds.items() if value is not None}
+    body = {
+        "gprId": request,
+        "decision": decision.decision,
+        "limit": limit or None,
+        "rule": decision.rule if decision.decision == "approve" else None,
+        "specDigest": shown["specDigest"] or None,
+        "reason": decision.reason,
+        "notAfter": decision.not_after,
+    }
+    done = asking.send("POST", "approvals", body)
+    report(f"{decision.decision.capitalize()} {request}", done["change"])
 
 
-def _written(out: Path, text: str) -> None:
-    path = out.expanduser().absolute()
-    if any((place / ".git").exists() for place in path.parents):
-        raise not_allowed(
-            f"{out} is inside of a Git work tree, where it may get into a commit; write it elsewhere"
+def _asked(request: str, shown: dict[str, Any]) -> str:
+    """What the word is about, in a sentence."""
+    size = f"{shown['numberOfGPUNodes']} x {shown['numberOfGPUs']} GPUs"
+    shapes = ", ".join(shown["gpuShapes"]) or "any shape"
+    where = ", ".join(shown["preferredClusters"]) or "any cluster"
+    lasting = f"{shown['exitDuration']} and {shown['extend']} of grace"
+    return (
+        f"{request} asks for {size}, {shapes}, in {where}, for {lasting}, with priority {shown['priority']}"
+    )
+
+
+def keys() -> list[Row]:
+    """Those that the caller may see."""
+    return [_key(one) for one in asking.get("api-key/list")["apiKeys"]]
+
+
+def _key(shown: Row) -> dict[str, Any]:
+    """A row of `egs key list -o json`."""
+    return {
+        "name": shown["name"],
+        "email": shown["email"],
+        "role": shown["role"],
+        "slices": list(shown.get("workspaces") or ()),
+        "notAfter": shown.get("expiresAt") or None,
+        "state": shown["state"],
+        "description": shown["description"],
+    }
+
+
+def create_key(name: str, about: Mapping[str, Any]) -> str:
+    """Make one and give its text."""
+    slices = about["slices"]
+    if len(slices) > 1:
+        raise wrong_use(
+            "on a server a key is good for one slice or for the project; on a repository for several"
         )
+    body = {
+        "name": name,
+        "role": about["role"],
+        "workspaceName": slices[0] if slices else None,
+        "username": about["email"],
+        "validity": last_day(about["expires"]),
+        "description": about["description"],
+    }
+    done = asking.send("POST", "api-key", body)
+    report(f"Create API key {name}", done["change"])
+    output.note("it is shown here and never again, so keep it in a vault")
+    text: str = done["apiKey"]
+    return text
+
+
+def last_day(expires: str) -> str:
+    """The last day (UTC) of a key that is good for so long from now. Raises Said."""
+    found = _LASTING.fullmatch(expires)
+    if found is None:
+        raise wrong_use(f"--expires {expires}: write how long, for example 90d; on a server every key ends")
     try:
-        # Only its owner may ever read it, and nobody ever finds half of it.
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).replace(path)
-    except OSError as error:
-        raise wrong_use(f"--out {out}: it cannot be written ({error.strerror})") from error
+        return f"{clock.now() + int(found[1]) * _UNITS[found[2]]:%Y-%m-%d}"
+    except OverflowError as error:
+        raise wrong_use(f"--expires {expires}: no key lives so long; write for example 90d") from error
 
 
-# Some commands call their option `output`, as those on a repository do; the module of that name is meant here.
-_data, _note = output.data, output.note
+def revoke_key(name: str) -> None:
+    """Make it open nothing any more."""
+    report(f"Revoke API key {name}", asking.send("DELETE", "api-key", {"name": name})["change"])
+
+
+def kubeconfig(slice_: str, cluster: str) -> str:
+    """A kubeconfig with a token of an hour."""
+    done = asking.send("POST", "kube-config", {"workspaceName": slice_, "clusterName": cluster})
+    text: str = done["kubeConfig"]
+    return text

@@ -1,4 +1,4 @@
-"""`/api-key`: keys that open this API (K2, B7)."""
+"""`/api-key`: API keys (K2, B7)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from portal.openapi.refusals import CHANGES, refusals
 from portal.vendor import key_models
 from portal.vendor.key_models import KeyMade, KeyNamed, KeyRevoked, KeysShown, KeyWish
 from portal.views.view import View
-from portal.writes.write_request import Changes, Tree, Wish
+from portal.writes.write_request import Changes, Tree, WriteRequest
 from portal.writes.yaml_files import standing
 from reconciler.changes.keys import new_text
 from reconciler.documents.yaml_edit import with_field
@@ -25,15 +25,15 @@ router = APIRouter(prefix="/api-key", tags=["keys"])
 
 Workspace = Annotated[
     str | None,
-    Query(alias="workspaceName", min_length=1, max_length=253, description="Only keys that name it."),
+    Query(alias="workspaceName", min_length=1, max_length=253, description="Only keys for this workspace."),
 ]
 
 
 @router.post("", summary="Make an API key", responses=refusals(*CHANGES, "ApiKeyAlreadyExists"))
 async def create(body: KeyWish, view: Looking, caller: Asking, of: Of) -> Envelope[KeyMade]:
-    """Its text is in the answer and nowhere else: the repository has its SHA-256.
+    """The answer holds the key's text; the repository stores only its SHA-256.
 
-    There is no Idempotency-Key here, because a text that nobody kept cannot be given again; a name is taken once.
+    There is no Idempotency-Key here, because the text is not kept and cannot be returned again; each name is used once.
     """
     spec = key_models.spec_of(body, caller, view, of.now())
     text, path = new_text(), key_path(body.name)
@@ -42,11 +42,14 @@ async def create(body: KeyWish, view: Looking, caller: Asking, of: Of) -> Envelo
         key_models.check_number(view, spec.email, of.now())
         if tree.read(path) is not None:
             raise conflict(
-                f"there was an API key {body.name} already; choose another name", "ApiKeyAlreadyExists"
+                f"an API key {body.name} exists or existed already; choose another name",
+                "ApiKeyAlreadyExists",
             )
         return {path: key_models.document(body.name, spec, text)}
 
-    landed = await of.writer.submit(Wish(caller, f"Create API key {body.name} for {spec.email}", make))
+    landed = await of.writer.submit(
+        WriteRequest(caller, f"Create API key {body.name} for {spec.email}", make)
+    )
     assert spec.not_after is not None
     end = format_instant(spec.not_after)
     return ok(KeyMade(api_key=text, name=body.name, expires_at=end, change=changed(landed)))
@@ -54,7 +57,7 @@ async def create(body: KeyWish, view: Looking, caller: Asking, of: Of) -> Envelo
 
 @router.delete("", summary="Revoke an API key", responses=refusals(404, *CHANGES))
 async def delete(body: KeyNamed, view: Looking, caller: Asking, of: Of) -> Envelope[KeyRevoked]:
-    """It opens nothing any more as soon as the change is read; its manifest stays, and says so."""
+    """The key is refused as soon as the change is read; its manifest stays, marked as revoked."""
     name = key_models.named(body, caller, view)
 
     def make(_: View, tree: Tree) -> Changes:
@@ -64,15 +67,15 @@ async def delete(body: KeyNamed, view: Looking, caller: Asking, of: Of) -> Envel
         data, document = found
         return {} if document.spec.revoked else {key_path(name): with_field(data, ("spec", "revoked"), True)}
 
-    wish = Wish(caller, f"Revoke API key {name}", make, must_push=True)
-    return ok(KeyRevoked(name=name, change=changed(await of.writer.submit(wish))))
+    write = WriteRequest(caller, f"Revoke API key {name}", make, must_push=True)
+    return ok(KeyRevoked(name=name, change=changed(await of.writer.submit(write))))
 
 
 @router.get("/list", summary="API keys without their secrets", responses=refusals(404, 422))
 async def list_all(
     view: Looking, caller: Asking, of: Of, workspace_name: Workspace = None
 ) -> Envelope[KeysShown]:
-    """Yours within what you see; an admin all. By name."""
+    """Your own keys for workspaces that you see; an admin sees all. By name."""
     if workspace_name is not None:
         seen_slice(view, caller, workspace_name)
     found = key_models.keys_shown(view, caller, workspace_name, of.now())

@@ -1,4 +1,4 @@
-"""`/approvals`: what waits for an admin, and the admin's word."""
+"""`/approvals`: requests that wait for an admin, and the admin's decision."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from portal.vendor.gpr_models import GprChanged
 from portal.views.view import View
 from portal.writes.gpr_changes import seen
 from portal.writes.replayed_answers import Named, id_then
-from portal.writes.write_request import Changes, Tree, Wish
+from portal.writes.write_request import Changes, Tree, WriteRequest
 
 router = APIRouter(prefix="/approvals", tags=["Approvals"])
 
@@ -55,9 +55,9 @@ async def decide(
     parts: Of,
     named: Named,
 ) -> Envelope[GprChanged]:
-    """Writes the admin's approval, bound to the request as it was shown: 409 where it reads otherwise by now.
+    """Writes the admin's approval, bound to the request as shown: 409 if the request has changed since.
 
-    An edit afterwards needs another. What the admin wrote wholly or in part another admin approves.
+    A later edit needs a new approval. Another admin must approve what an admin wrote in whole or in part.
     """
     if named.landed is not None:
         id_ = id_then(view, parts.store, named.landed.commit, word.gpr_id)
@@ -70,5 +70,5 @@ async def decide(
         return decided(view, tree, found.key, word, caller, now)
 
     subject = f"{word.decision.capitalize()} {found.key}"
-    landed = await parts.writer.submit(Wish(caller, subject, make, named.key))
+    landed = await parts.writer.submit(WriteRequest(caller, subject, make, named.key))
     return ok(GprChanged(gpr_id=id_of(view, found) or found.key, change=changed(landed)))

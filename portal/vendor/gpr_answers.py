@@ -1,4 +1,4 @@
-"""How a request stands, in the vendor's words, from its status and the clock. Pure.
+"""A request's status under the vendor's names, from its record and the clock. Pure.
 
 Held by tests/portal/vendor/test_gpr_answers.py.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from portal.identity.redaction import Veil
+from portal.identity.redaction import Redactor
 from portal.vendor.gpr_models import ForecastData, GprData, GprStanding, Model, SlipCauseData, SlipData
 from portal.views.queues import Row, queue_row
 from portal.views.view import View
@@ -37,22 +37,22 @@ PROVISIONING: Mapping[Phase, Provisioning] = {
     Phase.REJECTED: "Rejected",
     Phase.FAILED: "Failed",
 }
-"""The vendor's word for each phase."""
+"""The vendor's name of each phase."""
 LEASED = frozenset({Phase.PROVISIONED, Phase.RELEASING})
-"""Phases of a lease that began and that its status does not count yet."""
+"""Phases of a running lease, whose cost is not in the status yet."""
 OF_THE_FILE = frozenset({"FileMissing", "InvalidFile", "EditRefused"})
-"""Conditions that say why the file and the request differ, and what to do."""
+"""Conditions that say how file and request differ, and what to do."""
 FILED = "Filed"
-"""Phase of a request that the controller has not answered yet: nobody's word is waited for yet."""
+"""Phase of a request that the controller has not seen yet."""
 NOT_SEEN = "NotSeenYet"
-NOT_SEEN_TEXT = "Its file is on main; the controller has not answered it yet and does so in its next cycle."
-GONE, GONE_TEXT = "FileGone", "cancelled: its file is gone"
+NOT_SEEN_TEXT = "Its file is on main; the controller will read it in its next cycle."
+GONE, GONE_TEXT = "FileGone", "cancelled: its file was deleted"
 _NO_ROW: Row = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A request: `slice/name`, what it asks for, and what the controller says of it (None: nothing yet)."""
+    """A request: `slice/name`, its terms and its status (None: not seen yet)."""
 
     key: str
     spec: RequestSpec
@@ -60,31 +60,30 @@ class Found:
 
     @property
     def slice(self) -> str:
-        """Its slice."""
         return self.key.partition("/")[0]
 
     @property
     def name(self) -> str:
-        """Of its file."""
+        """The name of its file."""
         return self.key.partition("/")[2]
 
 
 def found_in(view: View, id_or_key: str) -> Found | None:
-    """The request of that id, or slice/name; None: there is none."""
+    """The request with that id, or slice/name; None: there is none."""
     found = view.request(id_or_key)
     return None if found is None else Found(found[0], found[2], found[1])
 
 
 def id_of(view: View, found: Found) -> str:
-    """Its id; empty while it is not known, because its file has no seed of its own and was not answered yet."""
+    """Its id; empty while unknown, because its file has no seed of its own and was not seen yet."""
     if found.status is not None:
         return found.status.uid
     filed = view.wanted.filed.get(found.key)
     return uid_of(found.key, filed.nonce) if filed is not None and filed.nonce else ""
 
 
-def data_of(view: View, found: Found, now: datetime, veil: Veil) -> GprData:
-    """How it stands at `now`."""
+def data_of(view: View, found: Found, now: datetime, redactor: Redactor) -> GprData:
+    """The request as it is at `now`."""
     spec, status = found.spec, found.status
     row = (queue_row(view, found.key, now) if _waits(status) else None) or _NO_ROW
     pool, start = _pool(view, status, row), _start(status, row)
@@ -115,10 +114,10 @@ def data_of(view: View, found: Found, now: datetime, veil: Veil) -> GprData:
         enable_eviction=spec.preemptible,
         phase=FILED if status is None else str(status.phase),
         reason=NOT_SEEN if status is None else status.reason or row.get("reason") or "",
-        message=veil.text(_message(status, row)),
+        message=redactor.text(_message(status, row)),
         position=row.get("position"),
         rank=row.get("rank"),
-        slips=[] if status is None else _slips(status, veil),
+        slips=[] if status is None else _slips(status, redactor),
         forecast=None if status is None else forecast_of(status.forecast),
         end_time="" if status is None else _time(status.end_time or status.estimated_end_time),
         not_before=_time(spec.not_before),
@@ -131,17 +130,23 @@ def data_of(view: View, found: Found, now: datetime, veil: Veil) -> GprData:
         gpu_shapes=list(spec.gpu_shapes),
         preferred_clusters=list(spec.clusters),
         spec_digest=_digest(view, found),
-        status=_standing(view, status, now, veil),
+        status=_standing(view, status, now, redactor),
     )
 
 
 def as_cancelled(data: GprData) -> GprData:
-    """A request that waited, when its file was gone: the controller forgets it with the file."""
-    nothing = {"estimated_start_time": "", "estimated_wait_time": "", "end_time": "", "forecast": None}
-    nothing |= {"position": None, "rank": None, "message": GONE_TEXT}
-    status = data.status.model_copy(update={"provisioning_status": "Cancelled"})
-    return data.model_copy(
-        update={**nothing, "phase": str(Phase.CANCELLED), "reason": GONE, "status": status}
+    """A waiting request after its file was deleted: the controller drops its record with the file."""
+    return data.edited(
+        phase=str(Phase.CANCELLED),
+        reason=GONE,
+        message=GONE_TEXT,
+        status=data.status.edited(provisioning_status="Cancelled"),
+        estimated_start_time="",
+        estimated_wait_time="",
+        end_time="",
+        forecast=None,
+        position=None,
+        rank=None,
     )
 
 
@@ -152,7 +157,7 @@ def _digest(view: View, found: Found) -> str:
     return "" if slice_ is None else found.spec.digest(free_priority(slice_, view.wanted.project))
 
 
-def _standing(view: View, status: GPRStatus | None, now: datetime, veil: Veil) -> GprStanding:
+def _standing(view: View, status: GPRStatus | None, now: datetime, redactor: Redactor) -> GprStanding:
     currency = view.wanted.project.currency
     if status is None:
         return GprStanding(
@@ -171,7 +176,7 @@ def _standing(view: View, status: GPRStatus | None, now: datetime, veil: Veil) -
     pool = None if held is None else view.wanted.pools.get((held.cluster, held.pool))
     return GprStanding(
         provisioning_status=PROVISIONING[status.phase],
-        failure_reason=veil.text(status.message or status.reason or "") if failed else "",
+        failure_reason=redactor.text(status.message or status.reason or "") if failed else "",
         num_gpus_allocated=0 if held is None or pool is None else len(held.nodes) * pool.gpus_per_node,
         start_timestamp=_time(status.start_time),
         completion_timestamp=_time(completed(status)),
@@ -184,14 +189,14 @@ def _standing(view: View, status: GPRStatus | None, now: datetime, veil: Veil) -
 
 
 def completed(status: GPRStatus) -> datetime | None:
-    """When it gave its nodes back; None: it has some, or never had any."""
+    """When it gave its nodes back; None: it still has some, or never had any."""
     if status.phase not in TERMINAL or status.start_time is None:
         return None
     return status.released_at or status.end_time
 
 
 def _message(status: GPRStatus | None, row: Row) -> str:
-    """What the controller says of it, and of its file; of one that is as it should be, what comes next."""
+    """The controller's message, with problems of its file; without either, what comes next."""
     if status is None:
         return NOT_SEEN_TEXT
     claims = (c.message for c in status.conditions if c.type in OF_THE_FILE)
@@ -233,7 +238,7 @@ def _start(status: GPRStatus | None, row: Row) -> datetime | None:
 
 
 def _pool(view: View, status: GPRStatus | None, row: Row) -> Pool | None:
-    """Where it is, or is promised to be; None: nobody knows."""
+    """Where it is, or is promised to be; None: unknown."""
     if status is None:
         return None
     held = status.assignment
@@ -253,14 +258,14 @@ def _shape(spec: RequestSpec, pool: Pool | None) -> str:
     return pool.gpu_shape if pool is not None else ", ".join(spec.gpu_shapes) or "any"
 
 
-def _slips(status: GPRStatus, veil: Veil) -> list[SlipData]:
+def _slips(status: GPRStatus, redactor: Redactor) -> list[SlipData]:
     return [
         SlipData(
             was=format_instant(slip.was),
             now=None if slip.now is None else format_instant(slip.now),
             cause=str(slip.cause),
-            by=veil.text(slip.by),
-            also=[SlipCauseData(cause=str(one.cause), by=veil.text(one.by)) for one in slip.also],
+            by=redactor.text(slip.by),
+            also=[SlipCauseData(cause=str(one.cause), by=redactor.text(one.by)) for one in slip.also],
             at=format_instant(slip.at),
         )
         for slip in status.slips
@@ -268,7 +273,7 @@ def _slips(status: GPRStatus, veil: Veil) -> list[SlipData]:
 
 
 def forecast_of(said: Forecast | None) -> ForecastData | None:
-    """The same over the wire."""
+    """The same on the wire."""
     if said is None:
         return None
     p10, p50, p90 = (format_instant(at) for at in (said.p10, said.p50, said.p90))

@@ -1,6 +1,6 @@
-"""What a stream tells of events: the latest, then each as it is committed. One owner.
+"""The events of a stream: the latest, then each new one as it is committed. One owner.
 
-A stream begins at most an hour back and remembers how far it has looked; of a newer view it looks at what is newer.
+A stream starts at most an hour back and remembers how far it has looked; in a newer view it looks at newer events only.
 
 Held by tests/portal/views/test_event_stream.py.
 """
@@ -11,32 +11,32 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import islice
 
-from portal.http.sse import Told
+from portal.http.sse import StreamEvent
 from portal.identity.callers import Caller
 from portal.views.event_log import SEARCHED
-from portal.views.event_search import Asked, EventData, search_of
+from portal.views.event_search import EventData, EventQuery, search_of
 from portal.views.view import View
 from reconciler.queries.event_search import Between, Filter, Spot
 
 LATEST = 200
-"""Events that a stream tells at most of one view: whoever needs every one searches."""
+"""Most events that a stream sends for one view; a client that needs every event searches."""
 FURTHEST_BACK = timedelta(hours=1)
-"""How old the first can be."""
+"""Greatest age of the first event."""
 
 
 @dataclass(slots=True)
 class EventStream:
-    """Of one caller. `begun`: when."""
+    """The stream of one caller, started at `begun`."""
 
-    asked: Asked
+    asked: EventQuery
     begun: datetime
     _since: datetime | None = None
     _last: Spot | None = field(default=None)
 
-    def tell(self, view: View, caller: Caller, now: datetime) -> list[Told]:
-        """What to say of this view, oldest first: what happened since the last one. ApiError 422."""
+    def tell(self, view: View, caller: Caller, now: datetime) -> list[StreamEvent]:
+        """New events of this view, oldest first. ApiError 422."""
         search = search_of(view, caller, self._wanted(view, now))
-        told: list[Told] = []
+        told: list[StreamEvent] = []
         newest: Spot | None = None
         for spot, row in islice(view.events.looked(search.wanted, Between(after=self._last)), SEARCHED):
             newest = newest or spot
@@ -49,7 +49,7 @@ class EventStream:
         return told[::-1]
 
     def _wanted(self, view: View, now: datetime) -> Filter:
-        """With a beginning that stands still, however it was given."""
+        """With a fixed start, also if `since` was relative."""
         wanted = self.asked.filter(view, now)
         if self._since is None:
             earliest = self.begun - FURTHEST_BACK
@@ -57,5 +57,5 @@ class EventStream:
         return replace(wanted, since=self._since)
 
 
-def _told(spot: Spot, data: EventData) -> Told:
-    return Told(f"{spot.path}:{spot.number}", "event", data.model_dump_json(by_alias=True))
+def _told(spot: Spot, data: EventData) -> StreamEvent:
+    return StreamEvent(f"{spot.path}:{spot.number}", "event", data.model_dump_json(by_alias=True))

@@ -1,6 +1,6 @@
-"""What `egs get` and `egs describe` answer, made of a view for one caller. Pure but for files of requests.
+"""The rows of `egs get` and `egs describe` for one caller of the API. Pure but for files of requests.
 
-The rows are the commands' own; of others a caller sees that a node is taken, and not by whom.
+The rows are the commands' own; of other workspaces a caller sees that a node is taken, but not by which request.
 
 Held by tests/portal/test_tables.py.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 from portal.http.errors import not_found
 from portal.identity.callers import Caller
-from portal.identity.redaction import Veil
+from portal.identity.redaction import Redactor
 from portal.vendor.gpr_answers import NOT_SEEN_TEXT
 from portal.views.view import View
 from reconciler.queries import details, tables, workspace_requests
@@ -27,24 +27,24 @@ Row = dict[str, Any]
 
 
 def gprs(view: View, caller: Caller, slice_: str, phase: Phase | None, now: datetime) -> list[Row]:
-    """Requests that the caller sees; an empty `slice_`: of all slices."""
+    """Requests that the caller may see; an empty `slice_` means all slices."""
     rows = tables.gprs(view.state, slice_ or None, None if phase is None else str(phase), now)
-    return [_veiled(Veil(caller, view), row) for row in rows if caller.may_see(row["slice"])]
+    return [_veiled(Redactor(caller, view), row) for row in rows if caller.may_see(row["slice"])]
 
 
 def slices(view: View, caller: Caller, now: datetime) -> list[Row]:
-    """Slices that the caller sees."""
+    """Slices that the caller may see."""
     return [row for row in tables.slices(view.state, now) if caller.may_see(row["name"])]
 
 
 def requests(view: View, caller: Caller, store: Store) -> list[Row]:
-    """Slices that people asked for: an admin sees all, anybody else what they asked for or would be a member of.
+    """Requests for slices: an admin sees all, any other user those that they made or that name them as a member.
 
-    A key shows none that its scope is not good for; of a slice in force counts who may look into it.
+    A key shows only requests within its scope. For a slice in force the usual right to see it decides.
     """
-    veil = Veil(caller, view)
+    redactor = Redactor(caller, view)
     rows = workspace_requests.rows_at(store, view.main, view.state)
-    return [_veiled(veil, row) for row in rows if _is_asked_for_by(view, caller, row)]
+    return [_veiled(redactor, row) for row in rows if _is_asked_for_by(view, caller, row)]
 
 
 def _is_asked_for_by(view: View, caller: Caller, row: Row) -> bool:
@@ -56,7 +56,7 @@ def _is_asked_for_by(view: View, caller: Caller, row: Row) -> bool:
 
 
 def clusters_seen(view: View, caller: Caller) -> frozenset[str]:
-    """Clusters that the caller's slices may use; all of them for who sees every slice."""
+    """Clusters of the caller's slices; all clusters for a caller who sees every slice."""
     if caller.sees is None:
         return frozenset(view.wanted.clusters)
     spans = (spec.clusters for name, spec in view.wanted.slices.items() if caller.may_see(name))
@@ -64,24 +64,24 @@ def clusters_seen(view: View, caller: Caller) -> frozenset[str]:
 
 
 def clusters(view: View, caller: Caller) -> list[Row]:
-    """Clusters that the caller sees."""
+    """Clusters that the caller may see."""
     seen = clusters_seen(view, caller)
     return [row for row in tables.clusters(view.state) if row["name"] in seen]
 
 
 def nodes(view: View, caller: Caller, cluster: str, pool: str) -> list[Row]:
-    """Nodes that the caller sees, those of no pool at the end; empty `cluster` and `pool`: of all."""
+    """Nodes that the caller may see, those without a pool last; empty `cluster` and `pool` mean all."""
     rows = view.once(_all_nodes)
-    seen, veil = clusters_seen(view, caller), Veil(caller, view)
+    seen, redactor = clusters_seen(view, caller), Redactor(caller, view)
     return [
-        _veiled(veil, row)
+        _veiled(redactor, row)
         for row in rows
         if row["cluster"] in seen and cluster in ("", row["cluster"]) and pool in ("", row["pool"])
     ]
 
 
 def _all_nodes(view: View) -> list[Row]:
-    """Worked out once for each view: who has which node when costs a plan."""
+    """Computed once per view: the schedule of the nodes costs a plan."""
     return tables.nodes(view.state) + tables.unmanaged_nodes(view.state)
 
 
@@ -93,13 +93,13 @@ def described_gpr(view: View, caller: Caller, key: str, now: datetime) -> Row:
     found = details.gpr_data(view.state, key, _told(view, caller, Filter(gpr=key)), now)
     if _is_unanswered(view, key):
         found["why"] = [NOT_SEEN_TEXT]
-    return _veiled(Veil(caller, view), found)
+    return _veiled(Redactor(caller, view), found)
 
 
 def described_slice(view: View, caller: Caller, name: str) -> Row:
     """The data of `egs describe slice`."""
     told = _told(view, caller, Filter(slice=name))
-    return _veiled(Veil(caller, view), details.slice_data(view.state, name, told))
+    return _veiled(Redactor(caller, view), details.slice_data(view.state, name, told))
 
 
 def described_request(view: View, caller: Caller, store: Store, name: str) -> Row:
@@ -107,17 +107,17 @@ def described_request(view: View, caller: Caller, store: Store, name: str) -> Ro
     found = next((row for row in requests(view, caller, store) if row["name"] == name), None)
     if found is None:
         raise not_found("request for a slice called", name)
-    # Whoever asked for a slice hears of it before they are anybody in it, and nothing of the requests of one before it.
+    # The requester follows the request before they are a member, but sees no requests of an earlier slice of that name.
     may_see = caller.may_see(name)
     rows = (row for row in view.events.found(Filter(slice=name)) if may_see or not row.get("request"))
     told = list(islice(rows, details.EVENTS))
-    return {**found, **_veiled(Veil(caller, view), {"file": workspace_path(name), "events": told})}
+    return {**found, **_veiled(Redactor(caller, view), {"file": workspace_path(name), "events": told})}
 
 
 def described_cluster(view: View, caller: Caller, name: str) -> Row:
     """The data of `egs describe cluster`."""
-    veil, told = Veil(caller, view), _told(view, caller, Filter(cluster=name))
-    return _veiled(veil, details.cluster_data(view.state, name, told))
+    redactor, told = Redactor(caller, view), _told(view, caller, Filter(cluster=name))
+    return _veiled(redactor, details.cluster_data(view.state, name, told))
 
 
 def described_node(view: View, caller: Caller, name: str) -> Row:
@@ -126,11 +126,11 @@ def described_node(view: View, caller: Caller, name: str) -> Row:
     if cluster not in clusters_seen(view, caller):
         raise not_found("node", name)
     told = _told(view, caller, Filter(cluster=cluster, node=node))
-    return _veiled(Veil(caller, view), details.node_data(view.state, name, told))
+    return _veiled(Redactor(caller, view), details.node_data(view.state, name, told))
 
 
 def _is_unanswered(view: View, key: str) -> bool:
-    """Whether its file is good, and no controller has said anything of it yet."""
+    """Whether its file is valid and the controller has not seen it yet."""
     filed = view.wanted.filed.get(key)
     return key not in view.facts.requests and filed is not None and filed.spec is not None
 
@@ -140,7 +140,7 @@ def _is_known(view: View, key: str) -> bool:
 
 
 def _told(view: View, caller: Caller, wanted: Filter) -> list[EventRow]:
-    """The latest events that are not of a slice of others."""
+    """The latest events, without those of slices that the caller may not see."""
     return list(islice(_seen(caller, view.events.found(wanted)), details.EVENTS))
 
 
@@ -148,16 +148,20 @@ def _seen(caller: Caller, rows: Iterable[EventRow]) -> Iterable[EventRow]:
     return (row for row in rows if (slice_ := slice_of_event(row)) is None or caller.may_see(slice_))
 
 
-def _veiled(veil: Veil, row: Row) -> Row:
-    """The same without the names of others' requests, however deep they stand."""
-    return row if veil.caller.sees is None else {name: _veiled_value(veil, one) for name, one in row.items()}
+def _veiled(redactor: Redactor, row: Row) -> Row:
+    """The same without the names of hidden requests, at any depth."""
+    return (
+        row
+        if redactor.caller.sees is None
+        else {name: _veiled_value(redactor, one) for name, one in row.items()}
+    )
 
 
-def _veiled_value(veil: Veil, value: Any) -> Any:
+def _veiled_value(redactor: Redactor, value: Any) -> Any:
     if isinstance(value, str):
-        return veil.text(value)
+        return redactor.text(value)
     if isinstance(value, dict):
-        return {name: _veiled_value(veil, one) for name, one in value.items()}
+        return {name: _veiled_value(redactor, one) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_veiled_value(veil, one) for one in value]
+        return [_veiled_value(redactor, one) for one in value]
     return value

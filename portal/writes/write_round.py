@@ -1,7 +1,7 @@
-"""One round of writes: what each wish comes to on top of main and of those before it, and which of them have to wait.
+"""One round of writes: the result of each write on top of main and of earlier writes, and which writes must wait.
 
-A wish is judged alone. Whatever looks wrong while others of the round stand before it, and are not pushed yet, is put
-off: it is looked at again when they have landed, so that nobody is refused because of a change that never came to be.
+Each write is judged alone. If it fails while unpushed changes of others lie below it, it is deferred until those have
+landed, so that no write is refused because of a change that never came to be.
 
 Held by tests/portal/writes/test_writer.py and tests/portal/test_writer_laws.py.
 """
@@ -15,13 +15,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from portal.http.errors import ApiError, conflict, forbidden
-from portal.http.headers import Asked
+from portal.http.headers import RequestOrigin
 from portal.views.view import View
-from portal.writes.base_content import Ground, held_in, new_contents, overtaken
+from portal.writes.base_content import BaseContent, held_in, new_contents, overtaken
 from portal.writes.idempotency import KEY, REQUEST_ID, SERVICE, History, Made, digest_of, trailer_of
-from portal.writes.main_tree import Changed, Standing, Undo
+from portal.writes.main_tree import Changed, MainTree, Undo
 from portal.writes.permission import forbidden_edits, goes, refuse, without_ends
-from portal.writes.write_request import Changes, Landed, Wish
+from portal.writes.write_request import Changes, Landed, WriteRequest
 from reconciler.changes.reinstate import brought_again
 from reconciler.documents.finished_files import brought
 from reconciler.store.store_port import Draft, Person
@@ -31,36 +31,36 @@ from schemas.rules.problems import quoted
 
 MOST_SUBJECT = 200
 MOST_PROPOSED = 10
-"""Branches of one round: each is a push of its own, and those who push to main wait meanwhile."""
+"""Most branches per round: each is a push of its own, and pushes to main wait meanwhile."""
 MOST_OF_ONE = 5
-"""Of these, of one caller."""
+"""Most of these branches for one caller."""
 
 
 @dataclass(slots=True)
 class Waiting:
-    """A wish whose caller waits."""
+    """A write whose caller waits for the answer."""
 
-    wish: Wish
-    asked: Asked
+    write: WriteRequest
+    origin: RequestOrigin
     turn: int
-    """What the writer had followed when it came."""
+    """The turn of main when the write came."""
     seen: str
-    """Commit of main that its caller may have looked at."""
+    """Commit of main that the caller may have seen."""
     since: datetime
     future: Future[Landed] = field(default_factory=Future)
     accepted: bool = False
-    """The caller was told to follow it; nobody waits any more."""
+    """The caller got `accepted` and follows the change by its id."""
 
     @property
     def key(self) -> str:
         """Digest of caller and idempotency key; empty: none was given."""
-        given = self.wish.idempotency
-        return digest_of(self.wish.caller.email, given) if given else ""
+        given = self.write.idempotency
+        return digest_of(self.write.caller.email, given) if given else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A wish that came to a change."""
+    """A write turned into a change."""
 
     waiting: Waiting
     changes: Changes
@@ -69,52 +69,52 @@ class Step:
 
 
 @dataclass(slots=True)
-class Round:
-    """What became of some wishes; whoever is in none of these has their answer."""
+class RoundResult:
+    """The result of a round; a write that is in none of these lists was answered."""
 
     pushed: list[Step] = field(default_factory=list)
     proposed: list[Step] = field(default_factory=list)
-    later: list[Waiting] = field(default_factory=list)
-    behind: list[Waiting] = field(default_factory=list)
-    """Proposals for which this round has no room; whoever waits already comes before them."""
+    deferred: list[Waiting] = field(default_factory=list)
+    overflow: list[Waiting] = field(default_factory=list)
+    """Proposals beyond the limit of this round; they queue overflow writes that wait already."""
     answered: list[tuple[Waiting, Landed]] = field(default_factory=list)
     refused: list[tuple[Waiting, Exception]] = field(default_factory=list)
 
 
-class _Later(Exception):  # noqa: N818 - no error: it is another's turn first
+class _Deferred(Exception):  # noqa: N818 - not an error: the write waits for the next round
     pass
 
 
-class _Behind(Exception):  # noqa: N818 - no error either: the round is full
+class _Overflow(Exception):  # noqa: N818 - not an error: the round is full
     pass
 
 
 @dataclass(slots=True)
-class Sorter:
-    """Sorts one round; `standing` has what is to be pushed when it is done."""
+class WriteRound:
+    """Sorts one round; afterwards `main_tree` contains what is to be pushed."""
 
-    standing: Standing
+    main_tree: MainTree
     history: History
     view: View
     now: datetime
-    round: Round = field(default_factory=Round)
+    round: RoundResult = field(default_factory=RoundResult)
     _above: dict[str, bytes | None] = field(default_factory=dict)
     _by: dict[str, str] = field(default_factory=dict)  # who changed a path in this round
     _proposing: Counter[str] = field(default_factory=Counter)  # branches by caller
 
-    def sort(self, batch: Sequence[Waiting]) -> Round:
-        """All of them, first come first served."""
+    def sort(self, batch: Sequence[Waiting]) -> RoundResult:
+        """Process all of them, in order of arrival."""
         taken: set[str] = set()
         for waiting in batch:
             if waiting.key and waiting.key in taken:
-                self.round.later.append(waiting)  # the same again: it gets the first one's answer
+                self.round.deferred.append(waiting)  # a repeated call: it gets the first one's answer
                 continue
             try:
                 self._one(waiting)
-            except _Later:
-                self.round.later.append(waiting)
-            except _Behind:
-                self.round.behind.append(waiting)
+            except _Deferred:
+                self.round.deferred.append(waiting)
+            except _Overflow:
+                self.round.overflow.append(waiting)
             except Exception as error:
                 self.round.refused.append((waiting, error))
             else:
@@ -122,111 +122,111 @@ class Sorter:
         return self.round
 
     def _one(self, waiting: Waiting) -> None:
-        made = made_before(self.history, waiting.wish.caller.email, waiting.asked.id, waiting.key)
+        made = made_before(self.history, waiting.write.caller.email, waiting.origin.id, waiting.key)
         if made is not None:
-            self.round.answered.append((waiting, first_answer(waiting.asked, made)))
+            self.round.answered.append((waiting, first_answer(waiting.origin, made)))
             return
-        waiting.wish = self._with_rights_of_now(waiting.wish)
-        if self._is_surely_proposed(waiting.wish):
-            self._check_room(waiting)  # before anything is worked out for it
-        ground = Ground(self.standing, held_in(self.view), self._above)
+        waiting.write = self._with_rights_of_now(waiting.write)
+        if self._is_surely_proposed(waiting.write):
+            self._check_room(waiting)  # before any work is done for it
+        base = BaseContent(self.main_tree, held_in(self.view), self._above)
         try:
-            changes = self._changes(waiting, ground)
-            step, way = self._step(waiting, ground, changes)
+            changes = self._changes(waiting, base)
+            step, way = self._step(waiting, base, changes)
         except EgsError:
-            # A rule may look at any other document: only a round without changes so far is beyond doubt.
+            # A rule may look at any document, so a failure is certain only while the round has no changes yet.
             if self._above:
-                raise _Later from None
+                raise _Deferred from None
             raise
         if not changes:
-            self.round.answered.append((waiting, Landed("pushed", self.standing.tip)))
+            self.round.answered.append((waiting, Landed("pushed", self.main_tree.tip)))
         elif way == "propose":
-            self.standing.take_back(step.undo)
+            self.main_tree.take_back(step.undo)
             self._check_room(waiting)
-            self._proposing[waiting.wish.caller.email] += 1
+            self._proposing[waiting.write.caller.email] += 1
             self.round.proposed.append(step)
         else:
             self.round.pushed.append(step)
             self._above |= changes
-            self._by |= dict.fromkeys(changes, waiting.wish.caller.email)
+            self._by |= dict.fromkeys(changes, waiting.write.caller.email)
 
-    def _with_rights_of_now(self, wish: Wish) -> Wish:
-        """It may have waited for minutes, in which its key was deleted, or its caller taken out of a slice."""
-        asked = wish.caller
-        if asked.again is None:
-            return wish
+    def _with_rights_of_now(self, write: WriteRequest) -> WriteRequest:
+        """The write may have waited for minutes, in which its key was deleted or its caller removed from a slice."""
+        known = write.caller
+        if known.again is None:
+            return write
         try:
-            found = asked.again(self.view, self.now)
+            found = known.again(self.view, self.now)
         except ApiError as error:
             raise forbidden(f"nothing is changed, because meanwhile {error}") from error
-        if found.email != asked.email:
+        if found.email != known.email:
             raise forbidden(
-                f"nothing is changed, because the API key {asked.key} is another person's meanwhile"
+                f"nothing is changed, because the API key {known.key} belongs to another person meanwhile"
             )
-        return replace(wish, caller=replace(found, name=asked.name))
+        return replace(write, caller=replace(found, name=known.name))
 
-    def _is_surely_proposed(self, wish: Wish) -> bool:
-        project = self.standing.repository.project
+    def _is_surely_proposed(self, write: WriteRequest) -> bool:
+        project = self.main_tree.repository.project
         is_asked = project is not None and project.spec.changes == "pull-request"
-        return wish.asks or (is_asked and not wish.must_push)
+        return write.asks or (is_asked and not write.must_push)
 
     def _check_room(self, waiting: Waiting) -> None:
         is_full = self._proposing.total() >= MOST_PROPOSED
-        if is_full or self._proposing[waiting.wish.caller.email] >= MOST_OF_ONE:
-            raise _Behind
+        if is_full or self._proposing[waiting.write.caller.email] >= MOST_OF_ONE:
+            raise _Overflow
 
-    def _changes(self, waiting: Waiting, ground: Ground) -> Changes:
-        email = waiting.wish.caller.email
-        made = waiting.wish.make(self.view, ground)
-        changes = new_contents(ground, made)
-        self._way(waiting, ground, changes or made)  # whoever may not do it is told nothing else
+    def _changes(self, waiting: Waiting, base: BaseContent) -> Changes:
+        email = waiting.write.caller.email
+        made = waiting.write.make(self.view, base)
+        changes = new_contents(base, made)
+        self._way(waiting, base, changes or made)  # without permission the caller learns nothing else
         for path, data in changes.items():
             if self._by.get(path, email) != email:
-                raise _Later
-            last = self.standing.last.get(path)
+                raise _Deferred
+            last = self.main_tree.last.get(path)
             if last is not None and self._is_news(waiting, last):
-                raise overtaken(self.standing.store, path, last, self.standing.tip)
-            if path in ground.held and data is not None and data == ground.main(path):
+                raise overtaken(self.main_tree.store, path, last, self.main_tree.tip)
+            if path in base.held and data is not None and data == base.main(path):
                 changes = {**changes, path: brought_again(data, Person("", email), self.now)}
         return changes
 
-    def _way(self, waiting: Waiting, ground: Ground, changes: Changes) -> str:
-        project = self.standing.repository.project
-        return goes(waiting.wish, changes, ground.read, None if project is None else project.spec)
+    def _way(self, waiting: Waiting, base: BaseContent, changes: Changes) -> str:
+        project = self.main_tree.repository.project
+        return goes(waiting.write, changes, base.read, None if project is None else project.spec)
 
     def _is_news(self, waiting: Waiting, last: Changed) -> bool:
-        """Whether somebody else changed it since the caller looked."""
-        if last.turn <= waiting.turn or last.email == waiting.wish.caller.email:
+        """Whether another user changed it since the caller looked."""
+        if last.turn <= waiting.turn or last.email == waiting.write.caller.email:
             return False
-        return not self.standing.store.is_ancestor(last.commit, waiting.seen)
+        return not self.main_tree.store.is_ancestor(last.commit, waiting.seen)
 
-    def _step(self, waiting: Waiting, ground: Ground, changes: Changes) -> tuple[Step, str]:
+    def _step(self, waiting: Waiting, base: BaseContent, changes: Changes) -> tuple[Step, str]:
         draft = Draft(changes, message_of(waiting), author_of(waiting), self.now, committer=SERVICE)
         if not changes:
             return Step(waiting, changes, draft, {}), "push"
-        way = self._way(waiting, ground, changes)
-        before = self.standing.errors()
-        errors, undo = self.standing.tried(changes)
+        way = self._way(waiting, base, changes)
+        before = self.main_tree.errors()
+        errors, undo = self.main_tree.tried(changes)
         found = brought(errors, self.view.facts.requests, before, changes)
         try:
-            forbidden = forbidden_edits(self.view, self.standing.repository, changes, undo)
+            forbidden = forbidden_edits(self.view, self.main_tree.repository, changes, undo)
             refuse(without_ends([*found, *forbidden], changes))
         except EgsError:
-            self.standing.take_back(undo)
+            self.main_tree.take_back(undo)
             raise
         return Step(waiting, changes, draft, undo), way
 
 
 def made_before(history: History, email: str, id_: str, key: str) -> Made | None:
-    """That caller's write on main of this very request, or under this key; `key`: a digest, empty: none."""
+    """That caller's write on main with this request id, or under this key; `key`: a digest, empty: none."""
     return history.of_id(email, id_) or (history.of_key(email, key) if key else None)
 
 
-def first_answer(asked: Asked, made: Made) -> Landed:
-    """The first answer again. ApiError 409 where the key was used for something else."""
-    if made.id != asked.id and asked.print and made.print != asked.print:
+def first_answer(origin: RequestOrigin, made: Made) -> Landed:
+    """The first answer again. ApiError 409 if the key was used for something else."""
+    if made.id != origin.id and origin.print and made.print != origin.print:
         raise conflict(
-            "this Idempotency-Key was used for another change already; take a new key for a new change",
+            "this Idempotency-Key was already used for another change; use a new key for each change",
             "IdempotencyKeyReused",
             {"commit": made.commit},
         )
@@ -234,19 +234,19 @@ def first_answer(asked: Asked, made: Made) -> Landed:
 
 
 def author_of(waiting: Waiting) -> Person:
-    """Whoever asked."""
-    caller = waiting.wish.caller
+    """The caller."""
+    caller = waiting.write.caller
     return Person(_plain(caller.name) or caller.email, caller.email)
 
 
 def message_of(waiting: Waiting) -> str:
-    """The commit's message: the subject, and trailers by which it is found again and vouched for."""
+    """The commit message: the subject, and trailers that identify the write and its author."""
     who = author_of(waiting)
-    trailers = [f"{REQUEST_ID}: {waiting.asked.id}"]
+    trailers = [f"{REQUEST_ID}: {waiting.origin.id}"]
     if waiting.key:
-        trailers.append(f"{KEY}: {trailer_of(waiting.key, waiting.asked.print)}")
+        trailers.append(f"{KEY}: {trailer_of(waiting.key, waiting.origin.print)}")
     trailers.append(f"{ON_BEHALF_OF}: {who.name} <{who.email}>")
-    return "\n".join([_subject(waiting.wish.subject), "", *trailers, ""])
+    return "\n".join([_subject(waiting.write.subject), "", *trailers, ""])
 
 
 def _subject(text: str) -> str:
@@ -254,6 +254,6 @@ def _subject(text: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """On one line, without what ends a name in a commit."""
+    """On one line, without characters that Git does not allow in a name."""
     kept = "".join(letter if letter.isprintable() and letter not in "<>" else " " for letter in name)
     return " ".join(kept.split())[:100]

@@ -1,11 +1,11 @@
-"""Carries what callers ask for to the repository: one thread, one commit for each wish, many wishes in one push.
+"""Carries callers' changes to the repository: one thread, one commit per write, many writes per push.
 
 What always holds:
-  * an answer means that the remote has the commit, whatever is killed afterwards;
-  * a wish that is wrong fails alone; whoever loses the race for main is made again on what won;
-  * a push whose outcome nobody knows is settled by reading main again: a wish that is there is answered, never made
-    a second time;
-  * what waits for somebody to merge it waits for main, too: it is pushed after what goes there, within the same budget.
+  * an answer means that the remote has the commit, whatever process is killed afterwards;
+  * an invalid write fails alone; after a lost race for main a write is made again on the new tip;
+  * after a push with unknown outcome main is read again: a write that is there is answered, never made a second
+    time;
+  * proposals wait for pushes to main: they are pushed afterwards, within the same budget.
 
 Held by tests/portal/writes/test_writer.py, test_writer_laws.py, test_crash.py and test_budget.py.
 """
@@ -24,17 +24,17 @@ from http import HTTPStatus
 from uuid import uuid4
 
 from portal.http.errors import ApiError, unavailable
-from portal.http.headers import ASKED, Asked
+from portal.http.headers import REQUEST_ORIGIN, RequestOrigin
 from portal.identity.callers import Caller
 from portal.settings import PortalSettings
 from portal.views.reader import Reader
 from portal.writes.idempotency import History, believer, digest_of
-from portal.writes.main_tree import Standing
+from portal.writes.main_tree import MainTree
 from portal.writes.outcomes import Outcomes, is_accepted
 from portal.writes.parsed_files import cached_text
 from portal.writes.proposals import Proposals
-from portal.writes.write_request import Landed, Wish
-from portal.writes.write_round import Round, Sorter, Step, Waiting, first_answer, made_before
+from portal.writes.write_request import Landed, WriteRequest
+from portal.writes.write_round import RoundResult, Step, Waiting, WriteRound, first_answer, made_before
 from reconciler.clock import Clock, monotonic_s
 from reconciler.documents.unread_files import recorded
 from reconciler.forges.open_forge import open_forge
@@ -47,27 +47,27 @@ from schemas.errors import EgsError, Fault
 log = logging.getLogger(__name__)
 
 TRIES = 30
-"""Lost races after which the callers are told to ask again."""
+"""Lost races before callers are refused."""
 MOST_AT_ONCE = 200
-"""Wishes of one push."""
+"""Most writes in one push."""
 MOST_WAITING = 5000
-"""Wishes that wait; more are sent away."""
+"""Most waiting writes; further ones are refused."""
 ANSWER_S = 25.0
-"""How long a caller waits for an answer; then it is said that nobody knows yet."""
+"""How long a caller waits for the outcome before it is answered as unknown."""
 PACE_S = 0.1
-"""Between the beginnings of two pushes: what comes meanwhile goes in one, and costs as much as one."""
+"""Time between two pushes: writes that come meanwhile share one push."""
 SHARED_PACE_S = 0.35
-"""The same while others push too: whoever loses the race has to read main before the next try, which takes as long."""
+"""The same while others push too: after a lost race main must be read again, which takes about as long."""
 SHARED_S = 5.0
-"""How long others are expected to go on."""
+"""How long others are expected to keep pushing."""
 PATIENCE = timedelta(seconds=5)
-"""What would have to wait longer for the forge's budget is answered `accepted`."""
+"""A write that would wait longer than this for the forge's budget is answered `accepted`."""
 SETTLE_S = (0.5, 1.0, 2.0, 4.0, 8.0)
-"""Pauses between looks at a remote that does not answer, after a push whose outcome is unknown."""
+"""Pauses between fetches from a remote that does not answer, after a push with unknown outcome."""
 
 
 class GroupWriter:
-    """See `writing.Writer`. `start` it; `stop` ends it when everything that waits is carried."""
+    """See `writing.Writer`. Call `start`; `stop` returns when all waiting writes are handled."""
 
     def __init__(
         self, store: Store, cache: DocumentCache, settings: PortalSettings, reader: Reader, clock: Clock
@@ -76,7 +76,7 @@ class GroupWriter:
         self._reader, self._main = reader, settings.base.main_branch
         self._proposals = Proposals(store, self._main, settings.base.forge, open_forge, self._count_push)
         self._history = History(store, believer(settings.base.trust))
-        self._standing: Standing | None = None
+        self._main_tree: MainTree | None = None
         self._is_doubtful = False
         self._queue: deque[Waiting] = deque()
         self._news = threading.Condition()
@@ -87,20 +87,19 @@ class GroupWriter:
         self._forging = ThreadPoolExecutor(2, thread_name_prefix="forge")
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
 
-    # -- what is asked of it ---------------------------------------------------------------------------------
+    # -- called by other threads -------------------------------------------------------------------------------
 
-    async def submit(self, wish: Wish) -> Landed:
-        """See `writing.Writer.submit`."""
-        waiting = self._queued(wish)
+    async def submit(self, write: WriteRequest) -> Landed:
+        waiting = self._queued(write)
         inner = asyncio.wrap_future(waiting.future)
         inner.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
-            # Whoever goes away takes nothing back: the change may be on its way already.
+            # A disconnected caller takes nothing back: the change may be on its way already.
             return await asyncio.wait_for(asyncio.shield(inner), ANSWER_S)
         except TimeoutError as error:
-            id_ = waiting.asked.id
+            id_ = waiting.origin.id
             text = (
-                "the repository did not answer whether the change arrived; look for it, or ask again with the same "
+                "the repository did not confirm whether the change arrived; look for it, or try again with the same "
                 "Idempotency-Key"
             )
             raise ApiError(
@@ -108,7 +107,7 @@ class GroupWriter:
             ) from error
 
     def follow(self, id_: str, caller: Caller) -> Landed | None:
-        """See `writing.Writer.follow`; any replica knows what landed. Raises what refused it, where that was here."""
+        """Any replica knows what landed. Raises the refusal, if this replica knows it."""
         what = self._outcomes.of(id_, caller.email)
         if what is not None and not is_accepted(what):
             if isinstance(what, Exception):
@@ -121,13 +120,12 @@ class GroupWriter:
         return what if isinstance(what, Landed) else None
 
     async def known(self, caller: Caller, key: str) -> Landed | None:
-        """See `writing.Writer.known`."""
         if not key:
             return None
         await asyncio.to_thread(self._follow_main)
-        asked = ASKED.get() or Asked(uuid4().hex)
-        made = made_before(self._history, caller.email, asked.id, digest_of(caller.email, key))
-        return None if made is None else first_answer(asked, made)
+        origin = REQUEST_ORIGIN.get() or RequestOrigin(uuid4().hex)
+        made = made_before(self._history, caller.email, origin.id, digest_of(caller.email, key))
+        return None if made is None else first_answer(origin, made)
 
     def _follow_main(self) -> None:
         tip = self._store.tips().get(self._main)
@@ -135,11 +133,11 @@ class GroupWriter:
             self._history.follow(tip)
 
     def start(self) -> None:
-        """Carry from now on; returns at once."""
+        """Start the thread; returns at once."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Take nothing more; returns when everything that waits was carried, or told that it was not."""
+        """Accept nothing more; returns when every waiting write was carried out or refused."""
         with self._news:
             self._ended = True
             self._news.notify()
@@ -148,19 +146,19 @@ class GroupWriter:
         self._forging.shutdown(wait=True)
 
     def wake(self) -> None:
-        """Look at the time again: for clocks that are set."""
+        """Check the clock again: for clocks that are set by hand."""
         with self._news:
             self._news.notify()
 
-    def _queued(self, wish: Wish) -> Waiting:
-        asked = ASKED.get() or Asked(uuid4().hex)
-        turn = 0 if self._standing is None else self._standing.turn
-        waiting = Waiting(wish, asked, turn, self._reader.view().main, self._clock.now())
+    def _queued(self, write: WriteRequest) -> Waiting:
+        origin = REQUEST_ORIGIN.get() or RequestOrigin(uuid4().hex)
+        turn = 0 if self._main_tree is None else self._main_tree.turn
+        waiting = Waiting(write, origin, turn, self._reader.view().main, self._clock.now())
         with self._news:
             if self._ended:
-                raise unavailable("the portal is ending; ask again, another replica answers")
+                raise unavailable("the portal is shutting down; try again, another replica answers")
             if len(self._queue) >= MOST_WAITING:
-                raise unavailable(f"{MOST_WAITING} changes wait already; ask again")
+                raise unavailable(f"{MOST_WAITING} changes wait already; try again deferred")
             self._queue.append(waiting)
             self._news.notify()
         return waiting
@@ -180,12 +178,12 @@ class GroupWriter:
                 self._give_up(batch, error)
 
     def _give_up(self, batch: Sequence[Waiting], error: Exception) -> None:
-        self._is_doubtful = True  # what was tried may be half there
+        self._is_doubtful = True  # tried changes may be left half applied
         for waiting in batch:
             self._answer(waiting, error)
 
     def _taken(self) -> list[Waiting] | None:
-        """The next wishes, when the budget allows a push; None: it is over."""
+        """The next writes, when the budget allows a push; None: the writer ends."""
         with self._news:
             while True:
                 now = self._clock.now()
@@ -202,7 +200,7 @@ class GroupWriter:
                     self._accept()
                 self._news.wait(None if until is None else max(0.01, (until - now).total_seconds()))
         self._give_up(
-            list(self._queue), unavailable("the portal ended before the change was pushed; ask again")
+            list(self._queue), unavailable("the portal ended before the change was pushed; try again")
         )
         self._queue.clear()
         return None
@@ -220,69 +218,69 @@ class GroupWriter:
         for waiting in self._queue:
             if not waiting.accepted:
                 waiting.accepted = True
-                landed = Landed("accepted", id=waiting.asked.id)
-                self._outcomes.keep(waiting.asked.id, waiting.wish.caller.email, landed)
+                landed = Landed("accepted", id=waiting.origin.id)
+                self._outcomes.keep(waiting.origin.id, waiting.write.caller.email, landed)
                 waiting.future.set_result(landed)
 
     def _carry(self, batch: list[Waiting]) -> None:
-        """Until each has an answer, or waits for the next round."""
+        """Until each write has an answer or waits for the next round."""
         left = batch
         for _ in range(TRIES):
-            standing = self._stand()
-            self._history.follow(standing.tip)
-            found = Sorter(standing, self._history, self._reader.view(), self._clock.now()).sort(left)
+            main_tree = self._tip_tree()
+            self._history.follow(main_tree.tip)
+            found = WriteRound(main_tree, self._history, self._reader.view(), self._clock.now()).sort(left)
             self._tell(found)
-            outcome, left = self._push(standing, found.pushed)
+            outcome, left = self._push(main_tree, found.pushed)
             if outcome is Outcome.COMMITTED:
-                self._propose_all(found.proposed, standing.tip)
+                self._propose_all(found.proposed, main_tree.tip)
                 return
-            # They were made on top of what did not arrive as it was.
+            # They were made on top of changes that did not land.
             left += [step.waiting for step in found.proposed]
             if not left:
                 return
-        self._give_up(left, unavailable(f"others pushed to main {TRIES} times in a row; ask again"))
+        self._give_up(left, unavailable(f"others pushed to main {TRIES} times in a row; try again"))
 
-    def _tell(self, found: Round) -> None:
+    def _tell(self, found: RoundResult) -> None:
         with self._news:
-            self._queue.extendleft(reversed(found.later))
-            self._queue.extend(found.behind)
+            self._queue.extendleft(reversed(found.deferred))
+            self._queue.extend(found.overflow)
         for waiting, landed in found.answered:
             self._answer(waiting, landed)
         for waiting, error in found.refused:
             self._answer(waiting, error)
 
-    def _stand(self) -> Standing:
-        """Main as it was fetched last, read up to its tip."""
+    def _tip_tree(self) -> MainTree:
+        """Main as fetched last, read up to its tip."""
         tip = self._store.tips().get(self._main) or self._store.fetch([self._main]).get(self._main)
         if tip is None:
             raise unavailable(f"the repository has no branch {self._main}; `egs init` writes the first files")
-        if self._standing is None or self._is_doubtful:
-            old, self._is_doubtful = self._standing, False
+        if self._main_tree is None or self._is_doubtful:
+            old, self._is_doubtful = self._main_tree, False
             at = tip if old is None else old.tip
-            self._standing = Standing.at(self._store, self._cache, at, self._is_recorded)
+            self._main_tree = MainTree.at(self._store, self._cache, at, self._is_recorded)
             if old is not None:
-                self._standing.turn, self._standing.last = old.turn, old.last
-        if tip != self._standing.tip:
+                self._main_tree.turn, self._main_tree.last = old.turn, old.last
+        if tip != self._main_tree.tip:
             self._others_s = monotonic_s()
-            self._standing.follow(tip)
-        return self._standing
+            self._main_tree.follow(tip)
+        return self._main_tree
 
     def _is_recorded(self, path: str) -> bool:
-        """Whether the controller accepted the request of that file, as its status was read last."""
+        """Whether the controller accepted the request of that file, by the latest status."""
         return recorded(self._reader.view().facts.requests)(path)
 
-    def _push(self, standing: Standing, steps: list[Step]) -> tuple[Outcome, list[Waiting]]:
-        """How it ended, and those that have to be made again."""
+    def _push(self, main_tree: MainTree, steps: list[Step]) -> tuple[Outcome, list[Waiting]]:
+        """The outcome, and the writes that must be made again."""
         if not steps:
             return Outcome.COMMITTED, []
-        oids = self._store.write_all(chain(standing.tip, [step.draft for step in steps]))
+        oids = self._store.write_all(chain(main_tree.tip, [step.draft for step in steps]))
         self._count_push()
-        outcome = self._store.push(self._main, oids[-1], standing.tip)
+        outcome = self._store.push(self._main, oids[-1], main_tree.tip)
         if outcome is Outcome.COMMITTED:
-            self._landed(standing, steps, oids)
+            self._landed(main_tree, steps, oids)
             return outcome, []
         for step in reversed(steps):
-            standing.take_back(step.undo)
+            main_tree.take_back(step.undo)
         if outcome is Outcome.REFUSED:
             self._refused(steps)
             return outcome, []
@@ -290,22 +288,22 @@ class GroupWriter:
         left = [step.waiting for step in steps]
         return outcome, left if self._fetched(left) else []
 
-    def _landed(self, standing: Standing, steps: Sequence[Step], oids: Sequence[str]) -> None:
+    def _landed(self, main_tree: MainTree, steps: Sequence[Step], oids: Sequence[str]) -> None:
         made = {
-            oid: (step.changes, step.waiting.wish.caller.email, step.draft.author.name)
+            oid: (step.changes, step.waiting.write.caller.email, step.draft.author.name)
             for oid, step in zip(oids, steps, strict=True)
         }
-        standing.landed(oids[-1], made)
+        main_tree.landed(oids[-1], made)
         self._keep_read(steps)
         answers = [
-            (step.waiting, Landed("pushed", oid, id=step.waiting.asked.id))
+            (step.waiting, Landed("pushed", oid, id=step.waiting.origin.id))
             for oid, step in zip(oids, steps, strict=True)
         ]
-        # Whoever reads on the heels of the answer finds their own write.
+        # Answered after the reader has seen the commit: a caller who reads next finds their own write.
         self._reader.look(partial(self._answer_all, answers))
 
     def _keep_read(self, steps: Sequence[Step]) -> None:
-        """What was parsed here the reader need not parse again: it looks into the same cache."""
+        """Put the parsed documents into the cache that the reader shares."""
         written = ((path, data) for step in steps for path, data in step.changes.items() if data is not None)
         found = (cached_text(path, data) for path, data in written)
         self._cache.put_many(dict(text for text in found if text is not None))
@@ -315,7 +313,7 @@ class GroupWriter:
             self._answer(waiting, landed)
 
     def _fetched(self, left: Sequence[Waiting]) -> bool:
-        """Whether main was read again; if not for a while, nobody knows what became of these, and they are told so."""
+        """Whether main was read again; if that fails for a while, the callers are answered "unknown"."""
         for pause_s in (*SETTLE_S, None):
             try:
                 self._store.fetch([self._main])
@@ -326,9 +324,9 @@ class GroupWriter:
                 self._pause(pause_s)
             else:
                 return True
-        text = "the repository did not answer whether the change arrived; ask again with the same Idempotency-Key"
+        text = "the repository did not confirm whether the change arrived; try again with the same Idempotency-Key"
         for waiting in left:
-            data = {"id": waiting.asked.id}
+            data = {"id": waiting.origin.id}
             self._answer(
                 waiting,
                 ApiError(HTTPStatus.SERVICE_UNAVAILABLE, "OutcomeUnknown", text, data, {"Retry-After": "5"}),
@@ -339,16 +337,16 @@ class GroupWriter:
         threading.Event().wait(seconds)
 
     def _refused(self, steps: Sequence[Step]) -> None:
-        """The server said no: to all of them, or because of one. Each is tried alone; then it is that one's answer."""
+        """The server refused the push: all of it, or one commit. Each write is pushed alone to find out."""
         if len(steps) > 1:
             for step in steps:
                 self._carry([step.waiting])
             return
         (step,) = steps
-        if self._settings.base.forge is not None and not step.waiting.wish.must_push:
-            # Whatever the budget says: it would be tried on main again, and again refused.
+        if self._settings.base.forge is not None and not step.waiting.write.must_push:
+            # Regardless of the budget: another push to main would be refused again.
             if self._looked(steps):
-                self._propose(step, self._stand().tip)
+                self._propose(step, self._tip_tree().tip)
             return
         said = self._store.refusal if isinstance(self._store, GitStore) else ""
         log.warning("push refused by the server said=%s", said)
@@ -356,7 +354,7 @@ class GroupWriter:
         self._answer(step.waiting, ApiError(HTTPStatus.FORBIDDEN, "PushRefused", text))
 
     def _propose_all(self, steps: Sequence[Step], tip: str) -> None:
-        """As many as the budget has left; the others come behind all who wait."""
+        """Within the budget; the rest go to the end of the queue."""
         if not steps or not self._looked(steps):
             return
         for number, step in enumerate(steps):
@@ -367,7 +365,7 @@ class GroupWriter:
             self._propose(step, tip)
 
     def _looked(self, steps: Sequence[Step]) -> bool:
-        """Whether it is known which branches are there; else these have their answers."""
+        """Whether the remote's branches could be read; if not, these writes are answered with the error."""
         try:
             self._proposals.look()
         except EgsError as error:
@@ -393,7 +391,7 @@ class GroupWriter:
 
     def _answer(self, waiting: Waiting, what: Landed | Exception) -> None:
         if waiting.accepted:
-            self._outcomes.keep(waiting.asked.id, waiting.wish.caller.email, what)
+            self._outcomes.keep(waiting.origin.id, waiting.write.caller.email, what)
         elif waiting.future.done():
             return
         elif isinstance(what, Exception):

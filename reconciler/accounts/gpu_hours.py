@@ -76,7 +76,7 @@ def returning(status: GPRStatus) -> Charge | None:
     """The charge of a request whose lease was cut short for no wish of its own: it goes where that lease counts."""
     if status.charge is None or status.start_time is None:
         return status.charge
-    return status.charge.model_copy(update={"month": month_in(status, status.start_time)})
+    return status.charge.edited(month=month_in(status, status.start_time))
 
 
 def month_in(status: GPRStatus, start: datetime) -> str:
@@ -173,4 +173,4 @@ def _added(record: UsageRecord, month: str, taken: Taken) -> UsageRecord:
     )
     months = sorted({row.month for row in rows.values()})[-KEPT_MONTHS:]
     kept = tuple(rows[at] for at in sorted(rows) if at[0] in months)
-    return record.model_copy(update={"spent": kept})
+    return record.edited(spent=kept)

@@ -201,19 +201,17 @@ def _rolled(
         days[today] = added(days.get(today, DayTally()), one)
         for day, held in _held(status, ended, wanted).items():
             old = days.get(day, DayTally(gpus=gpus))
-            days[day] = old.model_copy(update={"held_gpu_hours": round(old.held_gpu_hours + held, 4)})
-        days[today] = days[today].model_copy(update={"gpus": gpus})
+            days[day] = old.edited(held_gpu_hours=round(old.held_gpu_hours + held, 4))
+        days[today] = days[today].edited(gpus=gpus)
         for slip in status.slips:
             causes[str(slip.cause)] = causes.get(str(slip.cause), 0) + 1
-    return insights.model_copy(
-        update={
-            "total": total,
-            "shapes": _most(shapes),
-            "slices": _most(slices),
-            "hours": dict(sorted(hours.items())),
-            "days": dict(sorted(days.items())[-ROLLED_DAYS:]),
-            "causes": dict(sorted(causes.items())),
-        }
+    return insights.edited(
+        total=total,
+        shapes=_most(shapes),
+        slices=_most(slices),
+        hours=dict(sorted(hours.items())),
+        days=dict(sorted(days.items())[-ROLLED_DAYS:]),
+        causes=dict(sorted(causes.items())),
     )
 
 
@@ -232,16 +230,14 @@ def _tally(status: GPRStatus, ended: Ended, wanted: Wanted) -> Tally:
     if ended.start is None:
         return asked
     wait = first_wait(status, instant(ended.start))
-    ran = asked.model_copy(
-        update={
-            "ran": 1,
-            "used_gpu_hours": round(gpus * ended.used / 3600, 4),
-            "wait_s": wait,
-            "waits": tuple(int(i == bucket(wait)) for i in range(len(MARKS_S) + 1)),
-        }
+    ran = asked.edited(
+        ran=1,
+        used_gpu_hours=round(gpus * ended.used / 3600, 4),
+        wait_s=wait,
+        waits=tuple(int(i == bucket(wait)) for i in range(len(MARKS_S) + 1)),
     )
     first = first_of(status)
-    return ran if first is None else ran.model_copy(update=_accuracy(first, ended.start))
+    return ran if first is None else _with_accuracy(ran, first, ended.start)
 
 
 def bucket(wait_s: int) -> int:
@@ -249,18 +245,13 @@ def bucket(wait_s: int) -> int:
     return sum(wait_s > mark for mark in MARKS_S)
 
 
-def _accuracy(first: FirstEstimate, start: int) -> dict[str, int]:
+def _with_accuracy(ran: Tally, first: FirstEstimate, start: int) -> Tally:
     error = abs(start - seconds(first.start))
-    found = {
-        "promised": 1,
-        "error_s": error,
-        "within_10min": int(error <= 600),
-        "within_1h": int(error <= 3600),
-    }
-    if len(first.told) == 3:
-        p10, p50, p90 = (seconds(at) for at in first.told)
-        found |= {"expected": 1, "expected_error_s": abs(start - p50), "covered": int(p10 <= start <= p90)}
-    return found
+    ran = ran.edited(promised=1, error_s=error, within_10min=int(error <= 600), within_1h=int(error <= 3600))
+    if len(first.told) != 3:
+        return ran
+    p10, p50, p90 = (seconds(at) for at in first.told)
+    return ran.edited(expected=1, expected_error_s=abs(start - p50), covered=int(p10 <= start <= p90))
 
 
 def added(old: _T, one: Tally) -> _T:

@@ -55,7 +55,7 @@ def _added(record: UsageRecord, cost: Cost, was: Cost | None, month: str) -> Usa
         leases=old.leases + 1,
     )
     kept = tuple(months[m] for m in sorted(months))[-KEPT_MONTHS:]
-    return record.model_copy(update={"months": kept})
+    return record.edited(months=kept)
 
 
 def _span(status: GPRStatus, old: GPRStatus | None, at: datetime) -> tuple[datetime, datetime]:
@@ -75,4 +75,4 @@ def _counted(
     gpus = gpu_hours * HOUR / (end - begin) if end > begin else 0.0
     added = used(gpus, begin, end, now, half_life) if gpus else gpu_hours
     total = decayed(record.used, age, half_life) + added
-    return record.model_copy(update={"used": round(total, 4), "at": at.replace(microsecond=0)})
+    return record.edited(used=round(total, 4), at=at.replace(microsecond=0))

@@ -27,8 +27,8 @@ from reconciler.accounts.gpu_hours import (
     spent_in,
     under_way,
 )
-from reconciler.approvals.is_approved import OUTSIDE, approval_turn
-from reconciler.model.facts import Facts, Scene, Turn, Wanted
+from reconciler.approvals.is_approved import OUTSIDE, approval_outcome
+from reconciler.model.facts import Context, Facts, RequestOutcome, Wanted
 from reconciler.model.status_edits import lease_duration, with_condition, without_condition
 from reconciler.model.statuses import live
 from scheduler.choices.fit import candidate_pools, limit_violations, usable_pools
@@ -52,26 +52,29 @@ def is_bounded(slice_: SliceSpec) -> bool:
     return slice_.limits.max_waiting is not None or bool(hour_bounds(slice_))
 
 
-def unbounded_turn(key: str, status: GPRStatus, scene: Scene) -> Turn:
-    """The turn of a request of any other slice: whether an admin has to agree; nothing is charged any more."""
+def unbounded_outcome(key: str, status: GPRStatus, context: Context) -> RequestOutcome:
+    """What becomes of a request of any other slice: whether an admin has to agree; nothing is charged any more."""
     bare = _without_charge(status) if status.phase in WAITING else status
-    return approval_turn(key, bare, scene)
+    return approval_outcome(key, bare, context)
 
 
-def bounded_turns(
-    slices: Collection[str], requests: Mapping[str, GPRStatus], usage: Mapping[str, UsageRecord], scene: Scene
-) -> Iterator[tuple[str, Turn]]:
-    """The turn of everybody who waits in these slices: whether it is let in, and whether an admin has to agree."""
+def bounded_outcomes(
+    slices: Collection[str],
+    requests: Mapping[str, GPRStatus],
+    usage: Mapping[str, UsageRecord],
+    context: Context,
+) -> Iterator[tuple[str, RequestOutcome]]:
+    """What becomes of all that wait in these slices: whether each is let in, and whether an admin has to agree."""
     found: dict[str, dict[str, GPRStatus]] = {name: {} for name in sorted(slices)}
     for key, status in live(requests).items():
         if status.accepted_spec.slice in found:
             found[status.accepted_spec.slice][key] = status
     for name, own in found.items():
-        account = account_of(name, own.values(), usage.get(name), (scene.wanted, scene.now))
+        account = account_of(name, own.values(), usage.get(name), (context.wanted, context.now))
         waiting = [key for key, status in own.items() if status.phase in WAITING]
         waiting.sort(key=lambda key: _turn_of(key, own[key]))
-        turns = {key: _let_in(key, own[key], account, scene) for key in waiting}
-        yield from ((key, _with_what_is_left(turn, account, scene)) for key, turn in turns.items())
+        outcomes = {key: _let_in(key, own[key], account, context) for key in waiting}
+        yield from ((key, _with_what_is_left(outcome, account, context)) for key, outcome in outcomes.items())
 
 
 def _turn_of(key: str, status: GPRStatus) -> tuple[object, ...]:
@@ -203,26 +206,26 @@ def needs_more_quota(found: Verdict, free: Iterable[PoolKey]) -> bool:
     return bool(open_) and all(key in found.soft for key in open_)
 
 
-def _let_in(key: str, status: GPRStatus, account: Account, scene: Scene) -> Turn:
+def _let_in(key: str, status: GPRStatus, account: Account, context: Context) -> RequestOutcome:
     spec, most = status.accepted_spec, account.slice_.limits.max_waiting
     if spec.stopped:
-        turn = approval_turn(key, status, scene)
-        return turn if turn.status is None else replace(turn, status=_without_charge(turn.status))
+        outcome = approval_outcome(key, status, context)
+        return outcome if outcome.status is None else replace(outcome, status=_without_charge(outcome.status))
     if most is not None and account.waiting >= most and not _is_back(status):
-        return _outside(status, queue_full(most), scene)
+        return _outside(status, queue_full(most), context)
     account.waiting += not _is_back(status)
     if _is_paid(status, account):
-        turn = approval_turn(key, status, scene)
-        is_in = turn.status is None or turn.status.phase is Phase.QUEUED
-        return turn if is_in else replace(turn, status=_without_charge(turn.status or status))
-    found = verdict(spec, status, account, scene.wanted)
-    free = usable_pools(spec, account.slice_, scene.wanted.project, scene.wanted.pools, None)
+        outcome = approval_outcome(key, status, context)
+        is_in = outcome.status is None or outcome.status.phase is Phase.QUEUED
+        return outcome if is_in else replace(outcome, status=_without_charge(outcome.status or status))
+    found = verdict(spec, status, account, context.wanted)
+    free = usable_pools(spec, account.slice_, context.wanted.project, context.wanted.pools, None)
     more = (BEYOND_QUOTA,) if needs_more_quota(found, free or tuple(found.wants)) else ()
-    turn = approval_turn(key, status, scene, more)
-    judged = turn.status
+    outcome = approval_outcome(key, status, context, more)
+    judged = outcome.status
     if judged is None or judged.phase is not Phase.QUEUED:
-        return turn if judged is None else replace(turn, status=_without_charge(judged))
-    return _charged((turn, judged), found, account, scene)
+        return outcome if judged is None else replace(outcome, status=_without_charge(judged))
+    return _charged((outcome, judged), found, account, context)
 
 
 def _is_back(status: GPRStatus) -> bool:
@@ -236,17 +239,19 @@ def _is_paid(status: GPRStatus, account: Account) -> bool:
     return month is not None and month < account.month
 
 
-def _charged(judged: tuple[Turn, GPRStatus], found: Verdict, account: Account, scene: Scene) -> Turn:
+def _charged(
+    judged: tuple[RequestOutcome, GPRStatus], found: Verdict, account: Account, context: Context
+) -> RequestOutcome:
     """Let in, with what it is charged; or outside, where every pool that it may use is barred."""
-    turn, status = judged
-    beyond, usable = is_beyond_quota(status), _usable(status, account, scene.wanted)
+    outcome, status = judged
+    beyond, usable = is_beyond_quota(status), _usable(status, account, context.wanted)
     barred = found.barred(beyond_quota=beyond) | barred_pools(status)
     open_ = {pool: found.wants[pool] for pool in usable if pool not in barred}
     if usable and not open_:
-        outside = _outside(status, too_few_hours(usable[0], found, account), scene)
-        return replace(outside, events=turn.events, cause=turn.cause)
+        outside = _outside(status, too_few_hours(usable[0], found, account), context)
+        return replace(outside, events=outcome.events, cause=outcome.cause)
     account.take(open_, beyond_quota=beyond)
-    return replace(turn, status=_with_charge(status, open_, (pool for pool in usable if pool in barred)))
+    return replace(outcome, status=_with_charge(status, open_, (pool for pool in usable if pool in barred)))
 
 
 def _usable(status: GPRStatus, account: Account, wanted: Wanted) -> tuple[PoolKey, ...]:
@@ -254,17 +259,17 @@ def _usable(status: GPRStatus, account: Account, wanted: Wanted) -> tuple[PoolKe
     return usable_pools(status.accepted_spec, account.slice_, wanted.project, wanted.pools, limit)
 
 
-def _with_what_is_left(turn: Turn, account: Account, scene: Scene) -> Turn:
+def _with_what_is_left(outcome: RequestOutcome, account: Account, context: Context) -> RequestOutcome:
     """Once everybody is charged, barred pools open to those who had to do without, as far as there is room.
 
     Who waits outside is told what is left then: else each cycle would tell another number.
     """
-    status = turn.status
+    status = outcome.status
     if status is not None and status.charge is None and status.phase is Phase.QUEUED:
-        return _told_anew(turn, status, account, scene)
+        return _told_anew(outcome, status, account, context)
     if status is None or not barred_pools(status) or _is_paid(status, account):
-        return turn
-    found, beyond = verdict(status.accepted_spec, status, account, scene.wanted), is_beyond_quota(status)
+        return outcome
+    found, beyond = verdict(status.accepted_spec, status, account, context.wanted), is_beyond_quota(status)
     shut = {pool for pool in barred_pools(status) if pool in found.wants}
     open_ = {pool: want for pool, want in found.wants.items() if pool not in shut}
     for pool in sorted(shut):
@@ -272,18 +277,20 @@ def _with_what_is_left(turn: Turn, account: Account, scene: Scene) -> Turn:
         if account.has_room(open_, wider, beyond_quota=beyond):
             account.take(wider, beyond_quota=beyond, instead_of=open_)
             open_, shut = wider, shut - {pool}
-    return replace(turn, status=_with_charge(status, open_, shut))
+    return replace(outcome, status=_with_charge(status, open_, shut))
 
 
-def _told_anew(turn: Turn, status: GPRStatus, account: Account, scene: Scene) -> Turn:
+def _told_anew(
+    outcome: RequestOutcome, status: GPRStatus, account: Account, context: Context
+) -> RequestOutcome:
     is_short = any(c.type == OUTSIDE and c.message.startswith(_MAY_TAKE) for c in status.conditions)
-    usable = _usable(status, account, scene.wanted) if is_short else ()
+    usable = _usable(status, account, context.wanted) if is_short else ()
     if not usable:
-        return turn
-    found = verdict(status.accepted_spec, status, account, scene.wanted)
+        return outcome
+    found = verdict(status.accepted_spec, status, account, context.wanted)
     if usable[0] not in found.barred(beyond_quota=is_beyond_quota(status)):
-        return turn
-    return replace(turn, status=_outside(status, too_few_hours(usable[0], found, account), scene).status)
+        return outcome
+    return replace(outcome, status=_outside(status, too_few_hours(usable[0], found, account), context).status)
 
 
 def is_out(status: GPRStatus, wanted: Wanted) -> bool:
@@ -308,7 +315,7 @@ def _with_charge(status: GPRStatus, wants: Mapping[PoolKey, Want], barred: Itera
         month=None if status.charge is None else status.charge.month,
     )
     charged = without_condition(status, OUTSIDE)
-    return charged if charged.charge == charge else charged.model_copy(update={"charge": charge})
+    return charged if charged.charge == charge else charged.edited(charge=charge)
 
 
 def too_few_hours(pool: PoolKey, found: Verdict, account: Account) -> str:
@@ -326,9 +333,9 @@ def queue_full(most: int) -> str:
     return f"its slice may have {most} requests in the queue; it gets in when one of the others goes"
 
 
-def _outside(status: GPRStatus, message: str, scene: Scene) -> Turn:
-    condition = Condition(type=OUTSIDE, reason="LimitExceeded", message=message, at=scene.now)
-    return Turn(with_condition(_uncharged(status), condition))
+def _outside(status: GPRStatus, message: str, context: Context) -> RequestOutcome:
+    condition = Condition(type=OUTSIDE, reason="LimitExceeded", message=message, at=context.now)
+    return RequestOutcome(with_condition(_uncharged(status), condition))
 
 
 def _without_charge(status: GPRStatus) -> GPRStatus:
@@ -336,4 +343,4 @@ def _without_charge(status: GPRStatus) -> GPRStatus:
 
 
 def _uncharged(status: GPRStatus) -> GPRStatus:
-    return status if status.charge is None else status.model_copy(update={"charge": None})
+    return status if status.charge is None else status.edited(charge=None)

@@ -85,7 +85,7 @@ class Rest:
     length: timedelta
 
 
-class Troubles:
+class ClusterFailures:
     """Which clusters failed at what: the log hears of each change once, and whoever hangs is left alone. One owner."""
 
     def __init__(self) -> None:
@@ -137,13 +137,13 @@ class Troubles:
 
 def observe(
     drivers: Mapping[str, ClusterDriver],
-    troubles: Troubles,
+    failures: ClusterFailures,
     now: datetime,
     specs: Mapping[str, ClusterSpec],
 ) -> dict[str, ClusterView]:
     """The view of every cluster that answers; one whose last news are older than its manifest allows does not."""
     calls = {name: partial(_fresh, name, drivers[name], specs.get(name), now) for name in sorted(drivers)}
-    return dict(_succeeded("observe", calls, drivers, troubles, now))
+    return dict(_succeeded("observe", calls, drivers, failures, now))
 
 
 def _fresh(name: str, driver: ClusterDriver, spec: ClusterSpec | None, now: datetime) -> ClusterView:
@@ -156,7 +156,7 @@ def _fresh(name: str, driver: ClusterDriver, spec: ClusterSpec | None, now: date
 def compare(
     drivers: Mapping[str, ClusterDriver],
     terms: Mapping[str, tuple[SliceTerms, ...]],
-    troubles: Troubles,
+    failures: ClusterFailures,
     now: datetime,
 ) -> dict[str, tuple[Difference, ...]]:
     """What of these slices, by cluster, is not as it should be; a cluster that cannot tell is left out."""
@@ -165,13 +165,13 @@ def compare(
         for name, slices in sorted(terms.items())
         if name in drivers
     }
-    return dict(_succeeded("compare", calls, drivers, troubles, now))
+    return dict(_succeeded("compare", calls, drivers, failures, now))
 
 
 def announce(
     drivers: Mapping[str, ClusterDriver],
     notes: Mapping[str, tuple[Note, ...]],
-    troubles: Troubles,
+    failures: ClusterFailures,
     now: datetime,
 ) -> frozenset[str]:
     """Tell these notes in their clusters; the clusters that took them."""
@@ -180,20 +180,20 @@ def announce(
         for name, news in sorted(notes.items())
         if news and name in drivers
     }
-    return frozenset(name for name, _ in _succeeded("announce", calls, drivers, troubles, now))
+    return frozenset(name for name, _ in _succeeded("announce", calls, drivers, failures, now))
 
 
 def apply(
     actions: Iterable[Action],
     drivers: Mapping[str, ClusterDriver],
-    troubles: Troubles,
+    failures: ClusterFailures,
     stamp: Stamp,
     now: datetime,
 ) -> Answers:
     """Carry out every action once; a cluster that fails is left alone for the rest of the round."""
     turns: dict[str, list[tuple[int, Action]]] = {}
     for turn, action in enumerate(actions):
-        if action.cluster in drivers and not _left_alone(action.cluster, drivers, troubles, now):
+        if action.cluster in drivers and not _left_alone(action.cluster, drivers, failures, now):
             key = action.cluster if _is_remote(drivers[action.cluster]) else IN_PROCESS
             turns.setdefault(key, []).append((turn, action))
     calls = {key: partial(_in_turn, mine, drivers, stamp, now) for key, mine in turns.items()}
@@ -201,7 +201,7 @@ def apply(
     answers, answered = Answers(), set[str]()
     for _, action, answer in sorted(carried, key=lambda found: found[0]):
         if isinstance(answer, Failed):
-            troubles.failed(action.cluster, "apply", answer, now)
+            failures.failed(action.cluster, "apply", answer, now)
             answers.unreachable.add(action.cluster)
             answers.counts[action.do, "Failed"] += 1
             continue
@@ -209,7 +209,7 @@ def apply(
         answers.counts[action.do, "Done" if isinstance(answer, tuple) else type(answer).__name__] += 1
         _note(action, answer, answers)
     for cluster in sorted(answered - answers.unreachable):
-        troubles.over(cluster, "apply")
+        failures.over(cluster, "apply")
     return answers
 
 
@@ -233,29 +233,29 @@ def _succeeded(
     doing: str,
     calls: Mapping[str, Callable[[], T]],
     drivers: Mapping[str, ClusterDriver],
-    troubles: Troubles,
+    failures: ClusterFailures,
     now: datetime,
 ) -> Iterator[tuple[str, T]]:
     """What the clusters answer, in the order of `calls`; whoever fails or is left alone is missing."""
     tries: dict[str, Callable[[], T | Failed]] = {
         name: partial(_tried, call)
         for name, call in calls.items()
-        if not _left_alone(name, drivers, troubles, now)
+        if not _left_alone(name, drivers, failures, now)
     }
     remote = {name for name in tries if _is_remote(drivers[name])}
     for name, found in _side_by_side(tries, remote).items():
         if isinstance(found, Failed):
-            troubles.failed(name, doing, found, now)
+            failures.failed(name, doing, found, now)
         else:
-            troubles.over(name, doing)
+            failures.over(name, doing)
             yield name, found
 
 
 def _left_alone(
-    cluster: str, drivers: Mapping[str, ClusterDriver], troubles: Troubles, now: datetime
+    cluster: str, drivers: Mapping[str, ClusterDriver], failures: ClusterFailures, now: datetime
 ) -> bool:
     """Only where there are others that it would hold up."""
-    return len(drivers) > 1 and troubles.rests(cluster, now)
+    return len(drivers) > 1 and failures.rests(cluster, now)
 
 
 def _is_remote(driver: ClusterDriver) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from reconciler.acting.apply import Answers
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 
 
 @dataclass(slots=True)
@@ -25,7 +25,7 @@ class Refusals:
                 what = f"{action.cluster}: {action.do.name.lower()} {action.node} was refused"
                 text = f"{what}: {refused.message}"
                 told.append(
-                    Event(now, Told.ACTION_REFUSED, text, action.request, action.cluster, action.node)
+                    Event(now, EventReason.ACTION_REFUSED, text, action.request, action.cluster, action.node)
                 )
             met.add(token)
         self._met = met

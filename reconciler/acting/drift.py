@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from reconciler.acting.actions import Action, Do
 from reconciler.model import backoff
 from reconciler.model.cluster_port import Difference, SliceTerms
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 
 MOST_TOLD = 20
 """Differences of one slice in one cluster that are told one by one."""
@@ -72,7 +72,7 @@ class Drift:
 
     _settled: dict[Place, SliceTerms] = field(default_factory=dict)
     _repairs: dict[tuple[str, str], Repair] = field(default_factory=dict)  # by cluster and object
-    _told: set[tuple[Told, str, Difference]] = field(default_factory=set)  # and standing
+    _told: set[tuple[EventReason, str, Difference]] = field(default_factory=set)  # and standing
     _new: set[tuple[str, str]] = field(
         default_factory=set
     )  # nodes, by cluster, that do not bear our marks yet
@@ -96,7 +96,7 @@ class Drift:
         mending = {(a.cluster, a.slice) for a in begun if a.do in MENDS}
         mended = {(a.cluster, a.slice) for a in done if a.do in MENDS}
         events: list[Event] = []
-        standing: set[tuple[Told, str, Difference]] = set()
+        standing: set[tuple[EventReason, str, Difference]] = set()
         places = set[Place]()
         for place, terms, differences in looked.places():
             places.add(place)
@@ -104,12 +104,16 @@ class Drift:
             if not differences:
                 self._settled[place] = terms
             elif terms.paused and place not in mending:
-                events += self._tell(Told.DRIFT_SEEN, place, differences, now)
+                events += self._tell(EventReason.DRIFT_SEEN, place, differences, now)
             elif drifted and place in mending:
-                events += self._tell(Told.DRIFT, place, drifted, now)
+                events += self._tell(EventReason.DRIFT, place, drifted, now)
                 for difference in drifted if place in mended else ():
                     self._repaired(place[0], terms, difference, now)
-            standing |= {(told, place[0], d) for told in (Told.DRIFT, Told.DRIFT_SEEN) for d in differences}
+            standing |= {
+                (told, place[0], d)
+                for told in (EventReason.DRIFT, EventReason.DRIFT_SEEN)
+                for d in differences
+            }
         asked = set(looked.differences)
         self._told = {token for token in self._told if token in standing or token[1] not in asked}
         self._repairs = {
@@ -156,12 +160,12 @@ class Drift:
         self._repairs[key] = Repair(terms, now, last.count + 1 if again and last is not None else 1)
 
     def _tell(
-        self, told: Told, place: Place, differences: list[Difference], now: datetime
+        self, told: EventReason, place: Place, differences: list[Difference], now: datetime
     ) -> Iterator[Event]:
         cluster, slice_ = place
         new = [d for d in differences if (told, cluster, d) not in self._told]
         self._told |= {(told, cluster, d) for d in new}
-        what = "put right" if told is Told.DRIFT else "not repaired while it is paused"
+        what = "put right" if told is EventReason.DRIFT else "not repaired while it is paused"
         for difference in new[:MOST_TOLD]:
             text = f"{cluster}: {_sentence(difference)}; {what}"
             yield Event(now, told, text, cluster=cluster, slice=slice_)

@@ -25,7 +25,7 @@ from datetime import datetime, timedelta
 from threading import Lock
 
 from reconciler.acting.actions import Action, Do, actions
-from reconciler.acting.apply import Answers, CheckKey, Troubles, apply, observe
+from reconciler.acting.apply import Answers, CheckKey, ClusterFailures, apply, observe
 from reconciler.clock import Timepiece
 from reconciler.clusters.pulled_cluster import PullCluster
 from reconciler.lifecycle.provisioning import handed_over
@@ -62,15 +62,15 @@ class Hands:
     def __init__(
         self,
         settings: Settings,
-        troubles: Troubles,
+        failures: ClusterFailures,
         drivers: Callable[[Mapping[str, ClusterSpec]], Mapping[str, ClusterDriver]],
         may_act: Callable[[], bool] = lambda: True,
         clock: Timepiece | None = None,
     ) -> None:
-        """`troubles` and `drivers` are the loop's; `may_act` is the election's word; `clock` shows pauses and jumps."""
+        """`failures` and `drivers` are the loop's; `may_act` is the election's word; `clock` shows pauses and jumps."""
         self.mine = Lock()
         """Held by the one who touches clusters."""
-        self._settings, self._troubles, self._open, self._may_act = settings, troubles, drivers, may_act
+        self._settings, self._failures, self._open, self._may_act = settings, failures, drivers, may_act
         self._drivers: Mapping[str, ClusterDriver] = {}
         self._clock = clock
         self._seen_s = 0.0  # when this was last asked for anything, by a count that is never set
@@ -173,11 +173,11 @@ class Hands:
         held = self._held
         if not held or now < held[0].facts.at or not self._may_act():
             return Answers()  # a clock that is behind what is committed is wrong
-        views = observe(self._drivers, self._troubles, now, held[0].wanted.manifests)
+        views = observe(self._drivers, self._failures, now, held[0].wanted.manifests)
         planned = self._planned(held, views, now)
         if planned:
             log.info("carried out beside a long cycle actions=%d", len(planned))
-        answers = apply(planned, self._drivers, self._troubles, held[0].stamp, now)
+        answers = apply(planned, self._drivers, self._failures, held[0].stamp, now)
         self._fresh = {**self._fresh, **answers.checks}
         seen = Seen(views, {}, Outcomes({}, self.handed_over))
         self.handed_over |= handed_over(held[0].facts.requests.values(), seen)

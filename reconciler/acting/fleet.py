@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from reconciler.acting.actions import Action, actions, drifted
-from reconciler.acting.apply import Answers, CheckKey, Troubles, announce, apply, compare, observe
+from reconciler.acting.apply import Answers, CheckKey, ClusterFailures, announce, apply, compare, observe
 from reconciler.acting.cluster_refusals import Refusals
 from reconciler.acting.drift import Drift, Looked
 from reconciler.acting.due_actions import Hands
@@ -17,37 +17,42 @@ from reconciler.documents.slice_terms import terms_in
 from reconciler.health.agent_reports import Reports
 from reconciler.lifecycle.provisioning import handed_over
 from reconciler.model.cluster_port import Busy, CheckResult, ClusterView, Stamp
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Facts, LeaseKey, Outcomes, Seen, Wanted
 from reconciler.model.request_files import unrecorded
 from reconciler.model.selected_nodes import found_in, with_found
 from reconciler.model.statuses import holders
 from reconciler.ports import Drivers
-from reconciler.telling.cluster_notes import Noticeboard
-from reconciler.telling.news import News
+from reconciler.telling.cluster_notes import ClusterNotes
+from reconciler.telling.news import PendingEvents
 
 
 class Fleet:
     """All clusters in force. One owner; `hands` may act beside it, never at the same time."""
 
     def __init__(
-        self, drivers: Drivers, reports: Reports, hands: Hands, troubles: Troubles, news: News
+        self,
+        drivers: Drivers,
+        reports: Reports,
+        hands: Hands,
+        failures: ClusterFailures,
+        pending: PendingEvents,
     ) -> None:
-        self.drivers, self.troubles = drivers, troubles
-        self._reports, self._hands, self._news = reports, hands, news
+        self.drivers, self.failures = drivers, failures
+        self._reports, self._hands, self._pending = reports, hands, pending
         self._checks: dict[CheckKey, Busy | tuple[CheckResult, ...]] = {}
         self._views: Mapping[str, ClusterView] = {}
         self._handed_over: frozenset[LeaseKey] = frozenset()
         self._filed: dict[str, datetime] = {}
         self._drift, self._looked = Drift(), Looked({}, {})
-        self._refusals, self._board = Refusals(), Noticeboard()
+        self._refusals, self._notes = Refusals(), ClusterNotes()
 
     def observe(self, wanted: Wanted, facts: Facts, now: datetime) -> tuple[Wanted, Seen]:
         """What clusters and agents say, and the documents with the nodes that the clusters show."""
         with self._hands.mine:
             drivers = self.drivers(wanted.manifests)
             self._hands.drive(drivers)
-            views = observe(drivers, self.troubles, now, wanted.manifests)
+            views = observe(drivers, self.failures, now, wanted.manifests)
             wanted = with_found(wanted, found_in(wanted, views))
             return wanted, self._seen(wanted, views, facts, now)
 
@@ -63,7 +68,7 @@ class Fleet:
         self._looked = self._compare(wanted, views, facts, now)
         resting = self._drift.resting(self._looked, now)
         outcomes = Outcomes(self._checks, self._handed_over, resting, self._hands.taken_back)
-        return Seen(views, reports, outcomes, self._filed, self._looked.differences, self.troubles.silences())
+        return Seen(views, reports, outcomes, self._filed, self._looked.differences, self.failures.silences())
 
     def _compare(
         self, wanted: Wanted, views: Mapping[str, ClusterView], facts: Facts, now: datetime
@@ -72,23 +77,23 @@ class Fleet:
         managed = [name for name in sorted(views) if wanted.clusters[name].mode == "manage"]
         terms = {name: terms_in(name, wanted, facts) for name in managed}
         paused = frozenset(name for name in managed if wanted.clusters[name].paused)
-        found = compare(self.drivers(wanted.manifests), terms, self.troubles, now)
+        found = compare(self.drivers(wanted.manifests), terms, self.failures, now)
         return Looked(terms, found, paused, {name: views[name].nodes.keys() for name in managed})
 
     def carry_out(
         self, wanted: Wanted, facts: Facts, seen: Seen, stamp: Stamp, tolerance: timedelta
     ) -> Answers:
         """Do what committed facts ask for at their instant; each write bears the stamp."""
-        now, news = facts.at, self._news
+        now, pending = facts.at, self._pending
         planned = actions(wanted, facts, seen, now, tolerance)
         with self._hands.mine:
-            answers = apply(planned, self.drivers(wanted.manifests), self.troubles, stamp, now)
+            answers = apply(planned, self.drivers(wanted.manifests), self.failures, stamp, now)
             checks = {**self._checks, **answers.checks}
             live = holders(facts.requests).values()
             self._checks = self._hands.knowing(checks, (status.uid for status in live))
-        news.note(_drift(action, now) for action in drifted(planned, self._views))
-        news.note(self._drift.after(self._looked, answers.begun, answers.done, now))
-        news.note(self._refusals.fresh(answers, now))
+        pending.note(_drift(action, now) for action in drifted(planned, self._views))
+        pending.note(self._drift.after(self._looked, answers.begun, answers.done, now))
+        pending.note(self._refusals.fresh(answers, now))
         self._views = seen.views
         return answers
 
@@ -101,12 +106,12 @@ class Fleet:
         reached: Mapping[str, ClusterView],
     ) -> None:
         """Put events into the clusters that they are about; a cluster that does not take them gets them later."""
-        self._board.post(told, term, wanted, facts)
-        waiting = self._board.waiting(reached.keys())
+        self._notes.post(told, term, wanted, facts)
+        waiting = self._notes.waiting(reached.keys())
         with self._hands.mine:
-            self._board.told(announce(self.drivers(wanted.manifests), waiting, self.troubles, facts.at))
+            self._notes.told(announce(self.drivers(wanted.manifests), waiting, self.failures, facts.at))
 
 
 def _drift(action: Action, now: datetime) -> Event:
     text = f"{action.cluster}/{action.node} had lost its lease of {action.request}; given back"
-    return Event(now, Told.DRIFT, text, action.request, action.cluster, action.node)
+    return Event(now, EventReason.DRIFT, text, action.request, action.cluster, action.node)

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from reconciler.acting.agreed_ends import agreed_ends, next_end
-from reconciler.acting.apply import Answers, Troubles, apply
+from reconciler.acting.apply import Answers, ClusterFailures, apply
 from reconciler.model.cluster_port import ClusterDriver
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Seen, Wanted
 from reconciler.settings import Settings
 from reconciler.status.branch import StatusBranch
 from reconciler.store.branch_writer import outcome_of
-from reconciler.telling.news import News, summarised
+from reconciler.telling.news import PendingEvents, summarised
 from reconciler.timekeeping.clock_doubt import Doubt
 from schemas.errors import Fault
 
@@ -32,7 +32,7 @@ class Standstill:
     """One owner."""
 
     branch: StatusBranch
-    news: News
+    pending: PendingEvents
     settings: Settings
     pushed: str = ""
     """What became of the last push."""
@@ -45,7 +45,9 @@ class Standstill:
         if not told:
             return ()
         return (
-            Event(now, Told.CLOCK_BELIEVED, "the controller's clock is believed again; planning goes on"),
+            Event(
+                now, EventReason.CLOCK_BELIEVED, "the controller's clock is believed again; planning goes on"
+            ),
         )
 
     def tell(self, doubt: Doubt, *, reachable: bool) -> tuple[Event, ...]:
@@ -54,10 +56,10 @@ class Standstill:
         assert facts is not None, "a leader has read its branch"
         self.pushed, at = "", max(facts.at, doubt.earliest)
         if self._event is None:
-            self._event = Event(at, Told.CLOCK_DOUBTED, doubt.sentence)
+            self._event = Event(at, EventReason.CLOCK_DOUBTED, doubt.sentence)
         if self._is_told or not reachable:
             return ()
-        events = self.news.with_notes((self._event,))
+        events = self.pending.with_notes((self._event,))
         try:
             result = self.branch.tell(events, at, summarised(events))
         except Fault as fault:
@@ -66,10 +68,10 @@ class Standstill:
             return ()
         self.pushed, self._is_told = outcome_of(result), result.landed
         if not result.landed:
-            self.news.given_up(events)
+            self.pending.given_up(events)
             return ()
-        self.news.committed()
-        return self.news.tell(events)
+        self.pending.committed()
+        return self.pending.tell(events)
 
     def act(
         self,
@@ -77,13 +79,13 @@ class Standstill:
         wanted: Wanted,
         seen: Seen,
         drivers: Mapping[str, ClusterDriver],
-        troubles: Troubles,
+        failures: ClusterFailures,
     ) -> Answers:
         """Take back what is over by every clock."""
         facts = self.branch.facts
         assert facts is not None, "a leader has read its branch"
         ends = agreed_ends(wanted, facts, seen, doubt.earliest, self.settings.start_tolerance)
-        return apply(ends, drivers, troubles, self.branch.stamp, doubt.earliest)
+        return apply(ends, drivers, failures, self.branch.stamp, doubt.earliest)
 
     def wake(self, now: datetime, doubt: Doubt) -> datetime:
         """At the next end by the clock that is furthest behind, a poll at the latest."""

@@ -36,7 +36,7 @@ def next_wake(
     for key, status in live(facts.requests).items():
         found += _instants(status, wanted, seen)
         if status.phase in WAITING:
-            found += [word.not_after for word in wanted.words.get(key, ()) if word.not_after is not None]
+            found += [d.not_after for d in wanted.decisions.get(key, ()) if d.not_after is not None]
     found += [record.until for record in facts.nodes.values() if record.until is not None]
     later = [at for at in found if at > now]
     return min(later)

@@ -19,7 +19,7 @@ def with_evidence(before: GPRStatus | None, after: GPRStatus, filed: Filed, now:
     """`after`, which the file made of `before`, with what is known of the file's authors and of what is held."""
     found = _provenance(before, after, filed)
     if found != after.provenance:
-        after = after.model_copy(update={"provenance": found})
+        after = after.edited(provenance=found)
     if filed.held is None:
         return without_condition(after, NOT_AUTHORISED)
     held = filed.held
@@ -36,7 +36,7 @@ def _provenance(before: GPRStatus | None, after: GPRStatus, filed: Filed) -> Pro
     is_same = before is not None and before.spec_digest == after.spec_digest
     merged_by = old.merged_by if old is not None and is_same else None
     if new is None or filed.spec is None or (old is not None and old.commit == new.commit):
-        return None if old is None else old.model_copy(update={"merged_by": merged_by})
+        return None if old is None else old.edited(merged_by=merged_by)
     if after.accepted_spec == filed.spec and new.merged_by is not None:
         merged_by = new.merged_by
     authors = {*new.authors, *(() if old is None else old.authors)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from schemas.reading.reader import rule_of
 from schemas.rules.problems import Problem, quoted
 from schemas.status.judgements import HeldChange, TrustRecord
@@ -25,7 +25,7 @@ def told(before: TrustRecord | None, after: TrustRecord | None, now: datetime) -
         text = (
             f"changes of main are verified from now on; {after.main[:12]} and all before it counts as it is"
         )
-        return [Event(now, Told.TRUST_BEGAN, text), *_begun(after.held, now)]
+        return [Event(now, EventReason.TRUST_BEGAN, text), *_begun(after.held, now)]
     old = {change.path: change for change in before.held}
     new = {change.path: change for change in after.held}
     fresh = [
@@ -44,26 +44,26 @@ def _begun(changes: Iterable[HeldChange], now: datetime) -> Iterator[Event]:
             "nothing counts in its place" if change.authorised is None else "what counted before still does"
         )
         text = f"{change.message} (commit {change.commit[:12]}, rule {change.rule}; {counts})"
-        yield _event(now, Told.NOT_AUTHORISED, text, change.path)
-    yield from _rest(len(every), now, Told.NOT_AUTHORISED, "more changes do not count")
+        yield _event(now, EventReason.NOT_AUTHORISED, text, change.path)
+    yield from _rest(len(every), now, EventReason.NOT_AUTHORISED, "more changes do not count")
 
 
 def _ended(changes: Iterable[HeldChange], now: datetime) -> Iterator[Event]:
     every = list(changes)
     for change in every[:MOST_TOLD]:
         text = f"{quoted(change.path)} counts again as main has it"
-        yield _event(now, Told.AUTHORISED, text, change.path)
-    yield from _rest(len(every), now, Told.AUTHORISED, "more files count again as main has them")
+        yield _event(now, EventReason.AUTHORISED, text, change.path)
+    yield from _rest(len(every), now, EventReason.AUTHORISED, "more files count again as main has them")
 
 
-def _rest(count: int, now: datetime, reason: Told, what: str) -> Iterator[Event]:
+def _rest(count: int, now: datetime, reason: EventReason, what: str) -> Iterator[Event]:
     if count > MOST_TOLD:
         yield Event(
             now, reason, f"{count - MOST_TOLD} {what}; trust.yaml on the status branch lists all that is held"
         )
 
 
-def _event(now: datetime, reason: Told, text: str, path: str) -> Event:
+def _event(now: datetime, reason: EventReason, text: str, path: str) -> Event:
     found = rule_of(path)
     kind, names = ("", {}) if found is None else (found[0].kind, found[1])
     if kind == "GPR":

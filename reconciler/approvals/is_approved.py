@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import combinations
 
-from reconciler.model.events import Event, Told
-from reconciler.model.evidence import Word
-from reconciler.model.facts import Scene, Turn, Wanted
+from reconciler.model.events import Event, EventReason
+from reconciler.model.evidence import ApprovalDecision
+from reconciler.model.facts import Context, RequestOutcome, Wanted
 from reconciler.model.status_edits import with_slip, without_promise
 from scheduler.choices.fit import (
     approval_reasons,
@@ -32,7 +32,7 @@ from schemas.status.gpr_status import WAITING, ApprovalState, Cause, GPRStatus, 
 
 OUTSIDE = "OverLimit"
 """The condition of a request that waits outside of the queue; see `reconciler.accounts.monthly_limits`."""
-MOST_DOUBTS = 3
+MOST_IGNORED = 3
 """Sentences on words that do not count, in one message."""
 
 
@@ -40,37 +40,39 @@ MOST_DOUBTS = 3
 class Consent:
     """Words that are enough together, and the most that they let the request hold."""
 
-    words: tuple[Word, ...]
+    decisions: tuple[ApprovalDecision, ...]
     limit: ApprovalLimit
 
 
-def approval_turn(key: str, status: GPRStatus, scene: Scene, more: tuple[str, ...] = ()) -> Turn:
+def approval_outcome(
+    key: str, status: GPRStatus, context: Context, more: tuple[str, ...] = ()
+) -> RequestOutcome:
     """Moves a waiting request between PendingApproval, Queued and Rejected; `more` reasons to ask than its own."""
-    if status.phase not in WAITING or status.accepted_spec.slice not in scene.wanted.slices:
-        return Turn(status)
-    words = standing_words(key, status, scene)
-    rejection = next((word for word in words if word.decision == "reject"), None)
+    if status.phase not in WAITING or status.accepted_spec.slice not in context.wanted.slices:
+        return RequestOutcome(status)
+    decisions = standing_decisions(key, status, context)
+    rejection = next((decision for decision in decisions if decision.verdict == "reject"), None)
     if rejection is not None:
-        return _rejected(key, status, rejection, scene.now)
-    reasons = (*needed_reasons(status, scene), *more)
+        return _rejected(key, status, rejection, context.now)
+    reasons = (*needed_reasons(status, context), *more)
     if not reasons:
-        return _queued(key, status, (), None, scene.now)
-    cause, status = _why_not(key, status, scene), _bound_anew(status, scene)
-    words = tuple(word for word in standing_words(key, status, scene) if word.decision == "approve")
-    consent = consent_of(words, status.accepted_spec, scene.wanted)
+        return _queued(key, status, (), None, context.now)
+    cause, status = _why_not(key, status, context), _bound_anew(status, context)
+    decisions = tuple(d for d in standing_decisions(key, status, context) if d.verdict == "approve")
+    consent = consent_of(decisions, status.accepted_spec, context.wanted)
     if consent is None:
-        return _pending(key, status, (reasons, words, cause), scene)
-    return _queued(key, status, reasons, consent, scene.now)
+        return _pending(key, status, (reasons, decisions, cause), context)
+    return _queued(key, status, reasons, consent, context.now)
 
 
-def standing_words(key: str, status: GPRStatus, scene: Scene) -> tuple[Word, ...]:
+def standing_decisions(key: str, status: GPRStatus, context: Context) -> tuple[ApprovalDecision, ...]:
     """Decisions on this request as it reads now, in the order of their authors' names."""
     return tuple(
-        word
-        for word in sorted(scene.wanted.words.get(key, ()), key=lambda w: (w.by, w.id))
-        if word.rule == "request"
-        and (word.digest == status.spec_digest or word.id in _carried(status))
-        and (word.not_after is None or scene.now < word.not_after)
+        decision
+        for decision in sorted(context.wanted.decisions.get(key, ()), key=lambda d: (d.by, d.id))
+        if decision.rule == "request"
+        and (decision.digest == status.spec_digest or decision.id in _carried(status))
+        and (decision.not_after is None or context.now < decision.not_after)
     )
 
 
@@ -81,12 +83,11 @@ def with_free_edits(status: GPRStatus, accepted: RequestSpec, ceiling: int) -> G
     rest. `ceiling` is the priority from which on that is bound.
     """
     was, now = status.accepted_spec.digest(ceiling), accepted.digest(ceiling)
-    edited = status.model_copy(update={"accepted_spec": accepted})
+    status = status.edited(accepted_spec=accepted)
     if now == was or status.spec_digest != was:  # another policy binds more: that is for it to say
-        return edited
+        return status
     known = status.approval
-    words = None if known is None else known.model_copy(update={"digest": now})
-    return edited.model_copy(update={"spec_digest": now, "approval": words})
+    return status.edited(spec_digest=now, approval=None if known is None else known.edited(digest=now))
 
 
 def _carried(status: GPRStatus) -> tuple[str, ...]:
@@ -95,35 +96,37 @@ def _carried(status: GPRStatus) -> tuple[str, ...]:
     return known.ids if known is not None and known.digest == status.spec_digest else ()
 
 
-def _bound_anew(status: GPRStatus, scene: Scene) -> GPRStatus:
+def _bound_anew(status: GPRStatus, context: Context) -> GPRStatus:
     """With the digest that words must have by the present policy: it says from which priority on that is bound."""
-    spec, wanted = status.accepted_spec, scene.wanted
+    spec, wanted = status.accepted_spec, context.wanted
     digest = spec.digest(free_priority(wanted.slices[spec.slice], wanted.project))
-    return status if digest == status.spec_digest else status.model_copy(update={"spec_digest": digest})
+    return status if digest == status.spec_digest else status.edited(spec_digest=digest)
 
 
 # -- what is enough --------------------------------------------------------------------------------------------------
 
 
-def consent_of(words: tuple[Word, ...], spec: RequestSpec, wanted: Wanted) -> Consent | None:
+def consent_of(decisions: tuple[ApprovalDecision, ...], spec: RequestSpec, wanted: Wanted) -> Consent | None:
     """The first of these words, or two of them, that cover the request in at least one pool that fits it."""
-    return next((c for c in _consents(words, spec, wanted) if _is_enough(c.limit, spec, wanted)), None)
+    return next((c for c in _consents(decisions, spec, wanted) if _is_enough(c.limit, spec, wanted)), None)
 
 
-def _consents(words: tuple[Word, ...], spec: RequestSpec, wanted: Wanted) -> Iterator[Consent]:
+def _consents(
+    decisions: tuple[ApprovalDecision, ...], spec: RequestSpec, wanted: Wanted
+) -> Iterator[Consent]:
     """Two admins' words before one's, where the project has a second threshold: they reach further."""
     above = wanted.project.approval.two_admins_above
-    limits = {word.id: word.limit or _as_asked(spec, wanted) for word in words}
+    limits = {decision.id: decision.limit or _as_asked(spec, wanted) for decision in decisions}
     if above is None:
-        yield from (Consent((word,), limits[word.id]) for word in words)
+        yield from (Consent((decision,), limits[decision.id]) for decision in decisions)
         return
-    for one, other in combinations(words, 2):
+    for one, other in combinations(decisions, 2):
         if one.email.lower() != other.email.lower():
             yield Consent((one, other), _least(limits[one.id], limits[other.id]))
-    for word in words:
-        limit = limits[word.id]
+    for decision in decisions:
+        limit = limits[decision.id]
         gpus, nodes = above.gpus or limit.gpus, above.nodes or limit.nodes
-        yield Consent((word,), _least(limit, ApprovalLimit(gpus=gpus, nodes=nodes)))
+        yield Consent((decision,), _least(limit, ApprovalLimit(gpus=gpus, nodes=nodes)))
 
 
 def _least(one: ApprovalLimit, other: ApprovalLimit) -> ApprovalLimit:
@@ -143,9 +146,9 @@ def _is_enough(limit: ApprovalLimit, spec: RequestSpec, wanted: Wanted) -> bool:
     return not fitting or bool(usable_pools(spec, slice_, wanted.project, wanted.pools, limit))
 
 
-def needed_reasons(status: GPRStatus, scene: Scene) -> tuple[str, ...]:
+def needed_reasons(status: GPRStatus, context: Context) -> tuple[str, ...]:
     """Why an admin must approve this request, as `schemas.rules.fit` lists it; () if nothing."""
-    spec, wanted = status.accepted_spec, scene.wanted
+    spec, wanted = status.accepted_spec, context.wanted
     needs = approval_reasons(spec, wanted.slices[spec.slice], wanted.project, wanted.pools)
     return tuple(dict.fromkeys(need.reason for need in needs))
 
@@ -164,57 +167,61 @@ def hard_violations(status: GPRStatus, wanted: Wanted) -> tuple[str, ...]:
 
 
 def _pending(
-    key: str, status: GPRStatus, found: tuple[tuple[str, ...], tuple[Word, ...], Cause], scene: Scene
-) -> Turn:
+    key: str,
+    status: GPRStatus,
+    found: tuple[tuple[str, ...], tuple[ApprovalDecision, ...], Cause],
+    context: Context,
+) -> RequestOutcome:
     """Waiting for a word. Those that are there and not enough are shown, so that each is known as used."""
-    reasons, words, cause = found
+    reasons, decisions, cause = found
     why = " and ".join(reasons)
-    doubts = [*_too_little(words), *scene.wanted.doubts.get(key, ())][:MOST_DOUBTS]
-    update = {
-        "reason": "NeedsApproval",
-        "message": "; ".join((f"{why}: an admin approves it with `egs approve {key}`", *doubts)),
-        "approval": _shown(status, reasons, words),
-    }
-    if status.phase is Phase.PENDING_APPROVAL:
-        return Turn(status.model_copy(update=update))  # what is missing may be another thing now
-    slipped, told = _without_start(key, status, cause, scene.now)
-    pending = without_promise(slipped).model_copy(
-        update={**update, "phase": advance(status.phase, Move.WITHHOLD)}
+    ignored = [*_too_little(decisions), *context.wanted.ignored_decisions.get(key, ())][:MOST_IGNORED]
+    shown = status.edited(
+        reason="NeedsApproval",
+        message="; ".join((f"{why}: an admin approves it with `egs approve {key}`", *ignored)),
+        approval=_shown(status, reasons, decisions),
     )
-    waits = Event(scene.now, Told.PENDING_APPROVAL, f"{key} waits for approval: {why}", key)
-    return Turn(pending, (*told, waits))
+    if status.phase is Phase.PENDING_APPROVAL:
+        return RequestOutcome(shown)  # what is missing may have changed
+    slipped, told = _without_start(key, shown, cause, context.now)
+    pending = without_promise(slipped).edited(phase=advance(status.phase, Move.WITHHOLD))
+    waits = Event(context.now, EventReason.PENDING_APPROVAL, f"{key} waits for approval: {why}", key)
+    return RequestOutcome(pending, (*told, waits))
 
 
-def _shown(status: GPRStatus, reasons: tuple[str, ...], words: tuple[Word, ...]) -> ApprovalState:
-    if not words:
+def _shown(
+    status: GPRStatus, reasons: tuple[str, ...], decisions: tuple[ApprovalDecision, ...]
+) -> ApprovalState:
+    if not decisions:
         return ApprovalState(reasons=reasons)
-    digest = _other_digest(status, words)
-    return ApprovalState(reasons=reasons, by=_names(words), how=words[0].how, ids=_ids(words), digest=digest)
+    digest = _other_digest(status, decisions)
+    how, by, ids = decisions[0].how, _names(decisions), _ids(decisions)
+    return ApprovalState(reasons=reasons, by=by, how=how, ids=ids, digest=digest)
 
 
-def _other_digest(status: GPRStatus, words: tuple[Word, ...]) -> str | None:
+def _other_digest(status: GPRStatus, decisions: tuple[ApprovalDecision, ...]) -> str | None:
     """The request's digest where these words name another one."""
-    return status.spec_digest if any(word.digest != status.spec_digest for word in words) else None
+    return status.spec_digest if any(d.digest != status.spec_digest for d in decisions) else None
 
 
-def _too_little(words: tuple[Word, ...]) -> tuple[str, ...]:
-    if not words:
+def _too_little(decisions: tuple[ApprovalDecision, ...]) -> tuple[str, ...]:
+    if not decisions:
         return ()
-    one = len(words) == 1
+    one = len(decisions) == 1
     return (
-        f"the approval of {_names(words)} is not enough: its limit is below what is asked for, or it takes "
+        f"the approval of {_names(decisions)} is not enough: its limit is below what is asked for, or it takes "
         "a second admin"
         if one
-        else f"the approvals of {_names(words)} are not enough: their limits are below what is asked for",
+        else f"the approvals of {_names(decisions)} are not enough: their limits are below what is asked for",
     )
 
 
-def _why_not(key: str, status: GPRStatus, scene: Scene) -> Cause:
+def _why_not(key: str, status: GPRStatus, context: Context) -> Cause:
     """Why a request that was let in would not be any more: its own edit, else a word or a rule that changed."""
     had = () if status.approval is None else status.approval.ids
-    words = (w for w in scene.wanted.words.get(key, ()) if w.rule == "request" and w.id in had)
-    is_other = any(word.digest != status.spec_digest for word in words) and not _carried(status)
-    return Cause.REQUEST_CHANGED if status.filed_at == scene.now or is_other else Cause.POLICY_CHANGED
+    decisions = (d for d in context.wanted.decisions.get(key, ()) if d.rule == "request" and d.id in had)
+    is_other = any(decision.digest != status.spec_digest for decision in decisions) and not _carried(status)
+    return Cause.REQUEST_CHANGED if status.filed_at == context.now or is_other else Cause.POLICY_CHANGED
 
 
 def _without_start(
@@ -223,64 +230,64 @@ def _without_start(
     """A start that was promised goes only with its cause."""
     if status.estimated_start_time is None:
         return status, ()
-    told = Event(now, Told.DELAYED, f"{key} lost its start: {cause}, it needs an approval", key)
+    told = Event(now, EventReason.DELAYED, f"{key} lost its start: {cause}, it needs an approval", key)
     return with_slip(status, None, cause, key, now), (told,)
 
 
 def _queued(
     key: str, status: GPRStatus, reasons: tuple[str, ...], consent: Consent | None, now: datetime
-) -> Turn:
+) -> RequestOutcome:
     """In the queue, with the words that let it in: their limit says which pools may serve."""
-    word = None if consent is None else _recorded(status, reasons, consent, now)
-    if status.phase is Phase.QUEUED and word == status.approval:
-        return Turn(status)
-    queued = status.model_copy(update={"approval": word})
+    approval = None if consent is None else _recorded(status, reasons, consent, now)
+    if status.phase is Phase.QUEUED and approval == status.approval:
+        return RequestOutcome(status)
+    queued = status.edited(approval=approval)
     if status.phase is not Phase.QUEUED:
-        phase = advance(status.phase, Move.ALLOW if word is None else Move.APPROVE)
-        queued = queued.model_copy(update={"phase": phase, "reason": None, "message": None})
-    elif word is None:
-        return Turn(queued)
-    what = f"{key} needs no approval any more" if word is None else f"{key} was approved by {word.by}"
-    return Turn(queued, (Event(now, Told.APPROVED, what, key),), (Cause.APPROVED, key))
+        phase = advance(status.phase, Move.ALLOW if approval is None else Move.APPROVE)
+        queued = queued.edited(phase=phase, reason=None, message=None)
+    elif approval is None:
+        return RequestOutcome(queued)
+    what = f"{key} needs no approval any more" if approval is None else f"{key} was approved by {approval.by}"
+    return RequestOutcome(queued, (Event(now, EventReason.APPROVED, what, key),), (Cause.APPROVED, key))
 
 
 def _recorded(status: GPRStatus, reasons: tuple[str, ...], consent: Consent, now: datetime) -> ApprovalState:
     """The words as the status shows them; what is recorded already keeps its time."""
-    words = consent.words
-    word = ApprovalState(
+    decisions = consent.decisions
+    approval = ApprovalState(
         reasons=reasons,
         decision="approve",
-        by=_names(words),
-        how=words[0].how,
-        ids=_ids(words),
-        message="; ".join(word.reason for word in words if word.reason),
+        by=_names(decisions),
+        how=decisions[0].how,
+        ids=_ids(decisions),
+        message="; ".join(d.reason for d in decisions if d.reason),
         limit=consent.limit,
-        digest=_other_digest(status, words),
+        digest=_other_digest(status, decisions),
         at=now,
     )
     known = status.approval
-    return known if known is not None and known.model_copy(update={"at": now}) == word else word
+    return known if known is not None and known.edited(at=now) == approval else approval
 
 
-def _names(words: tuple[Word, ...]) -> str:
-    return ", ".join(dict.fromkeys(word.by for word in words))
+def _names(decisions: tuple[ApprovalDecision, ...]) -> str:
+    return ", ".join(dict.fromkeys(decision.by for decision in decisions))
 
 
-def _ids(words: tuple[Word, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(word.id for word in words))
+def _ids(decisions: tuple[ApprovalDecision, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(decision.id for decision in decisions))
 
 
-def _rejected(key: str, status: GPRStatus, word: Word, now: datetime) -> Turn:
-    by, why = word.by, word.reason or "no reason given"
+def _rejected(key: str, status: GPRStatus, decision: ApprovalDecision, now: datetime) -> RequestOutcome:
+    by, why = decision.by, decision.reason or "no reason given"
     queued = status.phase is Phase.QUEUED  # a word against it counts also where none was needed
     pending = advance(status.phase, Move.WITHHOLD) if queued else status.phase
-    told = ApprovalState(decision="reject", by=by, how=word.how, ids=(word.id,), message=why, at=now)
-    rejected = without_promise(status).model_copy(
-        update={
-            "phase": advance(pending, Move.REJECT),
-            "reason": "Rejected",
-            "message": f"rejected by {by}: {why}",
-            "approval": told,
-        }
+    told = ApprovalState(decision="reject", by=by, how=decision.how, ids=(decision.id,), message=why, at=now)
+    rejected = without_promise(status).edited(
+        phase=advance(pending, Move.REJECT),
+        reason="Rejected",
+        message=f"rejected by {by}: {why}",
+        approval=told,
     )
-    return Turn(rejected, (Event(now, Told.REJECTED, f"{key} was rejected by {by}: {why}", key),))
+    return RequestOutcome(
+        rejected, (Event(now, EventReason.REJECTED, f"{key} was rejected by {by}: {why}", key),)
+    )

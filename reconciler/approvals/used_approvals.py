@@ -28,7 +28,7 @@ Spent = Mapping[str, tuple[SpentApproval, ...]]
 
 def is_live(id_: str, key: str, facts: Facts) -> bool:
     """Whether a statement may still count for this request."""
-    status, rows = facts.requests.get(key), facts.spent_words.get(key.partition("/")[0], ())
+    status, rows = facts.requests.get(key), facts.used_approvals.get(key.partition("/")[0], ())
     is_own = status is not None and status.approval is not None and id_ in status.approval.ids
     why = {row.why for row in rows if row.id == id_}
     if is_own:
@@ -39,12 +39,12 @@ def is_live(id_: str, key: str, facts: Facts) -> bool:
 def spent_after(before: Facts, requests: Mapping[str, GPRStatus], wanted: Wanted, now: datetime) -> Spent:
     """The ledger once `before` has become `requests`; this very object again when nothing differs."""
     fresh = list(_freshly_spent(before, requests, wanted, now))
-    ends = any(row.until <= now for rows in before.spent_words.values() for row in rows)
+    ends = any(row.until <= now for rows in before.used_approvals.values() for row in rows)
     if not fresh and not ends:
-        return before.spent_words
+        return before.used_approvals
     found = {
         slice_: {row.id: row for row in rows if row.until > now}
-        for slice_, rows in before.spent_words.items()
+        for slice_, rows in before.used_approvals.items()
     }
     for row in fresh:
         found.setdefault(row.request.partition("/")[0], {})[row.id] = row
@@ -56,7 +56,7 @@ def spent_after(before: Facts, requests: Mapping[str, GPRStatus], wanted: Wanted
 def _freshly_spent(
     before: Facts, requests: Mapping[str, GPRStatus], wanted: Wanted, now: datetime
 ) -> Iterator[SpentApproval]:
-    known = {(row.id, row.why) for rows in before.spent_words.values() for row in rows}
+    known = {(row.id, row.why) for rows in before.used_approvals.values() for row in rows}
     for key in sorted(changed(before.requests, requests)):
         old, new = before.requests.get(key), requests.get(key)
         filed = {

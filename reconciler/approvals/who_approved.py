@@ -20,7 +20,7 @@ from functools import partial
 from reconciler.approvals.file_at_commit import Content
 from reconciler.approvals.forge_reviews import Reviews
 from reconciler.approvals.used_approvals import is_live
-from reconciler.model.evidence import GIT, Level, Verifier, Voucher, Word
+from reconciler.model.evidence import GIT, ApprovalDecision, Level, Verifier, Voucher
 from reconciler.model.facts import Facts, Wanted
 from reconciler.model.memo import Memo
 from reconciler.settings import Settings
@@ -45,15 +45,18 @@ LONGEST = timedelta(days=366)
 MOST_CHECKS = 200
 """Signatures that are checked in one cycle; more wait for the next, so that nobody can keep the controller busy."""
 
-Words = Mapping[str, tuple[Word, ...]]
-Doubts = Mapping[str, tuple[str, ...]]
+Decisions = Mapping[str, tuple[ApprovalDecision, ...]]
+IgnoredDecisions = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class IgnoredDecision:
     """Why something that looks like a word does not count."""
 
     sentence: str
+
+
+_Found = ApprovalDecision | IgnoredDecision
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +75,12 @@ class _About:
         return gpr_path(slice_, name)
 
 
-def file_words(wanted: Wanted) -> Words:
+def file_decisions(wanted: Wanted) -> Decisions:
     """Where nothing is verified: the word of every Approval that bears an admin's name."""
     admins = {person.handle: person for person in wanted.project.admins}
     return {
         key: tuple(
-            _word(key, approval, admins[approval.metadata.name], wanted)
+            _decision(key, approval, admins[approval.metadata.name], wanted)
             for approval in approvals
             if approval.metadata.name in admins
         )
@@ -85,7 +88,7 @@ def file_words(wanted: Wanted) -> Words:
     }
 
 
-def recorded_words(facts: Facts) -> Words:
+def recorded_decisions(facts: Facts) -> Decisions:
     """For readers without keys: what the controller found to count when it looked last."""
     return {
         key: tuple(_recorded(key, status))
@@ -94,27 +97,27 @@ def recorded_words(facts: Facts) -> Words:
     }
 
 
-def with_readers_words(wanted: Wanted, facts: Facts) -> Wanted:
+def with_readers_decisions(wanted: Wanted, facts: Facts) -> Wanted:
     """The documents with the words that somebody who only reads the repository can go by."""
     if facts.trust is None:
-        return replace(wanted, words=file_words(wanted))
-    return replace(wanted, words=recorded_words(facts), doubts=recorded_doubts(facts))
+        return replace(wanted, decisions=file_decisions(wanted))
+    return replace(wanted, decisions=recorded_decisions(facts), ignored_decisions=recorded_ignored(facts))
 
 
-def recorded_doubts(facts: Facts) -> Doubts:
+def recorded_ignored(facts: Facts) -> IgnoredDecisions:
     """What the controller said last of words that do not count."""
     pending = {k: s.message or "" for k, s in facts.requests.items() if s.reason == "NeedsApproval"}
     said = {key: message.partition("; ")[2] for key, message in pending.items()}
-    return {key: (doubts,) for key, doubts in said.items() if doubts}
+    return {key: (sentences,) for key, sentences in said.items() if sentences}
 
 
-def _recorded(key: str, status: GPRStatus) -> Iterator[Word]:
+def _recorded(key: str, status: GPRStatus) -> Iterator[ApprovalDecision]:
     state = status.approval
     assert state is not None
     for by, id_ in zip(state.by.split(", "), state.ids or (state.by,), strict=False):
-        yield Word(
+        yield ApprovalDecision(
             request=key,
-            decision=state.decision or "approve",
+            verdict=state.decision or "approve",
             by=by,
             email=by,
             digest=status.spec_digest,
@@ -125,7 +128,7 @@ def _recorded(key: str, status: GPRStatus) -> Iterator[Word]:
         )
 
 
-class Wording:
+class DecisionReader:
     """Finds the words that count where changes are verified. One owner; remembers what it checked."""
 
     def __init__(
@@ -146,7 +149,7 @@ class Wording:
         self._used: set[tuple[str, bytes, str]] = set()
         self._checks = 0
         self._content = Content(store)
-        self._in_files: Memo[Words] = Memo()
+        self._in_files: Memo[Decisions] = Memo()
         self._heard: Memo[Wanted] = Memo()
 
     def hear(self, wanted: Wanted, facts: Facts, now: datetime) -> Wanted:
@@ -154,16 +157,16 @@ class Wording:
         if self._level != "none":
             return self._same(wanted, *self._all(wanted, facts, now))
         return self._same(
-            wanted, self._in_files.of("", lambda: file_words(wanted), same=(wanted.approvals,)), {}
+            wanted, self._in_files.of("", lambda: file_decisions(wanted), same=(wanted.approvals,)), {}
         )
 
-    def _same(self, wanted: Wanted, words: Words, doubts: Doubts) -> Wanted:
-        with_words = partial(replace, wanted, words=words, doubts=doubts)
-        return self._heard.of("", with_words, same=(wanted,), equal=(words, doubts))
+    def _same(self, wanted: Wanted, decisions: Decisions, ignored: IgnoredDecisions) -> Wanted:
+        with_decisions = partial(replace, wanted, decisions=decisions, ignored_decisions=ignored)
+        return self._heard.of("", with_decisions, same=(wanted,), equal=(decisions, ignored))
 
-    def _all(self, wanted: Wanted, facts: Facts, now: datetime) -> tuple[Words, Doubts]:
-        words: dict[str, tuple[Word, ...]] = {}
-        doubts: dict[str, tuple[str, ...]] = {}
+    def _all(self, wanted: Wanted, facts: Facts, now: datetime) -> tuple[Decisions, IgnoredDecisions]:
+        decisions: dict[str, tuple[ApprovalDecision, ...]] = {}
+        ignored: dict[str, tuple[str, ...]] = {}
         try:
             keyring = self._keyring()
         except Fault as fault:
@@ -175,14 +178,16 @@ class Wording:
             if about.status is not None and about.status.phase in TERMINAL:
                 continue
             found = [self._counted(said, about, facts) for said in self._said(about, authority)]
-            if heard := tuple(said for said in found if isinstance(said, Word)):
-                words[key] = heard
-            if doubted := tuple(dict.fromkeys(said.sentence for said in found if isinstance(said, Doubt))):
-                doubts[key] = doubted
+            if heard := tuple(said for said in found if isinstance(said, ApprovalDecision)):
+                decisions[key] = heard
+            if doubted := tuple(
+                dict.fromkeys(said.sentence for said in found if isinstance(said, IgnoredDecision))
+            ):
+                ignored[key] = doubted
         self._checked = {made: by for made, by in self._checked.items() if made in self._used}
-        return words, doubts
+        return decisions, ignored
 
-    def _said(self, about: _About, authority: Authority) -> Iterator[Word | Doubt]:
+    def _said(self, about: _About, authority: Authority) -> Iterator[_Found]:
         for approval in about.wanted.approvals.get(about.key, ()):
             yield from self._filed(approval, about, authority)
         if not _awaits_a_word(about):
@@ -192,22 +197,22 @@ class Wording:
         if self._level in {"forge", "both"}:
             yield from self._reviewed(about, authority)
 
-    def _counted(self, said: Word | Doubt, about: _About, facts: Facts) -> Word | Doubt:
+    def _counted(self, said: _Found, about: _About, facts: Facts) -> _Found:
         """A word that was shown, unless it is about one's own request, or was used up or taken back."""
-        if isinstance(said, Doubt):
+        if isinstance(said, IgnoredDecision):
             return said
         if not is_live(said.id, about.key, facts):
-            return Doubt(f"what {said.by} said was used up or taken back; a new word is needed")
-        if said.decision == "reject" or about.wanted.project.approval.own_requests:
+            return IgnoredDecision(f"what {said.by} said was used up or taken back; a new word is needed")
+        if said.verdict == "reject" or about.wanted.project.approval.own_requests:
             return said
         authors = None if about.provenance is None else about.provenance.authors
         if said.how != "forge" and not authors:  # the forge knows its own authors
-            return Doubt(
+            return IgnoredDecision(
                 f"who wrote {about.key} is not known, so nobody can approve it; its requester edits it once, "
                 "displayName will do"
             )
         if said.email.lower() in {author.lower() for author in authors or ()}:
-            return Doubt(
+            return IgnoredDecision(
                 f"{said.by} wrote {about.key}; another admin approves it, or project.yaml allows "
                 "approval.ownRequests"
             )
@@ -215,16 +220,16 @@ class Wording:
 
     # -- files -----------------------------------------------------------------------------------------------
 
-    def _filed(self, approval: Approval, about: _About, authority: Authority) -> Iterator[Word | Doubt]:
+    def _filed(self, approval: Approval, about: _About, authority: Authority) -> Iterator[_Found]:
         handle, project = approval.metadata.name, about.wanted.project
         admin = next((person for person in project.admins if person.handle == handle), None)
         if admin is None:
             return  # its file has a problem that says so
         why = _unfit(approval, about.now) or self._forged(approval, admin, about, authority)
         if why is None:
-            yield replace(_word(about.key, approval, admin, about.wanted), how="signed")
+            yield replace(_decision(about.key, approval, admin, about.wanted), how="signed")
         else:
-            yield Doubt(f"the word of {handle} does not count: {why}")
+            yield IgnoredDecision(f"the word of {handle} does not count: {why}")
 
     def _forged(self, approval: Approval, admin: Person, about: _About, authority: Authority) -> str | None:
         """Why its signature does not show that this admin said it; None: it does."""
@@ -242,7 +247,7 @@ class Wording:
 
     # -- merges ----------------------------------------------------------------------------------------------
 
-    def _merged(self, about: _About, authority: Authority) -> Iterator[Word | Doubt]:
+    def _merged(self, about: _About, authority: Authority) -> Iterator[_Found]:
         """An admin's own signed merge commit approves the content that it brought in."""
         found = about.provenance
         if found is None or found.merged_by is None:
@@ -253,7 +258,7 @@ class Wording:
         key = self._key_of(GIT, commit.payload, commit.signature)
         actor = None if key is None else authority.actor(Voucher("signature", key=key), about.now, GIT)
         if actor is None or not actor.is_admin or actor.email.lower() != found.merged_by.lower():
-            yield Doubt(f"the merge {found.commit[:12]} is not signed by a key that counts now")
+            yield IgnoredDecision(f"the merge {found.commit[:12]} is not signed by a key that counts now")
             return
         person = _admin_at(actor.email, about.wanted)
         if person is not None:
@@ -261,7 +266,7 @@ class Wording:
 
     # -- reviews ---------------------------------------------------------------------------------------------
 
-    def _reviewed(self, about: _About, authority: Authority) -> Iterator[Word | Doubt]:
+    def _reviewed(self, about: _About, authority: Authority) -> Iterator[_Found]:
         found, reviews = about.provenance, self._reviews
         blob = None if found is None else self._content.blob(found.commit, about.path)
         if found is None or reviews is None or blob is None:
@@ -269,37 +274,39 @@ class Wording:
         question = (found.commit, about.path, blob)
         answer = reviews.of(question, _addresses(about.wanted), about.now)
         if answer is None:
-            yield Doubt("the forge has not told who approved it; it is asked again within a minute")
+            yield IgnoredDecision("the forge has not told who approved it; it is asked again within a minute")
             return
         for review, pull in answer:
             actor = authority.actor(Voucher("forge", account=review.by.id), about.now)
             person = None if actor is None or not actor.is_admin else _admin_at(actor.email, about.wanted)
             if person is None:
-                yield Doubt(f"{review.by.login} approved it on the forge and is no admin of the project")
+                yield IgnoredDecision(
+                    f"{review.by.login} approved it on the forge and is no admin of the project"
+                )
                 continue
             id_ = f"forge:{pull.number}:{review.id}:{about.key}"
             yield from self._of_content(about, person, "forge", id_)
 
-    def _of_content(self, about: _About, person: Person, how: str, id_: str) -> Iterator[Word]:
+    def _of_content(self, about: _About, person: Person, how: str, id_: str) -> Iterator[ApprovalDecision]:
         """The word of somebody who let this very content in: for all that it asks for, its grace too."""
         assert about.provenance is not None
         spec = self._content.request(about.provenance.commit, about.path)
         slice_ = None if spec is None else about.wanted.slices.get(spec.slice)
         if spec is None or slice_ is None:
             return
-        word = Word(
+        decision = ApprovalDecision(
             request=about.key,
-            decision="approve",
+            verdict="approve",
             by=person.handle,
             email=person.email,
             digest=spec.digest(free_priority(slice_, about.wanted.project)),
             how="merge" if how == "merge" else "forge",
             id=id_,
         )
-        yield word
+        yield decision
         if spec.extend:
             limit = ApprovalLimit(gpus=MOST_GPUS, nodes=spec.nodes, extend=spec.extend)
-            yield replace(word, rule="extension", limit=limit)
+            yield replace(decision, rule="extension", limit=limit)
 
     # -- signatures ------------------------------------------------------------------------------------------
 
@@ -319,12 +326,12 @@ class Wording:
         return self._checked[made]
 
 
-def wording_of(settings: Settings, store: Store, reviews: Reviews | None = None) -> Wording:
+def decision_reader_of(settings: Settings, store: Store, reviews: Reviews | None = None) -> DecisionReader:
     """As the operator's settings have it. UserError `BadTrustFolder` when the keys cannot be read."""
     trust = settings.trust
     if trust.level == "none":
-        return Wording("none", store, Keyring, SystemVerifier())
-    return Wording(
+        return DecisionReader("none", store, Keyring, SystemVerifier())
+    return DecisionReader(
         trust.level, store, TrustFolder(trust.folder).keyring, SystemVerifier(trust.folder), reviews
     )
 
@@ -335,11 +342,11 @@ def _about(key: str, wanted: Wanted, facts: Facts, now: datetime) -> _About:
     return _About(key, wanted, status, fresh or (None if status is None else status.provenance), now)
 
 
-def _word(key: str, approval: Approval, admin: Person, wanted: Wanted) -> Word:
+def _decision(key: str, approval: Approval, admin: Person, wanted: Wanted) -> ApprovalDecision:
     spec = approval.spec
-    return Word(
+    return ApprovalDecision(
         request=key,
-        decision=spec.decision,
+        verdict=spec.decision,
         by=admin.handle,
         email=admin.email,
         digest=spec.spec_digest,

@@ -6,11 +6,12 @@ statement in the file, however it reaches main.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from egs.commands.backend import Decision
+from egs.commands.output import counted, note
 from reconciler.approvals.who_approved import LONGEST
 from reconciler.changes.change import Change
 from reconciler.changes.publish import report, submit
@@ -20,7 +21,6 @@ from reconciler.queries.state import State, as_filed, clock, split
 from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
 from reconciler.sources.folder import Folder
 from reconciler.sources.open_source import opened
-from reconciler.sources.output import counted, note
 from reconciler.sources.source import Source
 from reconciler.store.store_port import Person
 from reconciler.trust.personal_signatures import PersonKey, configured_key, sign_as_person
@@ -39,59 +39,46 @@ COUNTS_FOR = timedelta(days=30)
 """A word whose end nobody gave."""
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
-    """What the admin typed."""
-
-    decision: Literal["approve", "reject"]
-    reason: str = ""
-    limit_gpus: int | None = None
-    limit_nodes: int | None = None
-    not_after: str | None = None
-    handle: str | None = None
-    rule: Literal["request", "extension"] = "request"
-    limit_extend: str | None = None
-    key: Path | None = None  # to sign with; None: as git is configured
-
-
-def decide(repo: str | None, key: str, word: Word, author: str | None, now: str | None) -> None:
+def decide(repo: str | None, key: str, options: Decision, author: str | None, now: str | None) -> None:
     """Write the approval file, bound to the request's digest as it is on main, and signed where there is a key."""
     slice_, name = split(key)
-    given = time("--not-after", word.not_after)
-    if word.limit_extend is not None:
-        lasting("--limit-extend", word.limit_extend)
-    if word.limit_extend is not None and word.rule != "extension":
+    given = time("--not-after", options.not_after)
+    if options.limit_extend is not None:
+        lasting("--limit-extend", options.limit_extend)
+    if options.limit_extend is not None and options.rule != "extension":
         raise WrongUse("--limit-extend bounds grace; give --rule extension with it")
 
     with opened(repo) as source:
-        signer = _Signer(word.key or configured_key(Path(repo) if source.is_folder and repo else Path.cwd()))
-        who = None if source.is_folder and word.handle else source.author(author)
+        signer = _Signer(
+            options.key or configured_key(Path(repo) if source.is_folder and repo else Path.cwd())
+        )
+        who = None if source.is_folder and options.handle else source.author(author)
         _go_on_without_origin(source)
         at = clock(now, source)
         end = given or at + COUNTS_FOR
         if end <= at:
             raise WrongUse(
-                f"--not-after {word.not_after} is over already: it is {format_instant(at)}; name a later time"
+                f"--not-after {options.not_after} is over already: it is {format_instant(at)}; name a later time"
             )
 
         if signer.key is not None and end > at + LONGEST:
             raise WrongUse(
-                f"--not-after {word.not_after}: a signed word counts for {LONGEST.days} days at most"
+                f"--not-after {options.not_after}: a signed word counts for {LONGEST.days} days at most"
             )
 
         def build(state: State, base: str) -> Change:
-            handle = _admin(state, word.handle, who)
-            spec = _judged(source, state, base, (key, word))
-            if word.decision == "approve":
-                check_needed(state, key, spec, word)
+            handle = _admin(state, options.handle, who)
+            spec = _judged(source, state, base, (key, options))
+            if options.decision == "approve":
+                check_needed(state, key, spec, options)
             head = {"apiVersion": "egs.dev/v1alpha1", "kind": "Approval", "metadata": {"name": handle}}
             path = f"approvals/{slice_}/{name}/{handle}.yaml"
-            text = signer.signed(path, {**head, "spec": approval_spec(state, key, spec, word, end)}, state)
-            return Change({path: text}, f"{word.decision.capitalize()} {key}")
+            text = signer.signed(path, {**head, "spec": approval_spec(state, key, spec, options, end)}, state)
+            return Change({path: text}, f"{options.decision.capitalize()} {key}")
 
         done = submit(source, at, who, build)
         report(done)
-        note_of = signer.doubt(_admin(done.before, word.handle, who), done.before)
+        note_of = signer.doubt(_admin(done.before, options.handle, who), done.before)
         if note_of:
             note(note_of)
 
@@ -158,14 +145,14 @@ def _names(state: State) -> str:
     return ", ".join(admin.handle for admin in state.wanted.project.admins)
 
 
-def _judged(source: Source, state: State, base: str, about: tuple[str, Word]) -> RequestSpec:
+def _judged(source: Source, state: State, base: str, about: tuple[str, Decision]) -> RequestSpec:
     """The request as it reads on main, if there is anything left to decide about it."""
-    key, word = about
+    key, options = about
     status = state.facts.requests.get(key)
     runs = status is not None and status.phase in HOLDING
     if status is not None and status.phase in TERMINAL:
         raise NotAllowed(f"{key} is {status.phase} and never runs again; there is nothing to decide")
-    if status is not None and runs and (word.rule != "extension" or status.phase is Phase.RELEASING):
+    if status is not None and runs and (options.rule != "extension" or status.phase is Phase.RELEASING):
         raise NotAllowed(f"{key} is {status.phase} and keeps its terms; `egs gpr release {key}` ends it")
     filed = state.wanted.filed.get(key)
     # Of a held change what counts is what can be decided.
@@ -175,18 +162,18 @@ def _judged(source: Source, state: State, base: str, about: tuple[str, Word]) ->
             raise NotAllowed(f"the file of {key} cannot be read: {filed.problem}")
         raise NotFound("request", key, state.wanted.filed)
     if status is not None and runs:  # what holds nodes keeps its terms, whatever its file says
-        return status.accepted_spec.model_copy(update={"extend": spec.extend})
+        return status.accepted_spec.edited(extend=spec.extend)
     return spec
 
 
-def check_needed(state: State, key: str, spec: RequestSpec, word: Word) -> None:
+def check_needed(state: State, key: str, spec: RequestSpec, options: Decision) -> None:
     """An approval that nothing waits for would only puzzle its readers; one that is given may be renewed."""
     status, free = state.facts.requests.get(key), state.wanted.project.max_extension
     if status is None:
         raise NotAllowed(
             f"the file of {key} is refused, and no approval helps: {state.wanted.filed[key].problem}"
         )
-    if word.rule == "extension":
+    if options.rule == "extension":
         if spec.extend <= free:
             raise NotAllowed(
                 f"{key} asks for {format_duration(spec.extend)} of grace, and {format_duration(free)} needs no "
@@ -196,18 +183,20 @@ def check_needed(state: State, key: str, spec: RequestSpec, word: Word) -> None:
         raise NotAllowed(f"{key} needs no approval as it reads now; nothing is written")
 
 
-def approval_spec(state: State, key: str, spec: RequestSpec, word: Word, end: datetime) -> dict[str, Any]:
+def approval_spec(
+    state: State, key: str, spec: RequestSpec, options: Decision, end: datetime
+) -> dict[str, Any]:
     """What the approval's file says: bound to the request as it reads, and to the most that is allowed."""
     slice_, name = split(key)
     content: dict[str, Any] = {
         "slice": slice_,
         "gpr": name,
-        "decision": word.decision,
-        "rule": None if word.rule == "request" else word.rule,
+        "decision": options.decision,
+        "rule": None if options.rule == "request" else options.rule,
         "specDigest": bound(state, spec),
-        "limit": _limit(state, spec, word) if word.decision == "approve" else None,
+        "limit": _limit(state, spec, options) if options.decision == "approve" else None,
         "notAfter": format_instant(end),
-        "reason": word.reason or None,
+        "reason": options.reason or None,
     }
     return {field: value for field, value in content.items() if value is not None}
 
@@ -217,20 +206,20 @@ def bound(state: State, spec: RequestSpec) -> str:
     return spec.digest(free_priority(slice_of(state, spec.slice), state.wanted.project))
 
 
-def _limit(state: State, spec: RequestSpec, word: Word) -> dict[str, Any]:
+def _limit(state: State, spec: RequestSpec, options: Decision) -> dict[str, Any]:
     """As typed; by default what the request would hold in the largest-noded pool that it may use."""
     slice_, pools = slice_of(state, spec.slice), state.wanted.pools
     held = [spec.nodes * pools[key].gpus_per_node for key in candidate_pools(spec, slice_, pools)]
     most = largest_hold(spec, slice_, pools)
     limit: dict[str, Any] = {
-        "gpus": min(word.limit_gpus or most.gpus, MOST_GPUS),
-        "nodes": word.limit_nodes or most.nodes,
+        "gpus": min(options.limit_gpus or most.gpus, MOST_GPUS),
+        "nodes": options.limit_nodes or most.nodes,
     }
     if limit["nodes"] < spec.nodes or (held and limit["gpus"] < min(held)):
         needs = f"{counted(spec.nodes, 'node')} with {counted(min(held, default=0), 'GPU')}"
         raise NotAllowed(
             f"the limit is less than the request needs: {needs}; raise it, or reject the request"
         )
-    if word.rule == "extension":
-        limit["extend"] = word.limit_extend or format_duration(spec.extend)
+    if options.rule == "extension":
+        limit["extend"] = options.limit_extend or format_duration(spec.extend)
     return limit

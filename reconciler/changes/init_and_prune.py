@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from egs.commands import output
+from egs.commands.output import Form
 from reconciler.changes.change import Change
 from reconciler.changes.publish import report, submit
 from reconciler.changes.requests import approval_files
 from reconciler.queries.state import State, clock, read_state, split
-from reconciler.sources import output
 from reconciler.sources.command_errors import NotAllowed, WrongUse
 from reconciler.sources.open_source import is_bare, opened
-from reconciler.sources.output import Form
 from reconciler.sources.source import Source
 from reconciler.sources.work_tree import initialise, person
 from schemas.reading.reader import read_document

@@ -12,21 +12,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from egs.commands import output
 from reconciler.changes.change import Build, Change, Means, Submitted
 from reconciler.changes.publish import report, submit
-from reconciler.changes.reinstate import ground
+from reconciler.changes.reinstate import file_versions
 from reconciler.changes.requests import check_typed
 from reconciler.documents.yaml_edit import with_field
 from reconciler.queries.arguments import lasting
 from reconciler.queries.state import State, clock, is_name, read_state
-from reconciler.sources import output
 from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
 from reconciler.sources.open_source import opened
-from reconciler.sources.output import Form, parsed, wire
 from reconciler.sources.source import Source
 from schemas.documents.apikey import ApiKeySpec, Role, digest_of
 from schemas.documents.base import API_VERSION
-from schemas.reading.units import format_instant
+from schemas.reading.units import format_instant, wire
 from schemas.reading.yaml_text import dump
 from schemas.rules.view import key_path
 
@@ -39,7 +38,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class NewKey:
     """What is said of a key that is to be, as typed."""
 
     name: str
@@ -60,8 +59,8 @@ def new_text() -> str:
     return PREFIX + secrets.token_urlsafe(RANDOM_BYTES)
 
 
-def create(means: Means, asked: Asked, *, is_trial: bool) -> None:
-    """Make a key and print its text; of a trial neither is left."""
+def create(means: Means, asked: NewKey, *, is_trial: bool) -> str:
+    """Make a key and give its text; a trial makes none and gives its manifest."""
     if not is_name(asked.name):
         raise WrongUse(f"{asked.name} is no name: lower-case letters, digits and '-', at most 63")
     path, text = key_path(asked.name), new_text()
@@ -82,15 +81,14 @@ def create(means: Means, asked: Asked, *, is_trial: bool) -> None:
         done = _submitted(source, means, build, is_trial=is_trial)
     if is_trial:
         output.note(f"nothing is written, and no key is made; {path} would be:")
-        output.text(_without_digest(data))
-        return
+        return _without_digest(data)
     report(done)
     where = "from now on" if done.is_pushed else "once that is on main"
     output.note(f"the key opens the API {where}; it is shown here and never again, so keep it in a vault")
-    output.text(text)
+    return text
 
 
-def _check_for_another(state: State, asked: Asked, me: Callable[[], str]) -> None:
+def _check_for_another(state: State, asked: NewKey, me: Callable[[], str]) -> None:
     """With a key in another admin's name one admin would be two: where main is verified it would be held."""
     email = asked.email
     is_admins = email in {admin.email for admin in state.wanted.project.admins}
@@ -106,7 +104,7 @@ def _check_for_another(state: State, asked: Asked, me: Callable[[], str]) -> Non
     )
 
 
-def manifest(asked: Asked, email: str, sha256: str, end: datetime | None) -> bytes:
+def manifest(asked: NewKey, email: str, sha256: str, end: datetime | None) -> bytes:
     """The file of a key."""
     spec = {
         "sha256": sha256,
@@ -136,7 +134,7 @@ def revoke(means: Means, name: str) -> None:
     path = key_path(name)
 
     def build(state: State, base: str) -> Change:
-        there = ground(source, state, base, path)
+        there = file_versions(source, state, base, path)
         if there.data is None:
             raise NotFound("key", name, state.wanted.keys)
         data = with_field(there.data, ("spec", "revoked"), True)
@@ -169,24 +167,7 @@ def row(name: str, spec: ApiKeySpec, now: datetime) -> Row:
     }
 
 
-def show(repo: str | None, now: str | None, form: Form) -> None:
-    """The command."""
+def listed(repo: str | None, now: str | None) -> list[Row]:
+    """The rows of `egs key list`."""
     with opened(repo) as source:
-        found = rows(read_state(source, clock(now, source)))
-    if form is not Form.TABLE:
-        output.data(found, form)
-        return
-    head = ("NAME", "STATE", "EMAIL", "ROLE", "SLICES", "UNTIL", "DESCRIPTION")
-    cells = [
-        (
-            each["name"],
-            each["state"],
-            each["email"],
-            each["role"],
-            each["slices"] or "all",
-            parsed(each["notAfter"]) or "",
-            each["description"],
-        )
-        for each in found
-    ]
-    output.table(head, cells, "there is no key; `egs key create` makes one")
+        return rows(read_state(source, clock(now, source)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from egs.commands.output import note
 from reconciler.changes.change import Change, Means
 from reconciler.changes.people import Entry, Newcomer
 from reconciler.changes.publish import report, submit
@@ -14,7 +15,6 @@ from reconciler.documents.yaml_edit import with_field
 from reconciler.queries.state import State, clock
 from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
 from reconciler.sources.open_source import opened
-from reconciler.sources.output import note
 from schemas.reading.strict_yaml import load
 from schemas.rules.view import slice_path
 

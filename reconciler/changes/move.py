@@ -10,28 +10,38 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from egs.commands import output
+from egs.commands.output import Form
+from egs.commands.questions import CHANGES, MOVES_NOBODY
 from reconciler.changes.change import Change, Means, Submitted
 from reconciler.changes.named_request import check_waits
 from reconciler.changes.publish import report, submit
-from reconciler.changes.reinstate import Ground, ground
-from reconciler.changes.requests import Answering, where_it_is
+from reconciler.changes.reinstate import FileVersions, file_versions
+from reconciler.changes.requests import where_it_is
 from reconciler.deciding.what_if import effects
 from reconciler.documents.yaml_edit import with_field
 from reconciler.planning.queue_place import standings
-from reconciler.queries.plans import effect_json, print_effects
+from reconciler.queries.plans import effect_json
 from reconciler.queries.state import State, clock, split, state_at
-from reconciler.sources import output
 from reconciler.sources.command_errors import NotAllowed, WrongUse
 from reconciler.sources.open_source import opened
-from reconciler.sources.output import Form
 from reconciler.sources.source import Source
 from scheduler.causes.compare import Effect
-from scheduler.fairness.rank import Standing, rank_key
+from scheduler.fairness.rank import RankInputs, rank_key
 from schemas.rules.view import gpr_path
 from schemas.status.gpr_status import WAITING, Phase
 
 MOST = 1000
 """Bound of the number in the file, either way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """When a move is decided, how it answers, and whether it is only tried."""
+
+    now: str | None = None
+    form: Form = Form.TABLE
+    is_trial: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +65,7 @@ class Target:
         return self.end or f"before {self.before}"
 
 
-def renumbered(order: Sequence[Standing]) -> dict[str, int] | None:
+def renumbered(order: Sequence[RankInputs]) -> dict[str, int] | None:
     """The numbers that put requests of one priority into this order, only those that differ; None: there are none.
 
     The numbers of those ahead are raised where that does it, else the numbers of those behind are lowered.
@@ -67,9 +77,9 @@ def renumbered(order: Sequence[Standing]) -> dict[str, int] | None:
     return None
 
 
-def _raised(order: Sequence[Standing]) -> list[Standing]:
+def _raised(order: Sequence[RankInputs]) -> list[RankInputs]:
     """From the last on, each as low as its own number allows and still ahead of the one behind it."""
-    found: list[Standing] = []
+    found: list[RankInputs] = []
     for request in reversed(order):
         behind = found[-1] if found else None
         if behind is not None and rank_key(request) >= rank_key(behind):
@@ -80,9 +90,9 @@ def _raised(order: Sequence[Standing]) -> list[Standing]:
     return found[::-1]
 
 
-def _lowered(order: Sequence[Standing]) -> list[Standing]:
+def _lowered(order: Sequence[RankInputs]) -> list[RankInputs]:
     """From the first on, each as high as its own number allows and still behind the one ahead of it."""
-    found: list[Standing] = []
+    found: list[RankInputs] = []
     for request in order:
         ahead = found[-1] if found else None
         if ahead is not None and rank_key(request) <= rank_key(ahead):
@@ -93,7 +103,7 @@ def _lowered(order: Sequence[Standing]) -> list[Standing]:
     return found
 
 
-def fewest(order: Sequence[Standing], moved: str) -> dict[str, int] | None:
+def fewest(order: Sequence[RankInputs], moved: str) -> dict[str, int] | None:
     """As `renumbered`; where a number for the moved one alone does it, that."""
     place = next(i for i, q in enumerate(order) if q.key == moved)
     around = [order[i].move for i in (place - 1, place + 1) if 0 <= i < len(order)]
@@ -116,7 +126,7 @@ def move(means: Means, key: str, target: Target, answering: Answering) -> None:
         files = {gpr_path(*split(name)): number for name, number in numbers.items()}
         return Change(
             {
-                path: _with_move(ground(source, state, base, path), number)
+                path: _with_move(file_versions(source, state, base, path), number)
                 for path, number in sorted(files.items())
             },
             f"Move {key} {target}",
@@ -154,7 +164,7 @@ def _numbers(state: State, key: str, target: Target) -> dict[str, int]:
     return numbers
 
 
-def _places(state: State, key: str) -> dict[str, Standing]:
+def _places(state: State, key: str) -> dict[str, RankInputs]:
     """Of everyone in the queue, and of the request itself."""
     queued = {
         name: status
@@ -164,13 +174,17 @@ def _places(state: State, key: str) -> dict[str, Standing]:
     return standings(queued, state.wanted, state.now)
 
 
-def _effective(place: Standing) -> int:
+def _effective(place: RankInputs) -> int:
     """What it names and what waiting added to that: a move stays within it."""
     return place.priority + place.boost
 
 
 def _place(
-    state: State, others: Sequence[Standing], mine: Standing, places: Mapping[str, Standing], target: Target
+    state: State,
+    others: Sequence[RankInputs],
+    mine: RankInputs,
+    places: Mapping[str, RankInputs],
+    target: Target,
 ) -> int:
     if target.end:
         return 0 if target.end == "first" else len(others)
@@ -188,12 +202,12 @@ def _place(
     )
 
 
-def _told_priority(place: Standing) -> str:
+def _told_priority(place: RankInputs) -> str:
     aged = f" ({place.boost} of it for waiting)" if place.boost else ""
     return f"{place.key} has priority {_effective(place)}{aged}"
 
 
-def _with_move(there: Ground, number: int) -> bytes:
+def _with_move(there: FileVersions, number: int) -> bytes:
     if there.data is None:
         raise NotAllowed(
             f"{there.path} is not on main any more; `egs gpr restore` writes it back, then move it"
@@ -219,16 +233,15 @@ def _told(source: Source, done: Submitted, key: str, target: Target) -> str:
 def _answer(
     key: str, found: tuple[dict[str, int], tuple[Effect, ...]], done: Submitted, answering: Answering
 ) -> None:
-    numbers, effects_ = found
+    numbers, changes = found[0], [effect_json(effect) for effect in found[1]]
     if answering.form is not Form.TABLE:
         slice_, name = split(key)
         facts = {"slice": slice_, "name": name, "moves": dict(sorted(numbers.items())), **where_it_is(done)}
-        changes = [effect_json(effect) for effect in effects_]
         output.data({**facts, "dryRun": answering.is_trial, "changes": changes}, answering.form)
         return
     if answering.is_trial:
         output.note(f"nothing is moved yet; {_counted(numbers)} would change, with this effect:")
-    print_effects(effects_)
+    output.rows(changes, Form.TABLE, CHANGES, MOVES_NOBODY)
 
 
 def _counted(numbers: dict[str, int]) -> str:

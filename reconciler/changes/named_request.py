@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reconciler.changes.change import Submitted
-from reconciler.changes.reinstate import Ground, ground
+from reconciler.changes.reinstate import FileVersions, file_versions
 from reconciler.documents.restored_files import as_it_counts, last_read, readable, says
 from reconciler.queries.state import State, as_filed, split
 from reconciler.sources.command_errors import NotAllowed, NotFound
@@ -24,10 +24,10 @@ from schemas.status.gpr_status import HOLDING, TERMINAL, WAITING, GPRStatus
 TAKEN = "{key} exists already; `egs gpr edit` changes it, a new request needs a new name"
 
 
-def existing(source: Source, state: State, base: str, key: str) -> Ground:
+def existing(source: Source, state: State, base: str, key: str) -> FileVersions:
     """The file of a request that is there, or that is on record without one. Raises NotFound."""
     path, status = gpr_path(*split(key)), state.facts.requests.get(key)
-    there = ground(source, state, base, path)
+    there = file_versions(source, state, base, path)
     if there.data is None and status is None:
         raise NotFound("request", key, state.wanted.filed)
     if status is None or readable(path, there.data) is not None:
@@ -42,7 +42,7 @@ def restored(source: Source, state: State, base: str, key: str) -> bytes:
     return as_it_counts(key, last, accepted, state.wanted.templates)
 
 
-def said_by(there: Ground, state: State) -> RequestSpec | None:
+def said_by(there: FileVersions, state: State) -> RequestSpec | None:
     """What a file of main asks for, template included; None: nothing that one could go by."""
     return says(readable(there.path, there.main), state.wanted.templates)
 

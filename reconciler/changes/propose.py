@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from egs.commands import output
 from reconciler.changes.change import Change, Submitted
 from reconciler.forges.forge_port import Pull
 from reconciler.forges.open_forge import open_forge
 from reconciler.settings import ForgeAddress
-from reconciler.sources import output
 from reconciler.sources.command_errors import NotAllowed
 from reconciler.sources.forge_choice import forge_address, page_to_open
 from reconciler.sources.source import MAIN, PROPOSED, Remote

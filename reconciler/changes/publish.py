@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from egs.commands import output
 from reconciler.changes.change import AS_USUAL, Build, Change, Means, Submitted
 from reconciler.changes.propose import propose, report_branch
 from reconciler.documents.finished_files import brought
 from reconciler.documents.in_force import Desired
 from reconciler.documents.restored_files import ends
 from reconciler.queries.state import State, as_filed, read_state
-from reconciler.sources import output
 from reconciler.sources.command_errors import NotAllowed
 from reconciler.sources.source import Changes, Remote, Source
 from reconciler.store.store_port import Draft, Outcome, Person

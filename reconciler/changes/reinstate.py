@@ -24,7 +24,7 @@ _AGAIN = re.compile(rb"\n# brought in again (?:by [^\s#]+ )?at [0-9TZ:.-]+\n*\Z"
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class FileVersions:
     """One file: as main has it, and as it counts."""
 
     path: str
@@ -46,15 +46,15 @@ class Ground:
         return f"{self.path} as main has it is held (commit {self.hold.commit[:12]}, {self.hold.rule})"
 
 
-def ground(source: Source, state: State, base: str, path: str) -> Ground:
+def file_versions(source: Source, state: State, base: str, path: str) -> FileVersions:
     """The file at `base`. In a folder only a file that lies there as main has it can be held."""
     main = source.store.read_path(base, path)
     trust = None if state.committed is None else state.committed.trust
     held = {} if trust is None else {change.path: change for change in trust.held}
     hold = held.get(path)
     if hold is None or _blob(source, hold.found) != main or (main is None) != (hold.found is None):
-        return Ground(path, main, main)
-    return Ground(path, main, _blob(source, hold.authorised), hold)
+        return FileVersions(path, main, main)
+    return FileVersions(path, main, _blob(source, hold.authorised), hold)
 
 
 def _blob(source: Source, oid: str | None) -> bytes | None:
@@ -82,7 +82,7 @@ def settled(
     """The same changes, in contents that main does not hold already; and what to tell of those that it holds."""
     made, told = dict(changes), list[str]()
     for path, data in sorted(changes.items()):
-        found = ground(source, state, base, path)
+        found = file_versions(source, state, base, path)
         if found.hold is None or data is None:
             continue
         if data == found.main:

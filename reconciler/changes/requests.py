@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import NoneType
 from typing import Any, get_args, get_origin
 
+from egs.commands import output
+from egs.commands.backend import Filed
 from reconciler.changes.change import Change, Means, Submitted
 from reconciler.changes.named_request import (
     TAKEN,
@@ -18,22 +19,20 @@ from reconciler.changes.named_request import (
     taken_by,
 )
 from reconciler.changes.publish import report, submit
-from reconciler.changes.reinstate import Ground, brought_again, ground
+from reconciler.changes.reinstate import FileVersions, brought_again, file_versions
 from reconciler.documents.restored_files import counts_as_it_is, ending
 from reconciler.documents.yaml_edit import with_field
 from reconciler.queries.arguments import lasting, time
 from reconciler.queries.quotes import gpr_text, quote_json, quotes, served_by
 from reconciler.queries.state import State, as_filed, clock, split
-from reconciler.sources import output
 from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
 from reconciler.sources.open_source import opened
-from reconciler.sources.output import Form, wire
 from reconciler.sources.source import Source
 from schemas.documents.base import Model
 from schemas.documents.gpr import GPRSpec
 from schemas.reading.reader import read_document, rule_of
 from schemas.reading.strict_yaml import Refused, load
-from schemas.reading.units import format_duration
+from schemas.reading.units import format_duration, wire
 from schemas.rules.view import gpr_path
 from schemas.status.gpr_status import HOLDING, TERMINAL
 
@@ -46,17 +45,8 @@ WORDS = frozenset({"displayName", "instanceType", "model"})
 """Fields that hold text alone: whatever is typed is meant as it is, `Try 2: larger` too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answering:
-    """When a command that files or moves something decides, how it answers, and whether it only tries."""
-
-    now: str | None = None
-    form: Form = Form.TABLE
-    is_trial: bool = False
-
-
-def create(means: Means, key: str, spec: dict[str, Any], answering: Answering) -> None:
-    """File a request and answer with its estimated start."""
+def create(means: Means, key: str, spec: dict[str, Any], now: str | None, *, is_trial: bool) -> Filed:
+    """File a request, and say when it would start."""
     slice_, name = split(key)
     lasting("--duration", spec.get("duration"))
     time("--not-before", spec.get("notBefore"))
@@ -65,7 +55,7 @@ def create(means: Means, key: str, spec: dict[str, Any], answering: Answering) -
 
     def build(state: State, base: str) -> Change:
         path = gpr_path(slice_, name)
-        there = ground(source, state, base, path)
+        there = file_versions(source, state, base, path)
         if there.data is not None and (there.hold is None or there.counts is not None):
             raise NotAllowed(taken_by(state, key) or TAKEN.format(key=key))
         if (taken := taken_by(state, key)) is not None:
@@ -77,15 +67,13 @@ def create(means: Means, key: str, spec: dict[str, Any], answering: Answering) -
 
     with opened(means.repo) as given:
         source = means.aimed(given)
-        who = None if source.is_folder or answering.is_trial else source.author(means.author)
-        moment = clock(answering.now, source)
-        done = submit(source, moment, who, build, means=means, is_trial=answering.is_trial)
+        who = None if source.is_folder or is_trial else source.author(means.author)
+        done = submit(source, clock(now, source), who, build, means=means, is_trial=is_trial)
         estimate = _estimate(source, done, key)
-        if answering.is_trial:
-            output.note(f"not filed; {gpr_path(slice_, name)} would be:")
-        else:
+        if not is_trial:
             report(done)
-    _answer_created(key, done, (data, estimate), answering)
+    facts = {"slice": slice_, "name": name, "path": gpr_path(slice_, name), **where_it_is(done)}
+    return Filed({**facts, "dryRun": is_trial, "estimate": estimate}, text=data.decode().rstrip("\n"))
 
 
 def _told(source: Source, done: Submitted, key: str) -> str:
@@ -158,31 +146,6 @@ def where_it_is(done: Submitted) -> dict[str, Any]:
     return {"commit": done.shown, "branch": done.branch or None, "pullRequest": pull}
 
 
-def _answer_created(
-    key: str, done: Submitted, content: tuple[bytes, dict[str, Any] | None], answering: Answering
-) -> None:
-    slice_, name = split(key)
-    data, estimate = content
-    if answering.form is not Form.TABLE:
-        facts = {"slice": slice_, "name": name, "path": gpr_path(slice_, name), **where_it_is(done)}
-        output.data({**facts, "dryRun": answering.is_trial, "estimate": estimate}, answering.form)
-        return
-    if answering.is_trial:
-        output.text(data.decode().rstrip("\n"))
-    if estimate is None:
-        output.text(f"{key}: no start is known yet; `egs why {key}` says why")
-        return
-    start = output.parsed(estimate["estimatedStartTime"])
-    wait = output.seconds(estimate["estimatedWaitSeconds"])
-    needs = [
-        *(["it is merged"] if done.branch else []),
-        *(["an admin has approved it"] if estimate["needsApproval"] else []),
-    ]
-    condition = f", once {' and '.join(needs)}" if needs else ""
-    where = f"{estimate['cluster']}/{estimate['pool']}"
-    output.text(f"{key}: starts at {output.shown(start)} ({output.shown(wait)}) in {where}{condition}")
-
-
 def cancel(means: Means, key: str, now: str | None) -> None:
     """End a waiting request: `earlyRelease` in its file, which is right also where it has got its nodes meanwhile."""
 
@@ -214,7 +177,7 @@ def release(means: Means, key: str) -> None:
         report(submit(source, clock(None, source), who, build, means=means))
 
 
-def _ended(source: Source, state: State, key: str, there: Ground) -> bytes:
+def _ended(source: Source, state: State, key: str, there: FileVersions) -> bytes:
     data = ending(key, there.data, there.restored)
     if data is None:
         raise NotAllowed(f"{there.path} cannot be read, and nothing is known of it; mend the file first")
@@ -302,12 +265,6 @@ def edited(path: str, data: bytes, field: tuple[str, ...], value: Any) -> bytes:
 def approval_files(source: Source, base: str, key: str) -> list[str]:
     """The approvals of a request; without it they would be errors."""
     return [e.path for e in source.store.diff(None, base) if e.path.startswith(f"approvals/{key}/")]
-
-
-def extension(duration: str) -> Sequence[Edit]:
-    """The edit that asks for grace beyond the duration."""
-    lasting("extend", duration)
-    return [(("extend",), duration)]
 
 
 def assignments(

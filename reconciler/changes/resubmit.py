@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from reconciler.changes.change import Change, Means
 from reconciler.changes.publish import report, submit
-from reconciler.changes.reinstate import ground
+from reconciler.changes.reinstate import file_versions
 from reconciler.queries.state import State, clock, split
 from reconciler.sources.command_errors import NotAllowed
 from reconciler.sources.open_source import opened
@@ -20,7 +20,7 @@ def resubmit(means: Means, what: str) -> None:
     path = what if rule_of(what) is not None else gpr_path(*split(what))
 
     def build(state: State, base: str) -> Change:
-        found = ground(source, state, base, path)
+        found = file_versions(source, state, base, path)
         if found.hold is None:
             raise NotAllowed(f"{path} is not held as it reads here; nothing is changed")
         data = found.counts if found.main is None else found.main

@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from egs.commands import output
 from reconciler.changes.change import Build, Change, Means, Submitted
 from reconciler.changes.people import Entry, Newcomer, own_key, people_of
 from reconciler.changes.publish import report, submit
-from reconciler.changes.reinstate import Ground, ground
+from reconciler.changes.reinstate import FileVersions, file_versions
 from reconciler.changes.requests import assignments, check_typed, edited
 from reconciler.queries.arguments import lasting
 from reconciler.queries.state import State, clock, is_name, read_state
-from reconciler.sources import output
 from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
 from reconciler.sources.open_source import opened
-from reconciler.sources.output import Form
 from reconciler.sources.source import Source
 from schemas.documents.slice import SliceSpec
 from schemas.documents.workspace import WorkspaceRequestSpec
@@ -30,17 +29,20 @@ WORDS = frozenset({"description", "reason"})
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class NewSlice:
     """What is said of a slice that is to be, as typed."""
 
     name: str
     clusters: tuple[str, ...]
     namespaces: tuple[str, ...]
     members: tuple[str, ...]
+    owners: tuple[str, ...]
     quota: int | None
     limits: Mapping[str, Any]
-    keys: tuple[Path, ...] = ()
-    forge: str | None = None
+    text: str
+    """What it is for, or its description."""
+    keys: tuple[Path, ...]
+    forge: str | None
 
     def person(self, mail: str, known: Entry | None, own: str | None) -> Entry:
         """The entry of whoever owns the slice, by which signatures and pull requests show them.
@@ -71,9 +73,8 @@ def _only_cluster(state: State) -> str:
     return names[0]
 
 
-def request(means: Means, asked: Asked, who: tuple[str | None, str], *, is_trial: bool) -> None:
-    """Ask for a slice; `who` is the owner to be (None: whoever asks) and the reason."""
-    mail, reason = who
+def request(means: Means, asked: NewSlice, *, is_trial: bool) -> None:
+    """Ask for a slice; its owner will be the first of `owners`, else the person who asks."""
     path = workspace_path(asked.name)
 
     def build(state: State, base: str) -> Change:
@@ -82,9 +83,9 @@ def request(means: Means, asked: Asked, who: tuple[str | None, str], *, is_trial
             raise NotAllowed(
                 f"slice {asked.name} is asked for already, by {path}; `egs get requests` says how it stands"
             )
-        owner = mail or source.author(means.author).email
+        owner = asked.owners[0] if asked.owners else source.author(means.author).email
         person = asked.person(owner, None, _own_key(source, means, owner))
-        spec = {"requester": person, **asked.fields(state), "reason": reason or None}
+        spec = {"requester": person, **asked.fields(state), "reason": asked.text or None}
         data = _document("WorkspaceRequest", asked.name, spec)
         check_typed(path, data, b"")
         text = _told(owner, asked.name, spec)
@@ -97,9 +98,8 @@ def request(means: Means, asked: Asked, who: tuple[str | None, str], *, is_trial
     _shown(done, path, is_trial=is_trial)
 
 
-def create(means: Means, asked: Asked, more: tuple[tuple[str, ...], str], *, is_trial: bool) -> None:
-    """Make a slice; `more` are its owners and its description."""
-    owners, description = more
+def create(means: Means, asked: NewSlice, *, is_trial: bool) -> None:
+    """Make a slice."""
     path = slice_path(asked.name)
 
     def build(state: State, base: str) -> Change:
@@ -108,11 +108,11 @@ def create(means: Means, asked: Asked, more: tuple[tuple[str, ...], str], *, is_
             _check_free(source, state, base, asked.name)
         if source.store.read_path(base, path) is not None:
             raise NotAllowed(f"slice {asked.name} exists already; `egs slice edit` changes it")
-        if not asked.members and not owners:
+        if not asked.members and not asked.owners:
             raise WrongUse("say who is to work there with --member MAIL")
-        people = _people(source, means, asked, owners, wish)
+        people = _people(source, means, asked, wish)
         data = _document(
-            "Slice", asked.name, {"description": description or None, **asked.fields(state), **people}
+            "Slice", asked.name, {"description": asked.text or None, **asked.fields(state), **people}
         )
         check_typed(path, data, b"")
         # Its own file counts instead of the request for it, which would only puzzle its readers.
@@ -127,10 +127,10 @@ def create(means: Means, asked: Asked, more: tuple[tuple[str, ...], str], *, is_
 
 
 def _people(
-    source: Source, means: Means, asked: Asked, owners: Sequence[str], wish: bytes | None
+    source: Source, means: Means, asked: NewSlice, wish: bytes | None
 ) -> dict[str, list[Entry] | None]:
     """Owners and members with what shows them: as the request for the slice had it, and as given for one of them."""
-    named, known = tuple(owners) or asked.members, people_of(wish)
+    named, known = asked.owners or asked.members, people_of(wish)
     if (asked.keys or asked.forge) and len(named) != 1:
         raise WrongUse(
             "--key and --forge are of the one owner, or the one member where there is no owner; for everybody else "
@@ -143,8 +143,8 @@ def _people(
         return known.get(mail.lower(), {"email": mail})
 
     return {
-        "owners": [entry(mail) for mail in owners] or None,
-        "members": [entry(mail) for mail in asked.members or owners],
+        "owners": [entry(mail) for mail in asked.owners] or None,
+        "members": [entry(mail) for mail in asked.members or asked.owners],
     }
 
 
@@ -157,7 +157,7 @@ def _own_key(source: Source, means: Means, mail: str) -> str | None:
     return own_key(means.repo) if mine == mail.lower() else None
 
 
-def _check_name(asked: Asked) -> None:
+def _check_name(asked: NewSlice) -> None:
     if not is_name(asked.name):
         raise WrongUse(f"{asked.name} is no name: lower-case letters, digits and '-', at most 63")
     lasting("--max-duration", asked.limits.get("maxDuration"))
@@ -204,9 +204,9 @@ def _shown(done: Submitted, path: str, *, is_trial: bool) -> None:
         output.text((done.change.changes[path] or b"").decode().rstrip("\n"))
 
 
-def file_of(source: Source, state: State, base: str, name: str) -> Ground:
+def file_of(source: Source, state: State, base: str, name: str) -> FileVersions:
     """The file that makes this slice: its own, else the request for it; of those that count, if any does."""
-    found = [ground(source, state, base, path) for path in (slice_path(name), workspace_path(name))]
+    found = [file_versions(source, state, base, path) for path in (slice_path(name), workspace_path(name))]
     for there in (*(f for f in found if f.counts is not None), *found):
         if there.data is not None:
             return there
@@ -235,37 +235,30 @@ def edit(means: Means, name: str, words: Sequence[str]) -> None:
         _submitted(source, means, build, is_trial=False)
 
 
-def delete(means: Means, name: str, form: Form, *, is_sure: bool) -> None:
-    """Take a slice's files away; unless `is_sure` say what would go."""
+def parts(means: Means, name: str) -> dict[str, Any]:
+    """What goes with a slice. Raises NotAllowed while a request of it is not over."""
+    with opened(means.repo) as given:
+        source = means.aimed(given)
+        state = read_state(source, clock(None, source))
+        files = _files(source, state, source.commit_of(None), name)
+    spec = state.wanted.slices[name]
+    return {
+        "slice": name,
+        "files": files,
+        "clusters": list(spec.clusters),
+        "namespaces": list(spec.namespaces),
+    }
+
+
+def delete(means: Means, name: str) -> None:
+    """Take a slice's files away."""
 
     def build(state: State, base: str) -> Change:
         return Change(dict.fromkeys(_files(source, state, base, name)), f"Delete slice {name}")
 
     with opened(means.repo) as given:
         source = means.aimed(given)
-        state = read_state(source, clock(None, source))
-        files = _files(source, state, source.commit_of(None), name)
-        spec = state.wanted.slices[name]
-        row = {
-            "slice": name,
-            "files": files,
-            "clusters": list(spec.clusters),
-            "namespaces": list(spec.namespaces),
-        }
-        if form is not Form.TABLE:
-            output.data(row, form)
-        else:
-            output.table(("SLICE", "FILES", "NAMESPACES", "CLUSTERS"), [tuple(row[k] for k in _SHOWN)], "")
-        if not is_sure:
-            output.note(
-                "nothing is removed yet; with --yes the files go, and then the namespaces that were made for the "
-                "slice, with all that is in them"
-            )
-            return
         _submitted(source, means, build, is_trial=False)
-
-
-_SHOWN = ("slice", "files", "namespaces", "clusters")
 
 
 def _files(source: Source, state: State, base: str, name: str) -> list[str]:

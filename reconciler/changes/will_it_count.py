@@ -8,7 +8,7 @@ Held by tests/reconciler/cli/test_resubmitting.py and tests/reconciler/cli/test_
 
 from __future__ import annotations
 
-from reconciler.changes.reinstate import ground
+from reconciler.changes.reinstate import file_versions
 from reconciler.model.evidence import Actor, Denial
 from reconciler.queries.state import State
 from reconciler.sources.source import Changes, Source
@@ -37,7 +37,7 @@ def doubts(source: Source, state: State, base: str, changes: Changes, who: Perso
     for path, data in sorted(changes.items()):
         if path.startswith("requests/") and data is not None:
             continue  # it waits for an admin by design
-        found.append(denial(actor, _change(path, ground(source, state, base, path).counts, data)))
+        found.append(denial(actor, _change(path, file_versions(source, state, base, path).counts, data)))
     return tuple(refused for refused in found if refused is not None)
 
 

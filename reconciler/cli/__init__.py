@@ -1,8 +1,7 @@
-"""The commands over a repository: what people ask of it and change in it.
+"""The backend of the commands for repositories, and the commands that only a repository has.
 
-Found by `egs` through the entry-point group `egs.commands`. Modules named after a group (`asking`, `showing`,
-`requesting`, `sharing`, `keying`, `proposals`, `changing`, `watching`, `entering`, `installing`, `simulating`,
-`insights`) hold the command lines alone; the work behind each is imported when it runs.
+Found by `egs` through the entry-point group `egs.commands`. Modules named after commands hold the command lines alone;
+the work behind each is imported when it runs.
 """
 
 from __future__ import annotations
@@ -10,35 +9,36 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import typer
 
+    from egs.commands.backend import Backend, Where
 
-def register(app: typer.Typer) -> None:
-    """Add every command of this package to the app of `egs`."""
+
+def register(app: typer.Typer) -> Callable[[Where], Backend]:
+    """Add every command that only a repository has; gives the backend of the others (`egs.commands`)."""
     from reconciler.cli import (
-        access_commands,
-        decision_commands,
-        insight_commands,
+        file_commands,
+        forecast_command,
         install_commands,
-        key_commands,
         pull_commands,
         question_commands,
-        request_commands,
-        show_commands,
         simulate_command,
-        slice_commands,
-        watch_command,
+        token_command,
     )
 
     question_commands.register(app)
     simulate_command.register(app)
-    insight_commands.register(app)
-    show_commands.register(app)
-    watch_command.register(app)
-    request_commands.register(app)
-    slice_commands.register(app)
-    key_commands.register(app)
+    forecast_command.register(app)
     pull_commands.register(app)
-    decision_commands.register(app)
-    access_commands.register(app)
+    file_commands.register(app)
+    token_command.register(app)
     install_commands.register(app)
+    return _opened
+
+
+def _opened(where: Where) -> Backend:
+    from reconciler.cli.repository import Repository
+
+    return Repository(where)

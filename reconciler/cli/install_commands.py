@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from reconciler.cli.access_commands import Context, Kubeconfig
-from reconciler.sources.output import Form
+from egs.commands.options import OwnContext, OwnKubeconfig
+from egs.commands.output import Form
 
 
 class Role(StrEnum):
@@ -67,8 +67,8 @@ def install(  # noqa: PLR0913 - each is an option of the command
         bool, typer.Option("--dry-run", help="Show what would be made; no cluster is asked.")
     ] = False,
     output: Annotated[Form, typer.Option("--output", "-o", help="How to answer.")] = Form.TABLE,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    kubeconfig: OwnKubeconfig = None,
+    context: OwnContext = None,
 ) -> None:
     """Install in namespace egs-system of a cluster, or upgrade: the same objects as the Helm chart's.
 
@@ -77,10 +77,10 @@ def install(  # noqa: PLR0913 - each is an option of the command
       egs install -f values.yaml --image example.com/egs:0.1.0
       egs install --repo https://forge.example.com/fleet.git --verify none --dry-run -o yaml
     """
-    from reconciler.cli.answers.installation import Asked, Own, put_in, show
+    from reconciler.cli.answers.installation import InstallOptions, Own, put_in, show
 
     part = None if role is None else role.value
-    asked = Asked(tuple(repo or ()), part, cluster, image, git_secret, verify, values)
+    asked = InstallOptions(tuple(repo or ()), part, cluster, image, git_secret, verify, values)
     own = Own(kubeconfig, context)
     if dry_run:
         show(asked, name, output)
@@ -102,8 +102,8 @@ def uninstall(
         bool, typer.Option("--force", help="Even while requests hold nodes: they lose them at once.")
     ] = False,
     name: Name = "egs",
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    kubeconfig: OwnKubeconfig = None,
+    context: OwnContext = None,
 ) -> None:
     """Take everything out of a cluster again: marks on nodes, slices, admission objects, and what was installed.
 

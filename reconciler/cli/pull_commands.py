@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from reconciler.cli.command_options import AsPull, Author, Now, Output, Repo
-from reconciler.sources.output import Form
+from egs.commands.options import AsPull, Author, Now, Output, Repo
+from egs.commands.output import Form
 
 Forge = Annotated[
     Literal["github", "gitlab", "gitea"] | None,

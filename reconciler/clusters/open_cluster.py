@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class DriverOptions:
     """What a controller brings along to drive clusters."""
 
     state: Path | None = None  # of simulated clusters; None: only in memory
@@ -28,24 +28,24 @@ class Ground:
     wake: Callable[[], None] = lambda: None  # called whenever something changed in one
 
 
-def open_cluster(name: str, spec: ClusterSpec, ground: Ground) -> ClusterDriver:
+def open_cluster(name: str, spec: ClusterSpec, options: DriverOptions) -> ClusterDriver:
     """A driver for the cluster.
 
     Raises `UserError` when its manifest names a way that leads nowhere, and `DriverMissing` for one that is only
     reached from within: what its applier reports is read by `reconciler.clusters.pulled_cluster`.
     """
     if spec.driver == "embedded":
-        return EmbeddedCluster(name, spec, None if ground.state is None else ground.state / f"{name}.json")
+        return EmbeddedCluster(name, spec, None if options.state is None else options.state / f"{name}.json")
     from reconciler.clusters.kubernetes.driver import Home, KubernetesCluster  # only who has one pays for it
 
-    return KubernetesCluster(name, spec, _api(name, spec, ground), ground.home or Home(), ground.wake)
+    return KubernetesCluster(name, spec, _api(name, spec, options), options.home or Home(), options.wake)
 
 
-def _api(name: str, spec: ClusterSpec, ground: Ground) -> Api:
+def _api(name: str, spec: ClusterSpec, options: DriverOptions) -> Api:
     from reconciler.clusters.kubernetes.api import connection
     from reconciler.clusters.kubernetes.api.api_client import Rate
 
-    access, keys = spec.access or Access(in_cluster=True), ground.keys or connection.Keys()
+    access, keys = spec.access or Access(in_cluster=True), options.keys or connection.Keys()
     rate = Rate(spec.client_rate.qps, spec.client_rate.burst)
     if access.kubeconfig is not None:
         return connection.from_file(name, access.kubeconfig, keys, access.context, rate)

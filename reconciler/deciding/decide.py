@@ -13,15 +13,15 @@ from datetime import datetime
 from reconciler.approvals.is_approved import hard_violations
 from reconciler.approvals.used_approvals import spent_after
 from reconciler.deciding.extension import extended
-from reconciler.deciding.failed_attempts import Undecided
+from reconciler.deciding.failed_attempts import FailedAttempts
 from reconciler.deciding.fold import Folded
 from reconciler.deciding.preemption import with_room_made
-from reconciler.deciding.slips import Before, may_be_late
+from reconciler.deciding.slips import CommittedWorld, may_be_late
 from reconciler.lifecycle.early_end import STOPPED, stopped_text
-from reconciler.lifecycle.free_nodes import Spares
+from reconciler.lifecycle.free_nodes import FreeNodes
 from reconciler.lifecycle.requeue import returning
-from reconciler.model.events import Event, Told
-from reconciler.model.facts import Facts, Scene, Seen, Wanted
+from reconciler.model.events import Event, EventReason
+from reconciler.model.facts import Context, Facts, Seen, Wanted
 from reconciler.model.status_edits import promised_start, with_slip, without_promise
 from reconciler.model.statuses import Records, records
 from reconciler.planning.elastic_pools import known_causes, rescaled
@@ -46,9 +46,17 @@ DAMPED_S = 60
 DAMPED_SHARE = 0.05
 """… or than this share of the wait are not worth a commit of their own."""
 TRIAL_WORK = 200_000
-"""Requests that may be planned again in one cycle to prove causes; `Before.has_time` bounds how long that takes."""
+"""Requests planned again in one cycle to prove causes, at most; `CommittedWorld.has_time` bounds the time."""
 FEWEST_TRIALS = 8
-URGENT = frozenset({Told.DELAYED, Told.REQUEUED, Told.PROVISIONED, Told.POOL_GROWS, Told.PREEMPTED})
+URGENT = frozenset(
+    {
+        EventReason.DELAYED,
+        EventReason.REQUEUED,
+        EventReason.PROVISIONED,
+        EventReason.POOL_GROWS,
+        EventReason.PREEMPTED,
+    }
+)
 """Who has to wait longer than promised, or has nodes now, is told at once, whatever the push budget says."""
 PLAN_REASONS = frozenset({*Reason, "ClusterObserved"})
 """Reasons that planning gives, and takes back."""
@@ -66,34 +74,34 @@ class Decision:
 
 
 def decide(
-    before: Before,
+    committed: CommittedWorld,
     folded: Folded,
     wanted: Wanted,
     seen: Seen,
     settings: Settings,
     *,
-    tried: Undecided | None = None,
+    attempts: FailedAttempts | None = None,
 ) -> Decision:
     """Plan, name every slip's cause, publish promises, and start what is due.
 
-    `tried` remembers of the decisions before what was of no use; None: everything is tried.
+    `attempts` remembers of the decisions before what was of no use; None: everything is tried.
     """
-    tried = Undecided() if tried is None else tried
+    attempts = FailedAttempts() if attempts is None else attempts
     world = build_snapshot(wanted, folded.facts, seen, folded.anew)
-    tried.enter(world)
-    facts, world, events = extended(folded.facts, wanted, world, tried)
-    made = with_room_made(facts, wanted, world, tried)
+    attempts.enter(world)
+    facts, world, events = extended(folded.facts, wanted, world, attempts)
+    made = with_room_made(facts, wanted, world, attempts)
     facts, world = made.facts, made.world
-    planned = tried.planned(world, plan) if made.plan is None else made.plan
-    later = _slips(before, world, planned, folded)
+    planned = attempts.planned(world, plan) if made.plan is None else made.plan
+    later = _slips(committed, world, planned, folded)
     requests = records(facts.requests)
     told = [*folded.events, *events, *made.events]
     taken = _taken(world, planned)
     for slip in later:
         requests[slip.key] = _slipped(requests[slip.key], slip, facts.at, is_taken=slip.key in taken)
         told.append(_delayed(slip, facts.at))
-    scene = Scene(facts.at, settings, wanted, seen, facts.nodes, faults=facts.faults)
-    _say_why_unplaced(requests, world, planned, scene)
+    context = Context(facts.at, settings, wanted, seen, facts.nodes, faults=facts.faults)
+    _say_why_unplaced(requests, world, planned, context)
     requests = with_first_come(requests, folded.anew, world, wanted.project.scheduling)
     due = due_starts(world, planned, settings)
     # Whoever is sent away leaves for a start that is committed with it: else the next look would find nobody in need.
@@ -101,10 +109,10 @@ def decide(
         _publish(requests, world, planned)
         with_forecasts(folded.facts, requests, world, planned)
     lost = _accounted(folded.facts.requests, requests, facts.at)
-    requests, started = _with_starts(requests, due, (world, planned), scene)
+    requests, started = _with_starts(requests, due, (world, planned), context)
     told += [*lost, *started]
     spent = spent_after(folded.facts, requests, wanted, facts.at)
-    final = replace(facts, requests=requests, spent_words=spent)
+    final = replace(facts, requests=requests, used_approvals=spent)
     final, scaled = rescaled(final, world, planned, wanted)
     told += scaled
     urgent = bool(started) or any(event.reason in URGENT for event in told)
@@ -130,8 +138,8 @@ def _taken(world: Snapshot, planned: Plan) -> frozenset[str]:
     )
 
 
-def _slips(before: Before, world: Snapshot, planned: Plan, folded: Folded) -> tuple[Moved, ...]:
-    was = before.world() if may_be_late(before.requests, world, planned) else None
+def _slips(committed: CommittedWorld, world: Snapshot, planned: Plan, folded: Folded) -> tuple[Moved, ...]:
+    was = committed.world() if may_be_late(committed.requests, world, planned) else None
     if was is None:
         return ()
     known: dict[tuple[ChangeKind, str], Known] = dict(known_causes(was, world, folded.late_pools))
@@ -144,7 +152,7 @@ def _slips(before: Before, world: Snapshot, planned: Plan, folded: Folded) -> tu
             if pool.key[0] == cluster and node in pool.nodes:
                 known[ChangeKind.NODE, node_key(pool.key, node)] = Known(cause, f"{cluster}/{node}")
     trials = max(FEWEST_TRIALS, TRIAL_WORK // max(1, len(world.requests)))
-    return slips(was, world, changes_between(was, world, known), planned, trials, before.has_time)
+    return slips(was, world, changes_between(was, world, known), planned, trials, committed.has_time)
 
 
 def _slipped(status: GPRStatus, slip: Moved, at: datetime, *, is_taken: bool) -> GPRStatus:
@@ -156,9 +164,9 @@ def _slipped(status: GPRStatus, slip: Moved, at: datetime, *, is_taken: bool) ->
     first, *also = _causes(slip)
     slipped = with_slip(status, to, first.cause, first.by, at, lost=was)
     if also and slipped is not status:
-        last = slipped.slips[-1].model_copy(update={"also": tuple(also)})
-        slipped = slipped.model_copy(update={"slips": (*slipped.slips[:-1], last)})
-    return slipped.model_copy(update={"displaced_count": count}) if is_taken else slipped
+        last = slipped.slips[-1].edited(also=tuple(also))
+        slipped = slipped.edited(slips=(*slipped.slips[:-1], last))
+    return slipped.edited(displaced_count=count) if is_taken else slipped
 
 
 def _causes(slip: Moved) -> tuple[SlipCause, ...]:
@@ -174,10 +182,10 @@ def _delayed(slip: Moved, at: datetime) -> Event:
     to = "an unknown time" if slip.now is None else f"{instant(slip.now):%Y-%m-%d %H:%M:%SZ}"
     was = f"{instant(slip.was):%Y-%m-%d %H:%M:%SZ}"
     causes = " and ".join(map(str, _causes(slip)))
-    return Event(at, Told.DELAYED, f"{slip.key} moved from {was} to {to}: {causes}", slip.key)
+    return Event(at, EventReason.DELAYED, f"{slip.key} moved from {was} to {to}: {causes}", slip.key)
 
 
-def _say_why_unplaced(requests: Records, world: Snapshot, planned: Plan, scene: Scene) -> None:
+def _say_why_unplaced(requests: Records, world: Snapshot, planned: Plan, context: Context) -> None:
     """Waiting requests without a start say why."""
     shown = any(pool.observed for pool in world.pools.values())
     for key, status in list(requests.live.items()):
@@ -185,25 +193,25 @@ def _say_why_unplaced(requests: Records, world: Snapshot, planned: Plan, scene: 
             continue
         refusal = planned.refusals.get(key)
         if key not in world.requests:
-            refusal = _outside(key, status, scene)
+            refusal = _outside(key, status, context)
         elif refusal is not None and refusal.reason == Reason.FITS_NOWHERE:
-            refusal = _nowhere(key, status, scene)
+            refusal = _nowhere(key, status, context)
         place = planned.placements.get(key) if shown else None
         said = _with_refusal(status, refusal, place, world)
         if said is not status:
             requests[key] = said
 
 
-def _outside(key: str, status: GPRStatus, scene: Scene) -> Refusal:
+def _outside(key: str, status: GPRStatus, context: Context) -> Refusal:
     """Why a waiting request is not even planned."""
     if status.accepted_spec.stopped:
         return Refusal(key, STOPPED, stopped_text(key, status))
-    return Refusal(key, Reason.LIMIT_EXCEEDED, "; ".join(hard_violations(status, scene.wanted)))
+    return Refusal(key, Reason.LIMIT_EXCEEDED, "; ".join(hard_violations(status, context.wanted)))
 
 
-def _nowhere(key: str, status: GPRStatus, scene: Scene) -> Refusal:
+def _nowhere(key: str, status: GPRStatus, context: Context) -> Refusal:
     """What its clusters have, for a request that none of them could hold."""
-    spec, wanted = status.accepted_spec, scene.wanted
+    spec, wanted = status.accepted_spec, context.wanted
     fits = would_fit(spec, wanted.slices[spec.slice], wanted.pools)
     return Refusal(key, Reason.FITS_NOWHERE, "no pool it may use could ever hold it", fits)
 
@@ -215,12 +223,12 @@ def _with_refusal(
         return _only_shown(status, place)
     if refusal is None:
         if status.reason in PLAN_REASONS:
-            return status.model_copy(update={"reason": None, "message": None})
+            return status.edited(reason=None, message=None)
         return status
     message = f"{refusal.message}; {refusal.would_fit}" if refusal.would_fit else refusal.message
     if (status.reason, status.message) == (refusal.reason, message) and status.estimated_start_time is None:
         return status
-    return without_promise(status).model_copy(update={"reason": refusal.reason, "message": message})
+    return without_promise(status).edited(reason=refusal.reason, message=message)
 
 
 def worth_publishing(world: Snapshot, planned: Plan) -> bool:
@@ -262,14 +270,12 @@ def _with_place(status: GPRStatus, place: Placement, world: Snapshot) -> GPRStat
         and status.bound_nodes == place.bound
     ):
         return status
-    return status.model_copy(
-        update={
-            "estimated_start_time": start,
-            "estimated_end_time": end,
-            "estimated_cluster": place.pool[0],
-            "estimated_pool": place.pool[1],
-            "bound_nodes": place.bound,
-        }
+    return status.edited(
+        estimated_start_time=start,
+        estimated_end_time=end,
+        estimated_cluster=place.pool[0],
+        estimated_pool=place.pool[1],
+        bound_nodes=place.bound,
     )
 
 
@@ -282,14 +288,14 @@ def _only_shown(status: GPRStatus, place: Placement) -> GPRStatus:
         f"would start at {instant(place.start):%Y-%m-%dT%H:%M:%SZ} in {cluster}/{pool}, but that cluster is only "
         "observed; an admin sets its mode to manage"
     )
-    return without_promise(status).model_copy(update={"reason": "ClusterObserved", "message": message})
+    return without_promise(status).edited(reason="ClusterObserved", message=message)
 
 
-def _accounted(before: Mapping[str, GPRStatus], requests: Records, at: datetime) -> list[Event]:
+def _accounted(committed: Mapping[str, GPRStatus], requests: Records, at: datetime) -> list[Event]:
     """A promise never goes without a slip: who is no longer planned at all lost his to a policy."""
     told = []
     for key, status in list(requests.live.items()):
-        old = before.get(key)
+        old = committed.get(key)
         if old is None or (status.phase is not Phase.QUEUED and status.eviction is None):
             continue
         if status.slips and status.slips[-1].at == at:
@@ -303,10 +309,8 @@ def _accounted(before: Mapping[str, GPRStatus], requests: Records, at: datetime)
         by = status.accepted_spec.slice if status.reason == Reason.LIMIT_EXCEEDED else old.estimated_cluster
         cause, by = (Cause.POLICY_CHANGED, by) if now is None else (Cause.CONTROLLER_ABSENT, "controller")
         slipped = with_slip(old, now, cause, by or "", at)
-        requests[key] = status.model_copy(
-            update={"slips": slipped.slips, "delayed_count": slipped.delayed_count}
-        )
-        told.append(Event(at, Told.DELAYED, f"{key} lost its start: {cause} ({by})", key))
+        requests[key] = status.edited(slips=slipped.slips, delayed_count=slipped.delayed_count)
+        told.append(Event(at, EventReason.DELAYED, f"{key} lost its start: {cause} ({by})", key))
     return told
 
 
@@ -315,7 +319,7 @@ def _with_last_slip_to(status: GPRStatus) -> GPRStatus:
     last, to = status.slips[-1], promised_start(status)
     if last.now == to:
         return status
-    return status.model_copy(update={"slips": (*status.slips[:-1], last.model_copy(update={"now": to}))})
+    return status.edited(slips=(*status.slips[:-1], last.edited(now=to)))
 
 
 def due_starts(world: Snapshot, planned: Plan, settings: Settings) -> tuple[Placement, ...]:
@@ -335,44 +339,42 @@ def _with_starts(
     requests: Records,
     due: tuple[Placement, ...],
     known: tuple[Snapshot, Plan],
-    scene: Scene,
+    context: Context,
 ) -> tuple[Records, list[Event]]:
     """The due requests with nodes of their own; one whose nodes are not free yet keeps its promise and waits."""
     world, _ = known
-    spares = Spares(world.pools, world.leases, scene.now, scene.traits)
+    free_nodes = FreeNodes(world.pools, world.leases, context.now, context.traits)
     told = []
     for place in due:
         status = requests[place.key]
         end = instant(place.end)
         avoid = frozenset(c.node for c in status.checks if c.stage == "pre" and not c.passed)
-        nodes = spares.take(place.pool, status.accepted_spec.nodes, end, avoid, place.bound)
+        nodes = free_nodes.take(place.pool, status.accepted_spec.nodes, end, avoid, place.bound)
         if nodes is None and avoid:
-            nodes = spares.take(place.pool, status.accepted_spec.nodes, end, bound=place.bound)
+            nodes = free_nodes.take(place.pool, status.accepted_spec.nodes, end, bound=place.bound)
         if nodes is None:
             continue
-        requests[place.key] = _provisioning(status, place, nodes, scene.now)
+        requests[place.key] = _provisioning(status, place, nodes, context.now)
         text = f"{place.key} gets {', '.join(nodes)} of {place.pool[0]} at {instant(place.start):%H:%M:%SZ}"
-        told.append(Event(scene.now, Told.PROVISIONING, text, place.key, place.pool[0]))
+        told.append(Event(context.now, EventReason.PROVISIONING, text, place.key, place.pool[0]))
     return requests, told
 
 
 def _provisioning(status: GPRStatus, place: Placement, nodes: tuple[str, ...], now: datetime) -> GPRStatus:
     cluster, pool = place.pool
-    return status.model_copy(
-        update={
-            "phase": advance(status.phase, Move.DECIDE),
-            "reason": None,
-            "message": None,
-            "estimated_start_time": instant(place.start),
-            "estimated_end_time": instant(place.end),
-            "estimated_cluster": cluster,
-            "estimated_pool": pool,
-            "bound_nodes": (),
-            "forecast": None,
-            "assignment": Assignment(cluster=cluster, pool=pool, nodes=nodes),
-            "held_from": now,
-            "checks": (),
-        }
+    return status.edited(
+        phase=advance(status.phase, Move.DECIDE),
+        reason=None,
+        message=None,
+        estimated_start_time=instant(place.start),
+        estimated_end_time=instant(place.end),
+        estimated_cluster=cluster,
+        estimated_pool=pool,
+        bound_nodes=(),
+        forecast=None,
+        assignment=Assignment(cluster=cluster, pool=pool, nodes=nodes),
+        held_from=now,
+        checks=(),
     )
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from reconciler.deciding.failed_attempts import Undecided
+from reconciler.deciding.failed_attempts import FailedAttempts
 from reconciler.deciding.favour_delays import whom_it_delays
-from reconciler.model.events import Event, Told
-from reconciler.model.evidence import Word
-from reconciler.model.facts import Facts, Turn, Wanted
+from reconciler.model.events import Event, EventReason
+from reconciler.model.evidence import ApprovalDecision
+from reconciler.model.facts import Facts, RequestOutcome, Wanted
 from reconciler.model.holdings import gpus_of
 from reconciler.model.status_edits import has_condition, with_condition, without_condition
 from reconciler.model.statuses import records
@@ -24,22 +24,22 @@ from schemas.status.gpr_status import ApprovalState, Condition, GPRStatus, Phase
 
 
 def extended(
-    facts: Facts, wanted: Wanted, snapshot: Snapshot, tried: Undecided | None = None
+    facts: Facts, wanted: Wanted, snapshot: Snapshot, attempts: FailedAttempts | None = None
 ) -> tuple[Facts, Snapshot, tuple[Event, ...]]:
     """Facts and world with every extension granted that hurts nobody; the refused ones say whom they would.
 
-    `tried` remembers whom, so that who asks in vain costs no plans in each cycle.
+    `attempts` remembers whom, so that who asks in vain costs no plans in each cycle.
     """
-    known = (facts, wanted, Undecided() if tried is None else tried)
+    known = (facts, wanted, FailedAttempts() if attempts is None else attempts)
     requests = records(facts.requests)
     events: list[Event] = []
     asking = sorted(key for key, status in requests.live.items() if asks_for_more_time(status))
     for key in asking:
         status = requests[key]
-        turn, snapshot = _turn(key, status, known, snapshot)
-        assert turn.status is not None
-        requests[key] = turn.status
-        events += turn.events
+        outcome, snapshot = _outcome(key, status, known, snapshot)
+        assert outcome.status is not None
+        requests[key] = outcome.status
+        events += outcome.events
     return replace(facts, requests=requests), snapshot, tuple(events)
 
 
@@ -48,13 +48,13 @@ def asks_for_more_time(status: GPRStatus) -> bool:
     return status.phase is Phase.PROVISIONED and status.accepted_spec.extend > status.extended_by
 
 
-def _turn(
-    key: str, status: GPRStatus, known: tuple[Facts, Wanted, Undecided], snapshot: Snapshot
-) -> tuple[Turn, Snapshot]:
-    facts, wanted, tried = known
+def _outcome(
+    key: str, status: GPRStatus, known: tuple[Facts, Wanted, FailedAttempts], snapshot: Snapshot
+) -> tuple[RequestOutcome, Snapshot]:
+    facts, wanted, attempts = known
     asked, most = status.accepted_spec.extend, wanted.project.max_extension
-    words = () if asked <= most else _words_for(key, status, wanted, facts.at)
-    if asked > most and not words:
+    decisions = () if asked <= most else _decisions_for(key, status, wanted, facts.at)
+    if asked > most and not decisions:
         message = (
             f"{format_duration(asked)} of grace is more than the project's {format_duration(most)}; an admin "
             f"approves it with `egs approve {key} --rule extension`"
@@ -62,68 +62,70 @@ def _turn(
         return _refused(key, status, message, facts), snapshot
     longer = reserved(_with_longer_lease(key, asked - status.extended_by, snapshot), wanted, facts)
     lease = longer.leases[key]
-    hurt = tried.hurt(key, lease, lambda: whom_it_delays(lease, (snapshot, longer), wanted, facts))
+    hurt = attempts.hurt(key, lease, lambda: whom_it_delays(lease, (snapshot, longer), wanted, facts))
     if hurt is not None:
         message = f"it would make {hurt} start later than promised"
         return _refused(key, status, message, facts), snapshot
     assert status.end_time is not None
     end = status.end_time + (asked - status.extended_by)
-    granted = _with_words(without_condition(status, "ExtensionRefused"), words, facts.at).model_copy(
-        update={"end_time": end, "estimated_end_time": end, "extended_by": asked}
+    granted = _with_decisions(without_condition(status, "ExtensionRefused"), decisions, facts.at).edited(
+        end_time=end, estimated_end_time=end, extended_by=asked
     )
     text = f"{key} may run {format_duration(asked)} longer in total"
-    return Turn(granted, (Event(facts.at, Told.EXTENDED, text, key),)), longer
+    return RequestOutcome(granted, (Event(facts.at, EventReason.EXTENDED, text, key),)), longer
 
 
-def _words_for(key: str, status: GPRStatus, wanted: Wanted, now: datetime) -> tuple[Word, ...]:
+def _decisions_for(
+    key: str, status: GPRStatus, wanted: Wanted, now: datetime
+) -> tuple[ApprovalDecision, ...]:
     """Admins' words that together allow all the grace that is asked for; () when they are too few."""
     spec, held = status.accepted_spec, gpus_of(status, wanted)
-    found: dict[str, Word] = {}
-    for word in sorted(wanted.words.get(key, ()), key=lambda w: (w.by, w.id)):
-        limit = word.limit
+    found: dict[str, ApprovalDecision] = {}
+    for decision in sorted(wanted.decisions.get(key, ()), key=lambda d: (d.by, d.id)):
+        limit = decision.limit
         if (
-            word.rule == "extension"
-            and word.decision == "approve"
-            and word.digest == status.spec_digest
-            and (word.not_after is None or now < word.not_after)
+            decision.rule == "extension"
+            and decision.verdict == "approve"
+            and decision.digest == status.spec_digest
+            and (decision.not_after is None or now < decision.not_after)
             and limit is not None
             and limit.nodes >= spec.nodes
             and limit.gpus >= held
             and limit.extend is not None
             and limit.extend >= spec.extend
         ):
-            found.setdefault(word.email.lower(), word)
+            found.setdefault(decision.email.lower(), decision)
     needed = admins_needed(wanted.project, spec.nodes, held)
     return tuple(found.values())[:needed] if len(found) >= needed else ()
 
 
-def _with_words(status: GPRStatus, words: tuple[Word, ...], now: datetime) -> GPRStatus:
+def _with_decisions(status: GPRStatus, decisions: tuple[ApprovalDecision, ...], now: datetime) -> GPRStatus:
     """With the words that allowed its grace among those that it has used."""
-    if not words:
+    if not decisions:
         return status
-    names, ids = tuple(word.by for word in words), tuple(word.id for word in words)
+    names, ids = tuple(d.by for d in decisions), tuple(d.id for d in decisions)
     known = status.approval
     if known is not None:
-        state = known.model_copy(update={"ids": tuple(dict.fromkeys((*known.ids, *ids)))})
+        state = known.edited(ids=tuple(dict.fromkeys((*known.ids, *ids))))
     else:
         state = ApprovalState(
             reasons=("ExtensionNeedsApproval",),
             decision="approve",
             by=", ".join(names),
-            how=words[0].how,
+            how=decisions[0].how,
             ids=ids,
-            limit=words[0].limit,
+            limit=decisions[0].limit,
             at=now,
         )
-    return status.model_copy(update={"approval": state})
+    return status.edited(approval=state)
 
 
-def _refused(key: str, status: GPRStatus, message: str, facts: Facts) -> Turn:
+def _refused(key: str, status: GPRStatus, message: str, facts: Facts) -> RequestOutcome:
     if has_condition(status, "ExtensionRefused", message):
-        return Turn(status)
+        return RequestOutcome(status)
     condition = Condition(type="ExtensionRefused", reason="ExtensionRefused", message=message, at=facts.at)
-    told = Event(facts.at, Told.EXTENSION_REFUSED, f"{key} is not extended: {message}", key)
-    return Turn(with_condition(status, condition), (told,))
+    told = Event(facts.at, EventReason.EXTENSION_REFUSED, f"{key} is not extended: {message}", key)
+    return RequestOutcome(with_condition(status, condition), (told,))
 
 
 def _with_longer_lease(key: str, by: timedelta, snapshot: Snapshot) -> Snapshot:

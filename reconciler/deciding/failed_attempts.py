@@ -27,7 +27,7 @@ LOOK_AGAIN_S = 300
 """A promise that moves earlier by less is hardly worth a plan in every cycle until then."""
 
 
-class Undecided:
+class FailedAttempts:
     """What one process life has tried in vain in the present world. One owner."""
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """Everything that happened since the last commit, folded into the facts; nothing is planned here. Pure.
 
 Order: which clusters answer, what main says of each request, which nodes are sound, then each lease. One request's
-trouble never touches another's turn.
+failure never affects another.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from datetime import datetime
 from reconciler.accounts.gpu_hours import with_spent
 from reconciler.accounts.insights import with_ended
 from reconciler.accounts.ledger import with_finished
-from reconciler.accounts.monthly_limits import bounded_slices, bounded_turns, unbounded_turn
+from reconciler.accounts.monthly_limits import bounded_outcomes, bounded_slices, unbounded_outcome
 from reconciler.approvals import held_changes
 from reconciler.approvals.used_approvals import spent_after
 from reconciler.deciding.preemption_limits import with_losses
-from reconciler.deciding.unchanged_requests import Settled, without_news
+from reconciler.deciding.unchanged_requests import UnchangedRequests, without_news
 from reconciler.documents.workspace_outcomes import workspace_turn
 from reconciler.health.check_results import cut
 from reconciler.health.node_faults import with_faults
 from reconciler.health.node_health import health_events, judge_nodes
-from reconciler.lifecycle.file_changes import file_turn
-from reconciler.lifecycle.free_nodes import Spares
-from reconciler.lifecycle.idle import idle_turn
-from reconciler.lifecycle.missing_namespaces import home_turn, says_so
-from reconciler.lifecycle.provisioned import overdue_nodes, releasing_turn, running_turn
-from reconciler.lifecycle.provisioning import handover_turn
+from reconciler.lifecycle.file_changes import file_outcome
+from reconciler.lifecycle.free_nodes import FreeNodes
+from reconciler.lifecycle.idle import idle_outcome
+from reconciler.lifecycle.missing_namespaces import home_outcome, says_so
+from reconciler.lifecycle.provisioned import overdue_nodes, releasing_outcome, running_outcome
+from reconciler.lifecycle.provisioning import handover_outcome
 from reconciler.model.cluster_port import Busy
-from reconciler.model.events import Event, Told
-from reconciler.model.facts import Facts, Filed, NodeKey, Reachability, Scene, Seen, Turn, Wanted
+from reconciler.model.events import Event, EventReason
+from reconciler.model.facts import Context, Facts, Filed, NodeKey, Reachability, RequestOutcome, Seen, Wanted
 from reconciler.model.request_files import with_filed
 from reconciler.model.selected_nodes import unmanaged_in
 from reconciler.model.statuses import Records, live, records
@@ -62,23 +62,23 @@ def fold(
     seen: Seen,
     settings: Settings,
     now: datetime,
-    settled: Settled | None = None,
+    unchanged: UnchangedRequests | None = None,
 ) -> Folded:
     """The facts as they are now, before planning.
 
-    `settled` remembers of the folds before who needs no turn; None: everybody has one, which gives the same.
+    `unchanged` remembers which requests need not be judged again; None: all are judged, with the same result.
     """
     gather = _Gather(records(facts.requests))
     gather.events += held_changes.told(facts.trust, wanted.trust, now)
     facts = replace(facts, trust=wanted.trust)
     clusters = _reachability(facts, wanted, seen, now, gather)
     wanted, held = _with_held_deletions(facts, wanted, now, gather)
-    scene = Scene(now, settings, wanted, seen, facts.nodes, clusters)
-    _file_turns(scene, facts, gather, Settled() if settled is None else settled)
-    nodes, failed = _judged(facts, gather.requests, scene)
+    context = Context(now, settings, wanted, seen, facts.nodes, clusters)
+    _file_outcomes(context, facts, gather, UnchangedRequests() if unchanged is None else unchanged)
+    nodes, failed = _judged(facts, gather.requests, context)
     gather.events += health_events(facts.nodes, nodes, now)
     faults = with_faults(facts.faults, (facts.nodes, nodes), wanted.clusters, now)
-    scene = replace(scene, nodes=nodes, faults=faults)
+    context = replace(context, nodes=nodes, faults=faults)
     grown = came(facts, wanted, seen, now)
     gather.events += grown.events
     current = replace(
@@ -94,7 +94,7 @@ def fold(
         found=wanted.found,
         unmanaged=_unmanaged(facts, wanted, seen),
     )
-    _lease_turns(scene, current, gather)
+    _lease_outcomes(context, current, gather)
     spaces, told = workspace_turn(facts, wanted, now)
     gather.events += told
     current = _with_accounts(facts, replace(current, workspaces=spaces), gather.requests, wanted)
@@ -111,7 +111,7 @@ def _with_accounts(before: Facts, current: Facts, requests: Records, wanted: Wan
     usage = with_losses(before, requests, usage, wanted.project.currency)
     spent = spent_after(before, requests, wanted, current.at)
     insights, ended = with_ended(before, requests, wanted, current.at)
-    return replace(current, usage=usage, spent_words=spent, insights=insights, ended=ended)
+    return replace(current, usage=usage, used_approvals=spent, insights=insights, ended=ended)
 
 
 def _of_moves(before: Facts, after: Facts, wanted: Wanted) -> dict[str, tuple[Cause, str]]:
@@ -121,52 +121,56 @@ def _of_moves(before: Facts, after: Facts, wanted: Wanted) -> dict[str, tuple[Ca
 
 @dataclass(slots=True)
 class _Gather:
-    """Collects the turns of one cycle."""
+    """Collects the outcomes of one cycle."""
 
     requests: Records
     events: list[Event] = field(default_factory=list)
     causes: dict[str, tuple[Cause, str]] = field(default_factory=dict)
 
-    def turn(self, key: str, turn: Turn) -> None:
-        if turn.status is None:
+    def add(self, key: str, outcome: RequestOutcome) -> None:
+        if outcome.status is None:
             self.requests.pop(key, None)
         else:
-            self.requests[key] = turn.status
-        self.events += turn.events
-        if turn.cause is not None:
-            self.causes[key] = turn.cause
+            self.requests[key] = outcome.status
+        self.events += outcome.events
+        if outcome.cause is not None:
+            self.causes[key] = outcome.cause
 
 
-def _file_turns(scene: Scene, facts: Facts, gather: _Gather, settled: Settled) -> None:
+def _file_outcomes(context: Context, facts: Facts, gather: _Gather, unchanged: UnchangedRequests) -> None:
     """What main says of each request, and the words about it; where slices are bounded, who of them is let in."""
-    due, bounded = settled.due(facts, scene.wanted, scene.now), bounded_slices(scene.wanted)
+    due, bounded = unchanged.due(facts, context.wanted, context.now), bounded_slices(context.wanted)
     for key in sorted(due):
         old = gather.requests.get(key)
-        turn = file_turn(key, scene.wanted.filed.get(key), old, scene)
-        if turn.status is not None and turn.status.accepted_spec.slice not in bounded:
-            then = unbounded_turn(key, turn.status, scene)
-            turn = Turn(then.status, (*turn.events, *then.events), then.cause or turn.cause)
-        turn = without_news(turn, old)
-        settled.had(key, old, turn)
-        gather.turn(key, turn)
+        outcome = file_outcome(key, context.wanted.filed.get(key), old, context)
+        if outcome.status is not None and outcome.status.accepted_spec.slice not in bounded:
+            then = unbounded_outcome(key, outcome.status, context)
+            outcome = RequestOutcome(
+                then.status, (*outcome.events, *then.events), then.cause or outcome.cause
+            )
+        outcome = without_news(outcome, old)
+        unchanged.had(key, old, outcome)
+        gather.add(key, outcome)
     touched = bounded.intersection(key.partition("/")[0] for key in due)
-    for key, turn in bounded_turns(touched, gather.requests, facts.usage, scene):
-        turn = without_news(turn, gather.requests.get(key))
-        if (turn.status, turn.events) != (facts.requests.get(key), ()):
-            settled.had(key, facts.requests.get(key), turn)  # a commit that does not land must not lose it
-        gather.turn(key, turn)
+    for key, outcome in bounded_outcomes(touched, gather.requests, facts.usage, context):
+        outcome = without_news(outcome, gather.requests.get(key))
+        if (outcome.status, outcome.events) != (facts.requests.get(key), ()):
+            unchanged.had(
+                key, facts.requests.get(key), outcome
+            )  # a commit that does not land must not lose it
+        gather.add(key, outcome)
 
 
-def _lease_turns(scene: Scene, current: Facts, gather: _Gather) -> None:
-    spares = Spares(*pools_and_leases(scene.wanted, current), scene.now, scene.traits)
+def _lease_outcomes(context: Context, current: Facts, gather: _Gather) -> None:
+    free_nodes = FreeNodes(*pools_and_leases(context.wanted, current), context.now, context.traits)
     for key in sorted(key for key, status in gather.requests.live.items() if status.assignment is not None):
         status = gather.requests[key]
-        gather.turn(key, handover_turn(key, status, scene, spares))
-        gather.turn(key, running_turn(key, gather.requests[key], scene, spares))
-        gather.turn(key, idle_turn(key, gather.requests[key], scene))
-        gather.turn(key, releasing_turn(key, gather.requests[key], scene))
+        gather.add(key, handover_outcome(key, status, context, free_nodes))
+        gather.add(key, running_outcome(key, gather.requests[key], context, free_nodes))
+        gather.add(key, idle_outcome(key, gather.requests[key], context))
+        gather.add(key, releasing_outcome(key, gather.requests[key], context))
     for key in sorted(k for k, s in gather.requests.live.items() if s.assignment is not None or says_so(s)):
-        gather.turn(key, home_turn(key, gather.requests[key], scene))
+        gather.add(key, home_outcome(key, gather.requests[key], context))
 
 
 def _reachability(
@@ -184,9 +188,11 @@ def _reachability(
             why = seen.silences.get(cluster)
             what = f"{cluster} cannot be looked at: {why}" if why else f"{cluster} does not answer"
             text = f"{what}; its leases stand, nothing new starts there"
-            gather.events.append(Event(now, Told.CLUSTER_UNREACHABLE, text, "", cluster))
+            gather.events.append(Event(now, EventReason.CLUSTER_UNREACHABLE, text, "", cluster))
         elif old is not None:
-            gather.events.append(Event(now, Told.CLUSTER_REACHABLE, f"{cluster} answers again", "", cluster))
+            gather.events.append(
+                Event(now, EventReason.CLUSTER_REACHABLE, f"{cluster} answers again", "", cluster)
+            )
     return found
 
 
@@ -208,7 +214,7 @@ def _with_held_deletions(facts: Facts, wanted: Wanted, now: datetime, gather: _G
             f"{wanted.project.limits.deletions_at_once}: nobody was cancelled; restore them, or confirm with "
             f"confirmedDeletions: [{digest}] in project.yaml"
         )
-        gather.events.append(Event(now, Told.DELETIONS_HELD, text))
+        gather.events.append(Event(now, EventReason.DELETIONS_HELD, text))
     return replace(wanted, filed=with_filed(wanted.filed, held)), digest
 
 
@@ -228,20 +234,20 @@ def deletions_digest(keys: Iterable[str]) -> str:
 
 
 def _judged(
-    facts: Facts, requests: Records, scene: Scene
+    facts: Facts, requests: Records, context: Context
 ) -> tuple[dict[NodeKey, NodeRecord], dict[NodeKey, Cause]]:
-    fresh = _freshly_failed(requests.live, scene)
-    overdue = overdue_nodes(requests.live, scene) | stray_nodes(at(facts, scene.now), scene.seen)
+    fresh = _freshly_failed(requests.live, context)
+    overdue = overdue_nodes(requests.live, context) | stray_nodes(at(facts, context.now), context.seen)
     before = {**facts.nodes, **fresh}
-    nodes = judge_nodes(scene.wanted.clusters, scene.seen, before, overdue, scene.now)
+    nodes = judge_nodes(context.wanted.clusters, context.seen, before, overdue, context.now)
     return nodes, dict.fromkeys(fresh, Cause.CHECKS_FAILED)
 
 
-def _freshly_failed(requests: Mapping[str, GPRStatus], scene: Scene) -> dict[NodeKey, NodeRecord]:
+def _freshly_failed(requests: Mapping[str, GPRStatus], context: Context) -> dict[NodeKey, NodeRecord]:
     """Nodes whose checks failed and whose request does not know it yet."""
     by_uid = {status.uid: status for status in requests.values() if status.assignment is not None}
     found: dict[NodeKey, NodeRecord] = {}
-    for (uid, node, stage), results in sorted(scene.seen.outcomes.checks.items(), key=lambda item: item[0]):
+    for (uid, node, stage), results in sorted(context.seen.outcomes.checks.items(), key=lambda item: item[0]):
         status = by_uid.get(uid)
         if status is None or status.assignment is None or isinstance(results, Busy) or stage == "run":
             continue
@@ -257,7 +263,7 @@ def _freshly_failed(requests: Mapping[str, GPRStatus], scene: Scene) -> dict[Nod
             state=NodeState.UNHEALTHY if pre else NodeState.QUARANTINED,
             reason="PreCheckFailed" if pre else "PostCheckFailed",
             message=f"{bad[0].name} failed: {cut(bad[0].log) or bad[0].value}",
-            since=scene.now,
-            until=scene.now + scene.settings.recheck_after if pre else None,
+            since=context.now,
+            until=context.now + context.settings.recheck_after if pre else None,
         )
     return found

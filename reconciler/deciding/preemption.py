@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
-from reconciler.deciding.failed_attempts import Undecided
+from reconciler.deciding.failed_attempts import FailedAttempts
 from reconciler.deciding.favour_delays import whom_it_delays
 from reconciler.deciding.preemption_limits import losses
 from reconciler.lifecycle.early_end import IDLE, PREEMPTED
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Facts, Wanted
 from reconciler.model.status_edits import with_condition, without_condition
 from reconciler.model.statuses import live, records
@@ -51,19 +51,21 @@ class Made:
         return with_promises(self.world, self.plan)
 
 
-def with_room_made(facts: Facts, wanted: Wanted, world: Snapshot, tried: Undecided | None = None) -> Made:
+def with_room_made(
+    facts: Facts, wanted: Wanted, world: Snapshot, attempts: FailedAttempts | None = None
+) -> Made:
     """Calls off what nobody needs, then sends away whom the project's policy lets go.
 
-    `tried` remembers what was of no use, so that it costs no plans in each cycle.
+    `attempts` remembers what was of no use, so that it costs no plans in each cycle.
     """
-    tried = Undecided() if tried is None else tried
-    facts, world, events = _called_off((facts, wanted), world, tried)
+    attempts = FailedAttempts() if attempts is None else attempts
+    facts, world, events = _called_off((facts, wanted), world, attempts)
     policy = wanted.project.scheduling.preemption
     going = {} if policy is None else _may_go(facts, world, policy)
     if policy is None or not going or not world.requests:
         return Made(facts, world, None, events)
     terms = _terms(policy)
-    if tried.is_nobody_sent(going, terms, world.now):
+    if attempts.is_nobody_sent(going, terms, world.now):
         return Made(facts, world, None, events)
     planned = plan(world)
     found = preempted(world, planned, going, terms)
@@ -71,7 +73,7 @@ def with_room_made(facts: Facts, wanted: Wanted, world: Snapshot, tried: Undecid
     if found.preemptions:
         made = _decided_all(found, made, wanted)
     if not made.preemptions:
-        tried.nobody_was_sent(world, going, terms)
+        attempts.nobody_was_sent(world, going, terms)
     return made
 
 
@@ -157,7 +159,7 @@ def _decided(facts: Facts, found: Preemption) -> tuple[Facts, tuple[Event, ...]]
         status = requests[key]
         requests[key] = _leaving(status, Eviction(reason=PREEMPTED, at=at, by=found.by), facts.at)
         text = f"{key} leaves its nodes at {format_instant(at)} for {found.by}; save its work until then"
-        told.append(Event(facts.at, Told.PREEMPTED, text, key))
+        told.append(Event(facts.at, EventReason.PREEMPTED, text, key))
     return replace(facts, requests=requests), tuple(told)
 
 
@@ -170,29 +172,28 @@ def _leaving(status: GPRStatus, eviction: Eviction, now: datetime) -> GPRStatus:
         without_condition(status, IDLE),
         Condition(type=PREEMPTED, reason=PREEMPTED, message=message, at=now),
     )
-    update = {"eviction": eviction, "evicted_by": eviction.by, "idle_since": None}
-    return noted.model_copy(update=update)
+    return noted.edited(eviction=eviction, evicted_by=eviction.by, idle_since=None)
 
 
 # -- called off ------------------------------------------------------------------------------------------------------
 
 
 def _called_off(
-    known: tuple[Facts, Wanted], world: Snapshot, tried: Undecided
+    known: tuple[Facts, Wanted], world: Snapshot, attempts: FailedAttempts
 ) -> tuple[Facts, Snapshot, tuple[Event, ...]]:
     facts, wanted = known
     told: tuple[Event, ...] = ()
     for key in sorted(key for key, status in live(facts.requests).items() if status.eviction is not None):
         status = facts.requests[key]
         if _is_to_leave(status, facts.at) and not _is_needed(status, facts.requests):
-            stays = status.model_copy(update={"eviction": None, "evicted_by": None})
+            stays = status.edited(eviction=None, evicted_by=None)
             lease = lease_of(key, stays, wanted, facts)
             if lease is None or key not in world.leases:
                 continue
             others = {name: request for name, request in world.requests.items() if name != key}
             kept = replace(world, leases={**world.leases, key: lease}, requests=others)
             longer = reserved(kept, wanted, facts)
-            if tried.hurt(key, lease, partial(whom_it_delays, lease, (world, longer), wanted, facts)):
+            if attempts.hurt(key, lease, partial(whom_it_delays, lease, (world, longer), wanted, facts)):
                 continue
             facts, event = _staying(facts, key, stays)
             world, told = longer, (*told, event)
@@ -224,4 +225,4 @@ def _staying(facts: Facts, key: str, stays: GPRStatus) -> tuple[Facts, Event]:
     requests = records(facts.requests)
     requests[key] = without_condition(stays, PREEMPTED)
     text = f"{key} keeps its nodes: {was.by} does not need them any more"
-    return replace(facts, requests=requests), Event(facts.at, Told.PREEMPTION_OFF, text, key)
+    return replace(facts, requests=requests), Event(facts.at, EventReason.PREEMPTION_OFF, text, key)

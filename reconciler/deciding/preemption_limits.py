@@ -41,7 +41,7 @@ def with_losses(
             continue
         name, at = key.partition("/")[0], old.eviction.at
         record = found.get(name) or UsageRecord(metadata=Metadata(name=name), currency=currency)
-        found[name] = record.model_copy(update={"preempted": (*_within_a_day(record, at), at)})
+        found[name] = record.edited(preempted=(*_within_a_day(record, at), at))
     return found
 
 

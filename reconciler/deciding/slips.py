@@ -14,7 +14,7 @@ from schemas.status.gpr_status import GPRStatus, Phase
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
+class CommittedWorld:
     """What was committed last: the requests, and their world (None: not known), worked out when somebody is late.
 
     `has_time` says whether there is time for one more plan that shows who did it.

@@ -21,7 +21,7 @@ from reconciler.clusters.kubernetes.api.api_client import Api, Rejected
 from reconciler.clusters.kubernetes.api.api_features import ADMISSION
 from reconciler.clusters.kubernetes.names import (
     CHECK,
-    GROUND,
+    CLOSED_NODES,
     MANAGED_BY,
     MANAGER,
     MIG_BEFORE,
@@ -199,7 +199,7 @@ def _slices_gone(api: Api, place: Place, project: str, clock: Clock) -> Iterator
     finally:
         slices.stop()
     claims = f"/api/v1/namespaces/{place.namespace}/configmaps"
-    for what in (NAMESPACE_SLICE, GROUND):
+    for what in (NAMESPACE_SLICE, CLOSED_NODES):
         for item in list(api.items(claims, labelSelector=f"{_OURS},{what},{OWNER}={project}")):
             api.delete(f"{claims}/{item['metadata']['name']}", uid=item["metadata"]["uid"])
 

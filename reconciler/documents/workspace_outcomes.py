@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Facts, Wanted, Workspace
 from schemas.documents.workspace import WorkspaceRequestSpec
 from schemas.reading.reader import rule_of
@@ -17,9 +17,9 @@ from schemas.status.gpr_status import WorkspacePhase, WorkspaceRecord
 from schemas.status.judgements import HeldChange, TrustRecord
 
 TOLD = {
-    WorkspacePhase.PENDING_APPROVAL: Told.WORKSPACE_ASKED,
-    WorkspacePhase.READY: Told.WORKSPACE_READY,
-    WorkspacePhase.INVALID: Told.WORKSPACE_INVALID,
+    WorkspacePhase.PENDING_APPROVAL: EventReason.WORKSPACE_ASKED,
+    WorkspacePhase.READY: EventReason.WORKSPACE_READY,
+    WorkspacePhase.INVALID: EventReason.WORKSPACE_INVALID,
 }
 """Phases of which somebody waits to hear."""
 

@@ -38,11 +38,11 @@ from reconciler.documents.in_force import Desired
 from reconciler.documents.restored_files import as_it_counts, last_read
 from reconciler.gpr_objects.object_changes import door_actions, held_cancellations, orphans
 from reconciler.gpr_objects.object_files import (
-    Asked,
     Author,
     Edit,
+    GprObject,
+    ObjectsView,
     Origin,
-    Scene,
     StatusPatch,
     Via,
     asked_from,
@@ -117,7 +117,7 @@ class RequestDoor:
         self._status = StatusBranch(store, settings, "door", believes)
         self.woken = Event()
         path = f"{GPRS}/{PLURAL}"
-        self._objects: Informer[Asked] = Informer(api, path, asked_from, wake=self.woken.set)
+        self._objects: Informer[GprObject] = Informer(api, path, asked_from, wake=self.woken.set)
         self._namespaces: Informer[str] = Informer(
             api, "/api/v1/namespaces", _slice_label, NAMESPACE_SLICE, self.woken.set
         )
@@ -142,9 +142,9 @@ class RequestDoor:
             seen = self._seen()
             if seen == self._quiet and not edits:
                 return Passed()
-            scene = self._scene(seen, now, troubles)
-            held = self._tell_held(scene)
-            actions = door_actions(scene)
+            view = self._view(seen, now, troubles)
+            held = self._tell_held(view)
+            actions = door_actions(view)
             todo = [action for action in actions if isinstance(action, Edit)]
             if not todo:
                 patches = [action for action in actions if isinstance(action, StatusPatch)]
@@ -178,14 +178,14 @@ class RequestDoor:
         guards = (self._api.find(path) for path in (POLICY_PATH, BINDING_PATH, WEBHOOK_PATH))
         return _Seen(dict(tips), self._objects.items(), self._namespaces.items(), guarded_since(*guards))
 
-    def _scene(self, seen: _Seen, now: datetime, troubles: Mapping[str, Refusal]) -> Scene:
+    def _view(self, seen: _Seen, now: datetime, troubles: Mapping[str, Refusal]) -> ObjectsView:
         main = seen.tips[self._settings.main_branch]
         self._desired.update(main)
         if self._desired.repository.absent(cluster_path(self._door.cluster)):
             text = f"main has no {cluster_path(self._door.cluster)}; correct --cluster, or add the document"
             raise UserError(text, "UnknownCluster")
         statuses = self._status.read(now).facts.requests
-        scene = Scene(
+        view = ObjectsView(
             cluster=self._door.cluster,
             via=self._door.via,
             objects=seen.objects,
@@ -199,8 +199,8 @@ class RequestDoor:
             troubles=troubles,
         )
         # Knowledge of objects may be old where a watch broke: nobody is cancelled on its word alone.
-        gone = {key for key, origin in orphans(scene).items() if self._is_gone(origin)}
-        return replace(scene, gone=frozenset(gone))
+        gone = {key for key, origin in orphans(view).items() if self._is_gone(origin)}
+        return replace(view, gone=frozenset(gone))
 
     def _lost(self, main: str, statuses: Mapping[str, GPRStatus]) -> Mapping[str, bytes]:
         there, found = self._desired.repository, dict[str, bytes]()
@@ -227,13 +227,13 @@ class RequestDoor:
         there = self._api.find(f"{GPRS}/namespaces/{origin.namespace}/{PLURAL}/{origin.name}")
         return there is None or there["metadata"]["uid"] != origin.uid or asked_from(there) is None
 
-    def _tell_held(self, scene: Scene) -> str:
-        held = held_cancellations(scene)
+    def _tell_held(self, view: ObjectsView) -> str:
+        held = held_cancellations(view)
         if held and held != self._told:
             log.warning(
                 "cancellations held cluster=%s objects=%d; restore the objects, or have an admin confirm "
                 "confirmedDeletions: [%s] in project.yaml",
-                self._door.cluster, len(scene.gone), held,
+                self._door.cluster, len(view.gone), held,
             )  # fmt: skip
         self._told = held
         return held
@@ -303,7 +303,7 @@ class _Seen:
     """What a pass begins with; the same values mean that nothing can have changed."""
 
     tips: Mapping[str, str]
-    objects: Mapping[str, Asked]
+    objects: Mapping[str, GprObject]
     namespaces: Mapping[str, str]
     guarded_since: datetime | None
 

@@ -30,16 +30,16 @@ from reconciler.gpr_objects.object_files import (
     GENERATION,
     ORIGIN,
     Action,
-    Asked,
     Author,
     Edit,
+    GprObject,
+    ObjectsView,
     Origin,
-    Scene,
     StatusPatch,
     branch_of,
     origin_of,
 )
-from reconciler.gpr_objects.object_status import Refusal, Standing, object_status
+from reconciler.gpr_objects.object_status import ObjectState, Refusal, object_status
 from schemas.documents.base import API_VERSION
 from schemas.documents.gpr import GPR, GPRSpec
 from schemas.reading.reader import read_document
@@ -53,24 +53,24 @@ from schemas.rules.view import gpr_path
 from schemas.status.gpr_status import HOLDING, TERMINAL, GPRStatus
 
 
-def orphans(scene: Scene) -> Mapping[str, Origin]:
+def orphans(view: ObjectsView) -> Mapping[str, Origin]:
     """Requests, on main or proposed, that come from objects of this cluster which are not known any more."""
-    found = {key: origin for key, origin in _filed(scene) if not _is_there(origin, scene)}
-    for key, data in scene.proposals.items():
+    found = {key: origin for key, origin in _filed(view) if not _is_there(origin, view)}
+    for key, data in view.proposals.items():
         origin = None if data is None else _proposed_by(key, data)
-        if origin is not None and key not in found and not _is_there(origin, scene):
+        if origin is not None and key not in found and not _is_there(origin, view):
             found[key] = origin
     return found
 
 
-def _filed(scene: Scene) -> Iterator[tuple[str, Origin]]:
-    for (slice_, name), gpr in sorted(scene.repository.gprs.items()):
+def _filed(view: ObjectsView) -> Iterator[tuple[str, Origin]]:
+    for (slice_, name), gpr in sorted(view.repository.gprs.items()):
         origin = origin_of(gpr)
-        if origin is not None and origin.cluster == scene.cluster:
+        if origin is not None and origin.cluster == view.cluster:
             yield f"{slice_}/{name}", origin
-    for key, data in sorted(scene.lost.items()):
+    for key, data in sorted(view.lost.items()):
         origin = _proposed_by(key, data)
-        if origin is not None and origin.cluster == scene.cluster:
+        if origin is not None and origin.cluster == view.cluster:
             yield key, origin
 
 
@@ -79,47 +79,47 @@ def _proposed_by(key: str, data: bytes) -> Origin | None:
     return origin_of(document) if isinstance(document, GPR) else None
 
 
-def _is_there(origin: Origin, scene: Scene) -> bool:
-    asked = scene.objects.get(f"{origin.namespace}/{origin.name}")
+def _is_there(origin: Origin, view: ObjectsView) -> bool:
+    asked = view.objects.get(f"{origin.namespace}/{origin.name}")
     return asked is not None and asked.uid == origin.uid
 
 
-def held_cancellations(scene: Scene) -> str:
+def held_cancellations(view: ObjectsView) -> str:
     """The digest by which an admin confirms that so many objects vanished at once; empty: few did."""
-    found = orphans(scene)
-    ending = [k for k in scene.gone if k in found and _file_of(found[k], scene) and not _is_over(k, scene)]
-    project = scene.repository.project
+    found = orphans(view)
+    ending = [k for k in view.gone if k in found and _file_of(found[k], view) and not _is_over(k, view)]
+    project = view.repository.project
     if project is None or len(ending) <= project.spec.limits.deletions_at_once:
         return ""
     digest = deletions_digest(sorted(ending))
     return "" if digest in project.spec.confirmed_deletions else digest
 
 
-def _is_over(key: str, scene: Scene) -> bool:
+def _is_over(key: str, view: ObjectsView) -> bool:
     slice_, _, name = key.partition("/")
-    status, gpr = scene.statuses.get(key), scene.repository.gprs.get((slice_, name))
+    status, gpr = view.statuses.get(key), view.repository.gprs.get((slice_, name))
     if gpr is not None and gpr.spec.early_release:
         return True
     return status is not None and (status.phase in TERMINAL or status.accepted_spec.early_release)
 
 
-def _file_of(origin: Origin, scene: Scene) -> GPR | None:
+def _file_of(origin: Origin, view: ObjectsView) -> GPR | None:
     """The file on main that comes from that object."""
-    found = scene.repository.gprs.get((origin.slice, origin.name))
+    found = view.repository.gprs.get((origin.slice, origin.name))
     return found if found is not None and origin_of(found) == origin else None
 
 
-def door_actions(scene: Scene) -> tuple[Action, ...]:
+def door_actions(view: ObjectsView) -> tuple[Action, ...]:
     """Edits, each sound on top of those before it, and the statuses of objects that need none."""
     actions: list[Action] = []
-    trial = scene.repository.copy()
-    if not held_cancellations(scene):
-        actions += _cancellations(scene, trial)
+    trial = view.repository.copy()
+    if not held_cancellations(view):
+        actions += _cancellations(view, trial)
     oldest_first = sorted(
-        scene.objects.values(), key=lambda asked: (asked.created, asked.namespace, asked.name)
+        view.objects.values(), key=lambda asked: (asked.created, asked.namespace, asked.name)
     )
     for asked in oldest_first:
-        action = _answer(asked, scene, trial)
+        action = _answer(asked, view, trial)
         if isinstance(action, StatusPatch) and action.status == asked.status:
             continue
         actions.append(action)
@@ -129,38 +129,38 @@ def door_actions(scene: Scene) -> tuple[Action, ...]:
 # -- objects that are gone -----------------------------------------------------------------------------------
 
 
-def _cancellations(scene: Scene, trial: Repository) -> Iterator[Edit]:
-    for key, origin in sorted(orphans(scene).items()):
-        if key not in scene.gone or key in scene.troubles:
+def _cancellations(view: ObjectsView, trial: Repository) -> Iterator[Edit]:
+    for key, origin in sorted(orphans(view).items()):
+        if key not in view.gone or key in view.troubles:
             continue
-        gpr = _file_of(origin, scene) or readable(gpr_path(*key.split("/")), scene.lost.get(key))
+        gpr = _file_of(origin, view) or readable(gpr_path(*key.split("/")), view.lost.get(key))
         if gpr is None:
             yield Edit(key, "branch", {}, f"Withdraw {key}", DOOR, str(origin))
-        elif (edit := _cancellation(key, gpr, origin, scene)) is not None:
+        elif (edit := _cancellation(key, gpr, origin, view)) is not None:
             if edit.via == "commit":
                 trial.update({path: _outcome(path, data) for path, data in edit.changes.items()})
             yield edit
 
 
-def _cancellation(key: str, gpr: GPR, origin: Origin, scene: Scene) -> Edit | None:
-    path, status = gpr_path(*key.split("/")), scene.statuses.get(key)
+def _cancellation(key: str, gpr: GPR, origin: Origin, view: ObjectsView) -> Edit | None:
+    path, status = gpr_path(*key.split("/")), view.statuses.get(key)
     changes: dict[str, bytes | None]
     if status is not None and status.phase in TERMINAL:
-        approvals = scene.repository.approvals(*key.split("/"))
+        approvals = view.repository.approvals(*key.split("/"))
         gone = [f"approvals/{key}/{approval.metadata.name}.yaml" for approval in approvals]
         changes = dict.fromkeys((path, *gone))
         subject = f"Remove {key}: its object was deleted"
     elif gpr.spec.early_release:
         return None
     else:
-        changes = {path: with_field(scene.lost.get(key) or scene.text(path), EARLY_RELEASE, True)}
+        changes = {path: with_field(view.lost.get(key) or view.text(path), EARLY_RELEASE, True)}
         verb = "Release" if status is not None and status.phase in HOLDING else "Cancel"
         subject = f"{verb} {key}: its object was deleted"
-    if scene.via == "branch" and key in scene.proposals and scene.proposals[key] == changes[path]:
+    if view.via == "branch" and key in view.proposals and view.proposals[key] == changes[path]:
         return None
     filed_by = gpr.metadata.labels.get(FILED_BY, "")
     behalf = filed_by if is_address(filed_by) else ""
-    return Edit(key, scene.via, changes, subject, DOOR, str(origin), behalf)
+    return Edit(key, view.via, changes, subject, DOOR, str(origin), behalf)
 
 
 def _outcome(path: str, data: bytes | None) -> Any:
@@ -170,59 +170,59 @@ def _outcome(path: str, data: bytes | None) -> Any:
 # -- objects that are there ----------------------------------------------------------------------------------
 
 
-def author_of(asked: Asked, guarded_since: datetime | None) -> Author:
+def author_of(asked: GprObject, guarded_since: datetime | None) -> Author:
     """The annotation is believed where nobody could have forged it, else it is the client's own word."""
     if asked.author is not None and guarded_since is not None and guarded_since <= asked.created:
         return Author(asked.author, is_verified=True)
     return Author(asked.author or asked.manager, is_verified=False)
 
 
-def _answer(asked: Asked, scene: Scene, trial: Repository) -> Action:
-    author = author_of(asked, scene.guarded_since)
-    standing = Standing(asked.generation, author.name, author.is_verified)
-    slice_ = _slice_of(asked, scene)
+def _answer(asked: GprObject, view: ObjectsView, trial: Repository) -> Action:
+    author = author_of(asked, view.guarded_since)
+    state = ObjectState(asked.generation, author.name, author.is_verified)
+    slice_ = _slice_of(asked, view)
     if isinstance(slice_, Refusal):
-        return _told(asked, replace(standing, refusal=slice_), None)
-    origin = Origin(scene.cluster, slice_, asked.namespace, asked.name, asked.uid)
-    standing = replace(standing, key=origin.key)
-    refusal = _name_refusal(asked, origin, scene, trial)
+        return _told(asked, replace(state, refusal=slice_), None)
+    origin = Origin(view.cluster, slice_, asked.namespace, asked.name, asked.uid)
+    state = replace(state, key=origin.key)
+    refusal = _name_refusal(asked, origin, view, trial)
     if refusal is not None:
-        return _told(asked, replace(standing, refusal=refusal), None)
-    gpr, status = _file_of(origin, scene), scene.statuses.get(origin.key)
-    if gpr is None and asked.status.get("filed") and not _brings_back(asked, status, scene):
-        broken = not scene.repository.absent(gpr_path(slice_, asked.name))
-        standing = replace(standing, is_filed=True, is_removed=not broken)
-        return _told(asked, standing, status)
-    return _filing(asked, origin, replace(standing, is_filed=gpr is not None), scene, trial)
+        return _told(asked, replace(state, refusal=refusal), None)
+    gpr, status = _file_of(origin, view), view.statuses.get(origin.key)
+    if gpr is None and asked.status.get("filed") and not _brings_back(asked, status, view):
+        broken = not view.repository.absent(gpr_path(slice_, asked.name))
+        state = replace(state, is_filed=True, is_removed=not broken)
+        return _told(asked, state, status)
+    return _filing(asked, origin, replace(state, is_filed=gpr is not None), view, trial)
 
 
-def _brings_back(asked: Asked, status: GPRStatus | None, scene: Scene) -> bool:
+def _brings_back(asked: GprObject, status: GPRStatus | None, view: ObjectsView) -> bool:
     """Whether an object has spoken since its file was taken away, or spoiled, under a lease that goes on."""
     if status is None or status.phase not in HOLDING:
         return False
     key, seen = str(asked.status.get("request", "")), asked.status.get("observedGeneration")
-    return asked.is_released or asked.generation != seen or key in scene.proposals
+    return asked.is_released or asked.generation != seen or key in view.proposals
 
 
-def _told(asked: Asked, standing: Standing, request: GPRStatus | None) -> StatusPatch:
-    return StatusPatch(asked, object_status(standing, request, asked.status))
+def _told(asked: GprObject, state: ObjectState, request: GPRStatus | None) -> StatusPatch:
+    return StatusPatch(asked, object_status(state, request, asked.status))
 
 
-def _slice_of(asked: Asked, scene: Scene) -> str | Refusal:
-    slice_ = scene.namespaces.get(asked.namespace)
+def _slice_of(asked: GprObject, view: ObjectsView) -> str | Refusal:
+    slice_ = view.namespaces.get(asked.namespace)
     if slice_ is None:
         return Refusal(
             f"namespace {asked.namespace} belongs to no slice; create this in a namespace of your slice",
             "NoSlice",
         )
-    found = scene.repository.slices.get(slice_)
+    found = view.repository.slices.get(slice_)
     if (
         found is None
-        or scene.cluster not in found.spec.clusters
+        or view.cluster not in found.spec.clusters
         or asked.namespace not in found.spec.namespaces
     ):
         return Refusal(
-            f"slices/{slice_}/slice.yaml does not name namespace {asked.namespace} of cluster {scene.cluster}; "
+            f"slices/{slice_}/slice.yaml does not name namespace {asked.namespace} of cluster {view.cluster}; "
             "have it added there",
             "NoSlice",
         )
@@ -236,18 +236,18 @@ def _slice_of(asked: Asked, scene: Scene) -> str | Refusal:
     return slice_
 
 
-def _name_refusal(asked: Asked, origin: Origin, scene: Scene, trial: Repository) -> Refusal | None:
+def _name_refusal(asked: GprObject, origin: Origin, view: ObjectsView, trial: Repository) -> Refusal | None:
     """Whether another request has the name, here or by an edit that comes before ours."""
     slice_, name = origin.slice, origin.name
     path, was_filed = gpr_path(slice_, name), bool(asked.status.get("filed"))
-    held = origin.key in scene.statuses and scene.statuses[origin.key].phase in HOLDING
+    held = origin.key in view.statuses and view.statuses[origin.key].phase in HOLDING
     if path in trial.refused and not was_filed and not held:
         return Refusal(f"{path} is there and cannot be read; mend or remove it", "NameTaken")
     gpr = trial.gprs.get((slice_, name))
     if gpr is not None:
         return _taken(origin_of(gpr), origin)
-    if origin.key in scene.statuses and not was_filed and not held:
-        phase = scene.statuses[origin.key].phase
+    if origin.key in view.statuses and not was_filed and not held:
+        phase = view.statuses[origin.key].phase
         return Refusal(
             f"an earlier request {origin.key} is still {phase}; this one is filed when that is over and forgotten",
             "NameInUse",
@@ -267,37 +267,39 @@ def _taken(theirs: Origin | None, ours: Origin) -> Refusal | None:
     return Refusal(f"{ours.key} is filed already {whose}; else give this one another name", "NameTaken")
 
 
-def _filing(asked: Asked, origin: Origin, standing: Standing, scene: Scene, trial: Repository) -> Action:
+def _filing(
+    asked: GprObject, origin: Origin, state: ObjectState, view: ObjectsView, trial: Repository
+) -> Action:
     """The file as it should be, checked, and the way by which it gets there."""
     key, path = origin.key, gpr_path(origin.slice, origin.name)
-    status = scene.statuses.get(key)
-    current = scene.text(path) if standing.is_filed else None
-    author = Author(standing.author, standing.is_verified)
-    behalf = address_of(author.name, scene.cluster) if author.is_verified else ""
-    wanted = _wanted(replace(asked, author=behalf or None), origin, current, _file_of(origin, scene), status)
+    status = view.statuses.get(key)
+    current = view.text(path) if state.is_filed else None
+    author = Author(state.author, state.is_verified)
+    behalf = address_of(author.name, view.cluster) if author.is_verified else ""
+    wanted = _wanted(replace(asked, author=behalf or None), origin, current, _file_of(origin, view), status)
     if wanted == current:
-        if scene.proposals.get(key, current) == current or key in scene.troubles:
-            return _told(asked, standing, status)
+        if view.proposals.get(key, current) == current or key in view.troubles:
+            return _told(asked, state, status)
         return Edit(key, "branch", {}, f"Withdraw what was proposed for {key}", author, str(origin))
-    refusal = scene.troubles.get(key) or _refused(path, wanted, status, trial)
+    refusal = view.troubles.get(key) or _refused(path, wanted, status, trial)
     if refusal is not None:
-        return _told(asked, replace(standing, refusal=refusal), status)
-    subject = f"{'Change' if standing.is_filed else 'Create'} {key}"
-    if scene.via == "commit" and author.is_verified:
+        return _told(asked, replace(state, refusal=refusal), status)
+    subject = f"{'Change' if state.is_filed else 'Create'} {key}"
+    if view.via == "commit" and author.is_verified:
         return Edit(key, "commit", {path: wanted}, subject, author, str(origin), behalf)
-    branch, digest = branch_of(scene.cluster, key), hashlib.sha256(wanted).hexdigest()[:16]
-    if scene.proposals.get(key) == wanted:
-        return _told(asked, replace(standing, branch=branch, proposed=digest), status)
-    if asked.status.get("proposed") == digest and key not in scene.proposals:
+    branch, digest = branch_of(view.cluster, key), hashlib.sha256(wanted).hexdigest()[:16]
+    if view.proposals.get(key) == wanted:
+        return _told(asked, replace(state, branch=branch, proposed=digest), status)
+    if asked.status.get("proposed") == digest and key not in view.proposals:
         closed = Refusal(
             f"the branch {branch} was deleted without being merged; change this to ask again", "NotMerged"
         )
-        return _told(asked, replace(standing, proposed=digest, refusal=closed), status)
+        return _told(asked, replace(state, proposed=digest, refusal=closed), status)
     return Edit(key, "branch", {path: wanted}, subject, author, str(origin), behalf)
 
 
 def _wanted(
-    asked: Asked, origin: Origin, current: bytes | None, gpr: GPR | None, status: GPRStatus | None
+    asked: GprObject, origin: Origin, current: bytes | None, gpr: GPR | None, status: GPRStatus | None
 ) -> bytes:
     """The file's next content; what it has where neither the object's spec nor its release is news.
 

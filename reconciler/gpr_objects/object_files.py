@@ -27,7 +27,7 @@ is not known; what follows from that is done on behalf of this person."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class GprObject:
     """One GPR object, cut down to what is read of it."""
 
     namespace: str
@@ -42,13 +42,13 @@ class Asked:
     status: Json
 
 
-def asked_from(item: Json) -> Asked | None:
+def asked_from(item: Json) -> GprObject | None:
     """None for an object that is being deleted: it counts as gone."""
     meta = item["metadata"]
     if "deletionTimestamp" in meta:
         return None
     annotations = meta.get("annotations") or {}
-    return Asked(
+    return GprObject(
         namespace=meta["namespace"],
         name=meta["name"],
         uid=meta["uid"],
@@ -101,12 +101,12 @@ def origin_of(document: GPR) -> Origin | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class ObjectsView:
     """All that is looked at."""
 
     cluster: str
     via: Via
-    objects: Mapping[str, Asked]  # by namespace/name
+    objects: Mapping[str, GprObject]  # by namespace/name
     namespaces: Mapping[str, str]  # slices, by namespace
     repository: Repository  # main
     text: Callable[[str], bytes]  # a file of main
@@ -150,7 +150,7 @@ class Edit:
 class StatusPatch:
     """An object's status as it should be."""
 
-    asked: Asked
+    asked: GprObject
     status: Json
 
 

@@ -27,7 +27,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ObjectState:
     """Where an object stands with the repository."""
 
     generation: int
@@ -41,18 +41,18 @@ class Standing:
     is_removed: bool = False  # its file was taken away from main by people
 
 
-def object_status(standing: Standing, request: GPRStatus | None, before: Mapping[str, Any]) -> Json:
+def object_status(state: ObjectState, request: GPRStatus | None, before: Mapping[str, Any]) -> Json:
     """The whole status; `before` is the one that the object has."""
-    found = _mirrored(request) if request is not None else _own(standing, before)
+    found = _mirrored(request) if request is not None else _own(state, before)
     found |= {
-        "observedGeneration": standing.generation,
-        "request": standing.key,
-        "filed": standing.is_filed,
-        "author": standing.author,
-        "authorVerified": standing.is_verified,
-        "branch": standing.branch,
-        "proposed": standing.proposed,
-        "conditions": [_accepted(standing), *_conditions(request)],
+        "observedGeneration": state.generation,
+        "request": state.key,
+        "filed": state.is_filed,
+        "author": state.author,
+        "authorVerified": state.is_verified,
+        "branch": state.branch,
+        "proposed": state.proposed,
+        "conditions": [_accepted(state), *_conditions(request)],
     }
     return {field: value for field, value in found.items() if value not in ("", [], {})}
 
@@ -70,21 +70,21 @@ _HEAVY: Any = {"checks": {"__all__": {"log"}}}
 """Logs are in the repository; of an object every watcher gets every change."""
 
 
-def _own(standing: Standing, before: Mapping[str, Any]) -> Json:
+def _own(state: ObjectState, before: Mapping[str, Any]) -> Json:
     """Without a controller's answer."""
-    if standing.is_removed:
+    if state.is_removed:
         if before.get("phase") in TERMINAL:
             return {field: value for field, value in before.items() if field not in _ABOUT_DOOR}
         message = "its file was removed from main; delete this object, a new request needs a new one"
         return {"phase": str(Phase.CANCELLED), "reason": "FileRemoved", "message": message}
-    if standing.refusal is not None and not standing.is_filed:
+    if state.refusal is not None and not state.is_filed:
         return {
             "phase": "Refused",
-            "reason": standing.refusal.reason,
-            "message": standing.refusal.message,
+            "reason": state.refusal.reason,
+            "message": state.refusal.message,
         }
-    if standing.branch and not standing.is_filed:
-        message = f"merge the branch {standing.branch} to file it"
+    if state.branch and not state.is_filed:
+        message = f"merge the branch {state.branch} to file it"
         return {"phase": "Proposed", "reason": "AwaitsMerge", "message": message}
     return {
         "phase": "Filed",
@@ -96,16 +96,16 @@ def _own(standing: Standing, before: Mapping[str, Any]) -> Json:
 _ABOUT_DOOR = frozenset({"branch", "proposed"})
 
 
-def _accepted(standing: Standing) -> Json:
+def _accepted(state: ObjectState) -> Json:
     """Whether main has what the object asks for now."""
-    if standing.refusal is not None:
-        return _condition("Accepted", standing.refusal.reason, standing.refusal.message, holds=False)
-    if standing.branch:
-        message = f"the branch {standing.branch} waits to be merged"
+    if state.refusal is not None:
+        return _condition("Accepted", state.refusal.reason, state.refusal.message, holds=False)
+    if state.branch:
+        message = f"the branch {state.branch} waits to be merged"
         return _condition("Accepted", "AwaitsMerge", message, holds=False)
-    if standing.is_removed:
+    if state.is_removed:
         return _condition("Accepted", "FileRemoved", "its file was removed from main", holds=False)
-    return _condition("Accepted", "OnMain", f"main has it as {standing.key}", holds=True)
+    return _condition("Accepted", "OnMain", f"main has it as {state.key}", holds=True)
 
 
 def _conditions(request: GPRStatus | None) -> list[Json]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from reconciler.health.check_results import rows
-from reconciler.model.events import Event, Told
-from reconciler.model.facts import Scene
+from reconciler.model.events import Event, EventReason
+from reconciler.model.facts import Context
 from schemas.status.gpr_status import Check, GPRStatus
 
 NAMED = 3
 """Nodes of one event that are named."""
 
 
-def with_latency(key: str, status: GPRStatus, scene: Scene) -> tuple[GPRStatus, tuple[Event, ...]]:
+def with_latency(key: str, status: GPRStatus, context: Context) -> tuple[GPRStatus, tuple[Event, ...]]:
     """The status with the checks between its nodes, and a word about those that fail and did not before.
 
     One row for a node, as it was when it last began to pass or to fail: a figure that moves is no fact.
@@ -21,7 +21,7 @@ def with_latency(key: str, status: GPRStatus, scene: Scene) -> tuple[GPRStatus, 
     found: dict[str, Check] = {}
     fresh: list[Check] = []
     for node in status.assignment.nodes:
-        results = scene.seen.outcomes.checks.get((status.uid, node, "run"))
+        results = context.seen.outcomes.checks.get((status.uid, node, "run"))
         if not isinstance(results, tuple) or not results:
             found |= {node: known[node]} if node in known else {}
             continue
@@ -29,18 +29,18 @@ def with_latency(key: str, status: GPRStatus, scene: Scene) -> tuple[GPRStatus, 
         if node in known and known[node].passed is said.passed:
             found[node] = known[node]
             continue
-        (found[node],) = rows([said], ("run", node, scene.now), status.checks)
+        (found[node],) = rows([said], ("run", node, context.now), status.checks)
         fresh += [] if said.passed else [found[node]]
     if found == known:
         return status, ()
     others = tuple(c for c in status.checks if c.stage != "run")
-    status = status.model_copy(update={"checks": (*others, *found.values())})
-    return status, (_told(key, fresh, status, scene),) if fresh else ()
+    status = status.edited(checks=(*others, *found.values()))
+    return status, (_told(key, fresh, status, context),) if fresh else ()
 
 
-def _told(key: str, fresh: list[Check], status: GPRStatus, scene: Scene) -> Event:
+def _told(key: str, fresh: list[Check], status: GPRStatus, context: Context) -> Event:
     assert status.assignment is not None
     texts = "; ".join(f"{c.node}: {c.log or c.value}" for c in fresh[:NAMED])
     more = f" and {len(fresh) - NAMED} more nodes" if len(fresh) > NAMED else ""
     text = f"{key}: its nodes reach each other too slowly: {texts}{more}"
-    return Event(scene.now, Told.LATENCY_HIGH, text, key, status.assignment.cluster, fresh[0].node)
+    return Event(context.now, EventReason.LATENCY_HIGH, text, key, status.assignment.cluster, fresh[0].node)

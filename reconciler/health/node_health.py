@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from reconciler.model.cluster_port import ClusterView, NodeView
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import IN_SERVICE, NodeKey, Seen
 from schemas.documents.cluster import ClusterSpec, Pool
 from schemas.status.gpr_status import NodeMetadata, NodeRecord, NodeState
@@ -192,12 +192,10 @@ def _within_limit(
     isolating.sort(key=lambda r: (not was_out(r), r.since, r.metadata.name))
     suspect = {r.metadata.name for r in isolating[pool.isolation_limit :]}
     return [
-        r.model_copy(
-            update={
-                "state": NodeState.SUSPECT,
-                "message": f"{r.message}{STAYS}{pool.isolation_limit} of its pool are out already; "
-                "raise the pool's maxIsolated to take it out",
-            }
+        r.edited(
+            state=NodeState.SUSPECT,
+            message=f"{r.message}{STAYS}{pool.isolation_limit} of its pool are out already; "
+            "raise the pool's maxIsolated to take it out",
         )
         if r.metadata.name in suspect
         else r
@@ -221,7 +219,7 @@ def health_events(
 def _event(key: NodeKey, new: NodeRecord | None, now: datetime) -> Event:
     cluster, node = key
     if new is None:
-        return Event(now, Told.NODE_BACK, f"{cluster}/{node} is back in service", "", cluster, node)
-    reason = Told.NODE_SUSPECT if new.state in IN_SERVICE else Told.NODE_OUT
+        return Event(now, EventReason.NODE_BACK, f"{cluster}/{node} is back in service", "", cluster, node)
+    reason = EventReason.NODE_SUSPECT if new.state in IN_SERVICE else EventReason.NODE_OUT
     text = f"{cluster}/{node} is {new.state} ({new.reason}): {new.message}"
     return Event(now, reason, text, "", cluster, node)

@@ -22,8 +22,8 @@ from reconciler.lifecycle.early_end import (
 )
 from reconciler.lifecycle.marks import with_marks
 from reconciler.lifecycle.provisioning import start_seen
-from reconciler.model.events import Event, Told
-from reconciler.model.facts import Filed, Scene, Turn
+from reconciler.model.events import Event, EventReason
+from reconciler.model.facts import Context, Filed, RequestOutcome
 from reconciler.model.status_edits import has_condition, with_condition, without_condition, without_promise
 from scheduler.lifecycle import Event as Move
 from scheduler.lifecycle import advance
@@ -34,65 +34,66 @@ from schemas.rules.fit import free_priority
 from schemas.status.gpr_status import HOLDING, TERMINAL, WAITING, Cause, Condition, GPRStatus, Phase
 
 
-def file_turn(key: str, filed: Filed | None, status: GPRStatus | None, scene: Scene) -> Turn:
+def file_outcome(key: str, filed: Filed | None, status: GPRStatus | None, context: Context) -> RequestOutcome:
     """What the file (None: there is none) makes of the record (None: there is none)."""
-    turn = _turned(key, filed, status, scene)
-    if turn.status is None or filed is None:
-        return turn
-    return replace(turn, status=with_evidence(status, turn.status, filed, scene.now))
+    outcome = _outcome(key, filed, status, context)
+    if outcome.status is None or filed is None:
+        return outcome
+    return replace(outcome, status=with_evidence(status, outcome.status, filed, context.now))
 
 
-def _turned(key: str, filed: Filed | None, status: GPRStatus | None, scene: Scene) -> Turn:
+def _outcome(key: str, filed: Filed | None, status: GPRStatus | None, context: Context) -> RequestOutcome:
     if status is None:
-        return _first_seen(key, filed, scene)
+        return _first_seen(key, filed, context)
     if filed is None:
-        return _file_gone(key, status, scene)
+        return _file_gone(key, status, context)
     status = _note_return(status)
     spec = filed.spec
     if spec is None and (not filed.ends or status.phase in TERMINAL):
-        return Turn(_noted(status, "InvalidFile", "Invalid", filed.problem, scene.now))
+        return RequestOutcome(_noted(status, "InvalidFile", "Invalid", filed.problem, context.now))
     if spec is None:  # whatever else is wrong with the file, its people want the end
-        spec = status.accepted_spec.model_copy(update={"early_release": True})
+        spec = status.accepted_spec.edited(early_release=True)
     status = without_condition(status, "InvalidFile")
     if status.phase in TERMINAL:
-        return Turn(_finished(status, spec, scene))
+        return RequestOutcome(_finished(status, spec, context))
     if status.phase in WAITING:
-        return _waiting(key, status, spec, scene)
-    return _held(key, status, spec, scene)
+        return _waiting(key, status, spec, context)
+    return _held(key, status, spec, context)
 
 
-def _first_seen(key: str, filed: Filed | None, scene: Scene) -> Turn:
+def _first_seen(key: str, filed: Filed | None, context: Context) -> RequestOutcome:
     if filed is None or filed.spec is None:
-        return Turn(None)
-    digest = filed.spec.digest(_ceiling(filed.spec, scene))
+        return RequestOutcome(None)
+    digest = filed.spec.digest(_ceiling(filed.spec, context))
     status = GPRStatus(
         phase=Phase.QUEUED,
-        uid=_uid(key, scene),
-        filed_at=scene.seen.filed.get(key, scene.now),
+        uid=_uid(key, context),
+        filed_at=context.seen.filed.get(key, context.now),
         accepted_spec=filed.spec,
         spec_digest=digest,
     )
-    told = Event(scene.now, Told.FILED, f"{key} was filed", key)
+    told = Event(context.now, EventReason.FILED, f"{key} was filed", key)
     if filed.spec.early_release:
-        return _cancelled(key, status, "EarlyRelease", "its file asks for release", scene)
+        return _cancelled(key, status, "EarlyRelease", "its file asks for release", context)
     if filed.spec.stopped:
-        held = {"reason": STOPPED, "message": stopped_text(key, status)}
-        return Turn(status.model_copy(update=held), (told,))
-    return Turn(status, (told,), (Cause.HIGHER_RANK_ARRIVED, key))
+        return RequestOutcome(status.edited(reason=STOPPED, message=stopped_text(key, status)), (told,))
+    return RequestOutcome(status, (told,), (Cause.HIGHER_RANK_ARRIVED, key))
 
 
-def _file_gone(key: str, status: GPRStatus, scene: Scene) -> Turn:
+def _file_gone(key: str, status: GPRStatus, context: Context) -> RequestOutcome:
     if status.phase in TERMINAL:
-        return Turn(None)
+        return RequestOutcome(None)
     if status.phase in WAITING:
-        return Turn(None, (Event(scene.now, Told.CANCELLED, f"{key} was cancelled: its file is gone", key),))
+        return RequestOutcome(
+            None, (Event(context.now, EventReason.CANCELLED, f"{key} was cancelled: its file is gone", key),)
+        )
     message = missing_text(key)
     told = (
         ()
         if has_condition(status, "FileMissing", message)
-        else (Event(scene.now, Told.FILE_MISSING, f"{key}: {message}", key),)
+        else (Event(context.now, EventReason.FILE_MISSING, f"{key}: {message}", key),)
     )
-    return Turn(_noted(status, "FileMissing", "FileMissing", message, scene.now), told)
+    return RequestOutcome(_noted(status, "FileMissing", "FileMissing", message, context.now), told)
 
 
 def missing_text(key: str) -> str:
@@ -103,37 +104,39 @@ def missing_text(key: str) -> str:
     )
 
 
-def _finished(status: GPRStatus, spec: RequestSpec, scene: Scene) -> GPRStatus:
+def _finished(status: GPRStatus, spec: RequestSpec, context: Context) -> GPRStatus:
     if not asks_more_or_other(status.accepted_spec, spec) or spec.early_release:
         return without_condition(status, "EditRefused")
     message = f"this request is {status.phase} and never runs again; file it under a new name"
-    return _noted(status, "EditRefused", "Finished", message, scene.now)
+    return _noted(status, "EditRefused", "Finished", message, context.now)
 
 
-def _waiting(key: str, status: GPRStatus, spec: RequestSpec, scene: Scene) -> Turn:
+def _waiting(key: str, status: GPRStatus, spec: RequestSpec, context: Context) -> RequestOutcome:
     if spec.early_release:
-        return _cancelled(key, status, "EarlyRelease", "its file asks for release", scene)
+        return _cancelled(key, status, "EarlyRelease", "its file asks for release", context)
     if spec == status.accepted_spec:
-        return Turn(without_condition(status, "EditRefused"))
+        return RequestOutcome(without_condition(status, "EditRefused"))
     reset = asks_more_or_other(status.accepted_spec, spec)
-    update = {"accepted_spec": spec, "spec_digest": spec.digest(_ceiling(spec, scene))}
-    edited = without_condition(status, "EditRefused").model_copy(update=update)
+    digest = spec.digest(_ceiling(spec, context))
+    after = without_condition(status, "EditRefused").edited(accepted_spec=spec, spec_digest=digest)
     if status.reason == "ClusterObserved":  # what is shown was worked out for the request as it was
-        edited = edited.model_copy(update={"reason": None, "message": None})
+        after = after.edited(reason=None, message=None)
     if reset:
-        edited = edited.model_copy(update={"filed_at": scene.now, "waits_from": None, "charge": None})
-    elif _wants_sooner(status.accepted_spec.not_before, spec.not_before, scene.now):
-        edited = edited.model_copy(update={"waits_from": scene.now})
-    edited = with_what_is_left(status, edited)
+        after = after.edited(filed_at=context.now, waits_from=None, charge=None)
+    elif _wants_sooner(status.accepted_spec.not_before, spec.not_before, context.now):
+        after = after.edited(waits_from=context.now)
+    after = with_what_is_left(status, after)
     if not reset and spec.move != status.accepted_spec.move:
         text = f"{key} was moved by an admin among the requests of its priority"
-        return Turn(edited, (Event(scene.now, Told.MOVED, text, key),), (Cause.ADMIN_MOVED, key))
+        return RequestOutcome(
+            after, (Event(context.now, EventReason.MOVED, text, key),), (Cause.ADMIN_MOVED, key)
+        )
     how = "asks for more or something else and queues anew" if reset else "keeps its place"
-    told = Event(scene.now, Told.EDITED, f"{key} was edited and {how}", key)
+    told = Event(context.now, EventReason.EDITED, f"{key} was edited and {how}", key)
     if spec.stopped != status.accepted_spec.stopped:
-        turn = (stopped if spec.stopped else resumed)(key, edited, scene)
-        return replace(turn, events=((told, *turn.events) if reset else turn.events))
-    return Turn(edited, (told,), (Cause.REQUEST_CHANGED, key))
+        outcome = (stopped if spec.stopped else resumed)(key, after, context)
+        return replace(outcome, events=((told, *outcome.events) if reset else outcome.events))
+    return RequestOutcome(after, (told,), (Cause.REQUEST_CHANGED, key))
 
 
 def _wants_sooner(was: datetime | None, wanted: datetime | None, now: datetime) -> bool:
@@ -141,57 +144,55 @@ def _wants_sooner(was: datetime | None, wanted: datetime | None, now: datetime) 
     return was is not None and was > now and (wanted is None or wanted < was)
 
 
-def _held(key: str, status: GPRStatus, spec: RequestSpec, scene: Scene) -> Turn:
+def _held(key: str, status: GPRStatus, spec: RequestSpec, context: Context) -> RequestOutcome:
     if status.phase is Phase.RELEASING:
-        return given_up(key, status, scene) if spec.early_release else Turn(status)
+        return given_up(key, status, context) if spec.early_release else RequestOutcome(status)
     refused = tuple(FIELD_NAMES.get(field, field) for field in changed_terms(status.accepted_spec, spec))
     free = {field: getattr(spec, field) for field in ALWAYS_FREE}
     accepted = status.accepted_spec.model_copy(update=free)
     if accepted != status.accepted_spec:
-        status = with_free_edits(status, accepted, _ceiling(spec, scene))
+        status = with_free_edits(status, accepted, _ceiling(spec, context))
     told: tuple[Event, ...] = ()
     if refused:
         message = (
             f"{', '.join(refused)} cannot change while nodes are held; the accepted values stay in force"
         )
         if not has_condition(status, "EditRefused", message):
-            told = (Event(scene.now, Told.EDIT_REFUSED, f"{key}: {message}", key),)
-        status = _noted(status, "EditRefused", "Held", message, scene.now)
+            told = (Event(context.now, EventReason.EDIT_REFUSED, f"{key}: {message}", key),)
+        status = _noted(status, "EditRefused", "Held", message, context.now)
     else:
         status = without_condition(status, "EditRefused")
     if spec.early_release:
-        begun = start_seen(key, status, scene) or Turn(status)
-        return _released(key, begun.status or status, (*told, *begun.events), scene)
-    turn = stopped(key, status, scene) if spec.stopped else Turn(status)
-    return replace(turn, events=(*told, *turn.events))
+        begun = start_seen(key, status, context) or RequestOutcome(status)
+        return _released(key, begun.status or status, (*told, *begun.events), context)
+    outcome = stopped(key, status, context) if spec.stopped else RequestOutcome(status)
+    return replace(outcome, events=(*told, *outcome.events))
 
 
-def _released(key: str, status: GPRStatus, told: tuple[Event, ...], scene: Scene) -> Turn:
+def _released(key: str, status: GPRStatus, told: tuple[Event, ...], context: Context) -> RequestOutcome:
     """Ends a lease now; the room it leaves makes others earlier, never later."""
-    status, marked = with_marks(key, status, scene.now)
-    ended = without_condition(status, PREEMPTED, IDLE).model_copy(
-        update={
-            "phase": advance(status.phase, Move.RELEASE),
-            "eviction": None,
-            "end_time": scene.now if status.end_time is None else min(status.end_time, scene.now),
-            "reason": "EarlyRelease",
-            "message": "released early at its owner's request",
-        }
+    status, marked = with_marks(key, status, context.now)
+    ended = without_condition(status, PREEMPTED, IDLE).edited(
+        phase=advance(status.phase, Move.RELEASE),
+        eviction=None,
+        end_time=context.now if status.end_time is None else min(status.end_time, context.now),
+        reason="EarlyRelease",
+        message="released early at its owner's request",
     )
-    event = Event(scene.now, Told.EARLY_RELEASED, f"{key} was released early", key)
-    return Turn(ended, (*told, *marked, event))
+    event = Event(context.now, EventReason.EARLY_RELEASED, f"{key} was released early", key)
+    return RequestOutcome(ended, (*told, *marked, event))
 
 
-def _cancelled(key: str, status: GPRStatus, reason: str, why: str, scene: Scene) -> Turn:
-    gone = without_promise(status).model_copy(
-        update={
-            "phase": advance(status.phase, Move.CANCEL),
-            "reason": reason,
-            "message": f"cancelled: {why}",
-            "conditions": (),
-        }
+def _cancelled(key: str, status: GPRStatus, reason: str, why: str, context: Context) -> RequestOutcome:
+    gone = without_promise(status).edited(
+        phase=advance(status.phase, Move.CANCEL),
+        reason=reason,
+        message=f"cancelled: {why}",
+        conditions=(),
     )
-    return Turn(gone, (Event(scene.now, Told.CANCELLED, f"{key} was cancelled: {why}", key),))
+    return RequestOutcome(
+        gone, (Event(context.now, EventReason.CANCELLED, f"{key} was cancelled: {why}", key),)
+    )
 
 
 def _note_return(status: GPRStatus) -> GPRStatus:
@@ -202,14 +203,14 @@ def _noted(status: GPRStatus, type_: str, reason: str, message: str, now: dateti
     return with_condition(status, Condition(type=type_, reason=reason, message=message, at=now))
 
 
-def _ceiling(spec: RequestSpec, scene: Scene) -> int:
-    slice_ = scene.wanted.slices.get(spec.slice)
-    return 0 if slice_ is None else free_priority(slice_, scene.wanted.project)
+def _ceiling(spec: RequestSpec, context: Context) -> int:
+    slice_ = context.wanted.slices.get(spec.slice)
+    return 0 if slice_ is None else free_priority(slice_, context.wanted.project)
 
 
-def _uid(key: str, scene: Scene) -> str:
+def _uid(key: str, context: Context) -> str:
     """The same for the same file in the same commit, so that a decision made twice is one."""
-    filed = scene.wanted.filed.get(key)
+    filed = context.wanted.filed.get(key)
     if filed is not None and filed.nonce:
         return uid_of(key, filed.nonce)
-    return uid_of(key, f"{scene.wanted.commit}\n{scene.seen.filed.get(key, scene.now).isoformat()}")
+    return uid_of(key, f"{context.wanted.commit}\n{context.seen.filed.get(key, context.now).isoformat()}")

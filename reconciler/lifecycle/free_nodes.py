@@ -12,7 +12,7 @@ from scheduler.snapshot import Lease, Pool, PoolKey, Window
 from schemas.reading.units import seconds
 
 
-class Spares:
+class FreeNodes:
     """Free nodes of every pool at one instant, given all leases; promises are not looked at."""
 
     def __init__(

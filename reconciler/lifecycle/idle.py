@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from reconciler.lifecycle.early_end import IDLE
-from reconciler.model.events import Event, Told
-from reconciler.model.facts import NodeKey, Scene, Turn
+from reconciler.model.events import Event, EventReason
+from reconciler.model.facts import Context, NodeKey, RequestOutcome
 from reconciler.model.status_edits import with_condition, without_condition
 from scheduler.lifecycle import Event as Move
 from scheduler.lifecycle import advance
@@ -32,21 +32,21 @@ class Timeout:
     whose: str
 
 
-def idle_turn(key: str, status: GPRStatus, scene: Scene) -> Turn:
+def idle_outcome(key: str, status: GPRStatus, context: Context) -> RequestOutcome:
     """One look at whether a running request is used: told a notice before the timeout, released when it is over."""
     if status.phase is not Phase.PROVISIONED or (status.eviction is not None and not _is_idle(status)):
-        return Turn(status)
-    policy = scene.wanted.project.scheduling.idle
+        return RequestOutcome(status)
+    policy = context.wanted.project.scheduling.idle
     timeout = timeout_of(status, policy)
-    since = None if timeout is None else idle_since(status, scene.seen.reports)
-    if timeout is None or since is None or scene.now < since + timeout.after - policy.notice:
-        return _kept(key, status, timeout, scene)
-    soonest, due = scene.now + policy.notice, since + timeout.after
+    since = None if timeout is None else idle_since(status, context.seen.reports)
+    if timeout is None or since is None or context.now < since + timeout.after - policy.notice:
+        return _kept(key, status, timeout, context)
+    soonest, due = context.now + policy.notice, since + timeout.after
     eviction = status.eviction
     if eviction is None or due > eviction.at or max(due, soonest) < eviction.at:
         # Its people have the whole notice, however late it is.
-        return _told(key, status, since, timeout, scene)
-    return _released(key, status, scene) if scene.now >= eviction.at else Turn(status)
+        return _told(key, status, since, timeout, context)
+    return _released(key, status, context) if context.now >= eviction.at else RequestOutcome(status)
 
 
 def timeout_of(status: GPRStatus, policy: IdleReclaim) -> Timeout | None:
@@ -82,47 +82,47 @@ def _is_idle(status: GPRStatus) -> bool:
     return status.eviction is not None and status.eviction.reason == IDLE
 
 
-def _kept(key: str, status: GPRStatus, timeout: Timeout | None, scene: Scene) -> Turn:
+def _kept(key: str, status: GPRStatus, timeout: Timeout | None, context: Context) -> RequestOutcome:
     """It may go on; what was told of it before holds no more."""
     if not _is_idle(status) and status.idle_since is None:
-        return Turn(status)
-    kept = without_condition(status, IDLE).model_copy(update={"eviction": None, "idle_since": None})
+        return RequestOutcome(status)
+    kept = without_condition(status, IDLE).edited(eviction=None, idle_since=None)
     if not _is_idle(status):
-        return Turn(kept)
-    if idle_since(status, scene.seen.reports) != status.idle_since:
+        return RequestOutcome(kept)
+    if idle_since(status, context.seen.reports) != status.idle_since:
         why = "is used again"
     elif timeout is None:
         why = "may go without use as long as it likes now"
     else:
         why = f"may go without use for {format_duration(timeout.after)} now ({timeout.whose})"
-    return Turn(kept, (Event(scene.now, Told.IDLE_OVER, f"{key} {why} and keeps its nodes", key),))
+    return RequestOutcome(
+        kept, (Event(context.now, EventReason.IDLE_OVER, f"{key} {why} and keeps its nodes", key),)
+    )
 
 
-def _told(key: str, status: GPRStatus, since: datetime, timeout: Timeout, scene: Scene) -> Turn:
-    at = max(since + timeout.after, scene.now + scene.wanted.project.scheduling.idle.notice)
+def _told(key: str, status: GPRStatus, since: datetime, timeout: Timeout, context: Context) -> RequestOutcome:
+    at = max(since + timeout.after, context.now + context.wanted.project.scheduling.idle.notice)
     if status.end_time is None or at >= status.end_time:
-        return _kept(key, status, timeout, scene)
+        return _kept(key, status, timeout, context)
     text = (
         f"none of its GPUs is used since {format_instant(since)}; its nodes are released at {format_instant(at)} "
         f"unless they are used before: it may go without use for {format_duration(timeout.after)} ({timeout.whose})"
     )
-    noted = with_condition(status, Condition(type=IDLE, reason=IDLE, message=text, at=scene.now))
-    warned = noted.model_copy(update={"eviction": Eviction(reason=IDLE, at=at), "idle_since": since})
-    return Turn(warned, (Event(scene.now, Told.IDLE, f"{key}: {text}", key),))
+    noted = with_condition(status, Condition(type=IDLE, reason=IDLE, message=text, at=context.now))
+    warned = noted.edited(eviction=Eviction(reason=IDLE, at=at), idle_since=since)
+    return RequestOutcome(warned, (Event(context.now, EventReason.IDLE, f"{key}: {text}", key),))
 
 
-def _released(key: str, status: GPRStatus, scene: Scene) -> Turn:
+def _released(key: str, status: GPRStatus, context: Context) -> RequestOutcome:
     assert status.end_time is not None
     assert status.idle_since is not None
     text = f"released: none of its GPUs was used since {format_instant(status.idle_since)}"
-    ended = without_condition(status, IDLE).model_copy(
-        update={
-            "phase": advance(status.phase, Move.RELEASE),
-            "end_time": min(status.end_time, scene.now),
-            "reason": RECLAIMED,
-            "message": text,
-            "eviction": None,
-            "idle_since": None,
-        }
+    ended = without_condition(status, IDLE).edited(
+        phase=advance(status.phase, Move.RELEASE),
+        end_time=min(status.end_time, context.now),
+        reason=RECLAIMED,
+        message=text,
+        eviction=None,
+        idle_since=None,
     )
-    return Turn(ended, (Event(scene.now, Told.IDLE_RECLAIMED, f"{key} was {text}", key),))
+    return RequestOutcome(ended, (Event(context.now, EventReason.IDLE_RECLAIMED, f"{key} was {text}", key),))

@@ -23,7 +23,7 @@ def with_marks(
         is_told = any(mark.percent == percent for mark in status.marks)
         if is_told or (until or now) < mark_time(status, percent):
             continue
-        status = status.model_copy(update={"marks": (*status.marks, Mark(percent=percent, at=now))})
+        status = status.edited(marks=(*status.marks, Mark(percent=percent, at=now)))
         told.append(Event(now, reason, mark_text(key, percent), key))
     return status, tuple(told)
 

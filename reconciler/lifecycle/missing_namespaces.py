@@ -6,8 +6,8 @@ Its nodes stay its own: only pods in those namespaces can use them, so its peopl
 from __future__ import annotations
 
 from reconciler.model.cluster_port import Difference
-from reconciler.model.events import Event, Told
-from reconciler.model.facts import Scene, Turn
+from reconciler.model.events import Event, EventReason
+from reconciler.model.facts import Context, RequestOutcome
 from reconciler.model.status_edits import with_condition, without_condition
 from schemas.status.gpr_status import Condition, GPRStatus, Phase
 
@@ -21,34 +21,34 @@ def says_so(status: GPRStatus) -> bool:
     return any(condition.type == NOT_READY for condition in status.conditions)
 
 
-def home_turn(key: str, status: GPRStatus, scene: Scene) -> Turn:
+def home_outcome(key: str, status: GPRStatus, context: Context) -> RequestOutcome:
     """The request with what is wrong with its slice's namespaces; a cluster that cannot tell changes nothing."""
     held = status.assignment
     if held is None or status.phase not in {Phase.PROVISIONING, Phase.PROVISIONED}:
-        return Turn(without_condition(status, NOT_READY))
-    found = scene.seen.differences.get(held.cluster)
+        return RequestOutcome(without_condition(status, NOT_READY))
+    found = context.seen.differences.get(held.cluster)
     if found is None:
-        return Turn(status)
+        return RequestOutcome(status)
     wrong = [d for d in found if d.slice == status.accepted_spec.slice and _matters(d, status)]
     if not wrong:
-        return _ready(key, status, scene)
+        return _ready(key, status, context)
     text = (
         f"{'; '.join(_sentence(d) for d in wrong[:3])}; until it is put right its pods may not find its nodes"
     )
-    noted = with_condition(status, Condition(type=NOT_READY, reason=NOT_READY, message=text, at=scene.now))
+    noted = with_condition(status, Condition(type=NOT_READY, reason=NOT_READY, message=text, at=context.now))
     if says_so(status):
-        return Turn(noted)
-    told = Event(scene.now, Told.NAMESPACE_NOT_READY, f"{key}: {text}", key, held.cluster)
-    return Turn(noted, (told,))
+        return RequestOutcome(noted)
+    told = Event(context.now, EventReason.NAMESPACE_NOT_READY, f"{key}: {text}", key, held.cluster)
+    return RequestOutcome(noted, (told,))
 
 
-def _ready(key: str, status: GPRStatus, scene: Scene) -> Turn:
+def _ready(key: str, status: GPRStatus, context: Context) -> RequestOutcome:
     if not says_so(status):
-        return Turn(status)
+        return RequestOutcome(status)
     assert status.assignment is not None
     text = f"{key}: the namespaces of its slice are as they should be again"
-    told = Event(scene.now, Told.NAMESPACE_READY, text, key, status.assignment.cluster)
-    return Turn(without_condition(status, NOT_READY), (told,))
+    told = Event(context.now, EventReason.NAMESPACE_READY, text, key, status.assignment.cluster)
+    return RequestOutcome(without_condition(status, NOT_READY), (told,))
 
 
 def _matters(difference: Difference, status: GPRStatus) -> bool:

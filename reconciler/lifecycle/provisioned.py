@@ -9,13 +9,13 @@ from reconciler.accounts.gpu_hours import returning, served_until
 from reconciler.health.latency import with_latency
 from reconciler.health.node_health import EVICTING_TAINT
 from reconciler.lifecycle.early_end import IDLE, PREEMPTED, left_early, queues_again, requeued
-from reconciler.lifecycle.free_nodes import Spares
+from reconciler.lifecycle.free_nodes import FreeNodes
 from reconciler.lifecycle.marks import with_marks
 from reconciler.lifecycle.provisioning import checked_nodes, failed_nodes, new_checks, with_check_results
 from reconciler.lifecycle.remaining_pods import is_given_up, with_staying
 from reconciler.lifecycle.requeue import unless_too_late
-from reconciler.model.events import Event, Told
-from reconciler.model.facts import NodeKey, Scene, Turn
+from reconciler.model.events import Event, EventReason
+from reconciler.model.facts import Context, NodeKey, RequestOutcome
 from reconciler.model.pools import home_of
 from reconciler.model.status_edits import (
     ENDED_LATE,
@@ -31,157 +31,170 @@ from schemas.status.gpr_status import Assignment, Cause, Condition, GPRStatus, N
 
 FAILURES = frozenset({"ChecksFailed", "NodeLost"})
 """Reasons with which a request that is Releasing ends as Failed."""
-_ENDED: dict[str, object] = {"reason": "Ended", "eviction": None, "idle_since": None}
-"""What its strict end says of a request, whatever else was to take its nodes."""
 
 
-def running_turn(key: str, status: GPRStatus, scene: Scene, spares: Spares) -> Turn:
+def running_outcome(key: str, status: GPRStatus, context: Context, free_nodes: FreeNodes) -> RequestOutcome:
     """One look at a request that is Provisioned: its marks, its end, then its nodes."""
     if status.phase is not Phase.PROVISIONED or status.start_time is None or status.end_time is None:
-        return Turn(status)
+        return RequestOutcome(status)
     end = status.end_time
-    if (turn := left_early(key, status, scene)) is not None:
-        return turn
-    status, events = with_marks(key, status, scene.now)
-    if scene.now >= end:
+    if (outcome := left_early(key, status, context)) is not None:
+        return outcome
+    status, events = with_marks(key, status, context.now)
+    if context.now >= end:
         text = f"{key} reached its strict end; its nodes are taken back"
-        ended = without_condition(status, PREEMPTED, IDLE).model_copy(
-            update={"phase": advance(status.phase, Move.END), **_ENDED, "message": None}
+        ended = _ended(without_condition(status, PREEMPTED, IDLE))
+        events = (*events, Event(context.now, EventReason.EXITING, text, key))
+        done = context.seen.outcomes.taken_back.get(status.uid, context.now)
+        if done - end <= context.settings.start_tolerance:
+            return RequestOutcome(ended, events)
+        message = f"its end was carried out at {context.now:%Y-%m-%dT%H:%M:%SZ}: the controller was away"
+        late = Condition(
+            type=ENDED_LATE, reason=str(Cause.CONTROLLER_ABSENT), message=message, at=context.now
         )
-        events = (*events, Event(scene.now, Told.EXITING, text, key))
-        done = scene.seen.outcomes.taken_back.get(status.uid, scene.now)
-        if done - end <= scene.settings.start_tolerance:
-            return Turn(ended, events)
-        message = f"its end was carried out at {scene.now:%Y-%m-%dT%H:%M:%SZ}: the controller was away"
-        late = Condition(type=ENDED_LATE, reason=str(Cause.CONTROLLER_ABSENT), message=message, at=scene.now)
-        return Turn(with_condition(ended, late), events, (Cause.CONTROLLER_ABSENT, "controller"))
-    status, checked = with_check_results(key, status, scene)
-    status, slow = with_latency(key, status, scene)
-    turn = _with_sound_nodes(key, status, scene, spares)
-    return Turn(turn.status, (*events, *checked, *slow, *turn.events), turn.cause)
+        return RequestOutcome(with_condition(ended, late), events, (Cause.CONTROLLER_ABSENT, "controller"))
+    status, checked = with_check_results(key, status, context)
+    status, slow = with_latency(key, status, context)
+    outcome = _with_sound_nodes(key, status, context, free_nodes)
+    return RequestOutcome(outcome.status, (*events, *checked, *slow, *outcome.events), outcome.cause)
 
 
-def _with_sound_nodes(key: str, status: GPRStatus, scene: Scene, spares: Spares) -> Turn:
+def _ended(status: GPRStatus) -> GPRStatus:
+    """At its strict end, whatever else was to take its nodes."""
+    return status.edited(
+        phase=advance(status.phase, Move.END), reason="Ended", message=None, eviction=None, idle_since=None
+    )
+
+
+def _with_sound_nodes(key: str, status: GPRStatus, context: Context, free_nodes: FreeNodes) -> RequestOutcome:
     assignment = status.assignment
     assert assignment is not None
     assert status.end_time is not None
-    bad = nodes_to_replace(status, scene)
+    bad = nodes_to_replace(status, context)
     if not bad:
-        return Turn(without_condition(status, "NoSpare"))
-    pool = home_of(assignment, scene.wanted.pools)
+        return RequestOutcome(without_condition(status, "NoSpare"))
+    pool = home_of(assignment, context.wanted.pools)
     avoid = frozenset(assignment.nodes) | {c.node for c in status.checks if not c.passed}
     until, beside = status.end_time, assignment.nodes
-    found = [n for _ in bad if (got := spares.take(pool, 1, until, avoid, beside=beside)) for n in got]
+    found = [n for _ in bad if (got := free_nodes.take(pool, 1, until, avoid, beside=beside)) for n in got]
     if not found:
-        return _without_spare(key, status, bad, scene)
+        return _without_spare(key, status, bad, context)
     out = bad[: len(found)]
     nodes = tuple(dict(zip(out, found, strict=True)).get(n, n) for n in assignment.nodes)
-    moved = status.model_copy(
-        update={
-            "assignment": Assignment(cluster=pool[0], pool=pool[1], nodes=nodes),
-            "replaced_nodes": (*status.replaced_nodes, *out),
-        }
+    moved = status.edited(
+        assignment=Assignment(cluster=pool[0], pool=pool[1], nodes=nodes),
+        replaced_nodes=(*status.replaced_nodes, *out),
     )
     told = tuple(
-        Event(scene.now, Told.NODE_REPLACED, f"{key}: {new} replaces {old}", key, assignment.cluster, old)
+        Event(
+            context.now,
+            EventReason.NODE_REPLACED,
+            f"{key}: {new} replaces {old}",
+            key,
+            assignment.cluster,
+            old,
+        )
         for old, new in zip(out, found, strict=True)
     )
-    return Turn(moved, told, (Cause.NODE_REPLACED, f"{assignment.cluster}/{out[0]}"))
+    return RequestOutcome(moved, told, (Cause.NODE_REPLACED, f"{assignment.cluster}/{out[0]}"))
 
 
-def nodes_to_replace(status: GPRStatus, scene: Scene) -> tuple[str, ...]:
+def nodes_to_replace(status: GPRStatus, context: Context) -> tuple[str, ...]:
     """Its nodes that are bad for good, or whose checks as a spare failed."""
     assert status.assignment is not None
     cluster, failed = status.assignment.cluster, failed_nodes(status)
-    return tuple(n for n in status.assignment.nodes if n in failed or _is_bad(cluster, n, scene))
+    return tuple(n for n in status.assignment.nodes if n in failed or _is_bad(cluster, n, context))
 
 
-def _is_bad(cluster: str, node: str, scene: Scene) -> bool:
+def _is_bad(cluster: str, node: str, context: Context) -> bool:
     """Cordoned nodes run on. Silent ones get a grace, and those whose pods somebody's taint sends away.
 
     Those taken out of the manifest are bad when they are gone.
     """
-    record = scene.nodes.get((cluster, node))
-    if cluster not in scene.seen.views:
+    record = context.nodes.get((cluster, node))
+    if cluster not in context.seen.views:
         return False
     if record is None:
-        return scene.is_gone(cluster, node)
+        return context.is_gone(cluster, node)
     if record.state is NodeState.LOST or record.reason == EVICTING_TAINT:
-        return scene.now - record.since >= scene.settings.lost_grace
+        return context.now - record.since >= context.settings.lost_grace
     return record.state in {NodeState.UNHEALTHY, NodeState.QUARANTINED}
 
 
-def _without_spare(key: str, status: GPRStatus, bad: tuple[str, ...], scene: Scene) -> Turn:
+def _without_spare(key: str, status: GPRStatus, bad: tuple[str, ...], context: Context) -> RequestOutcome:
     assert status.assignment is not None
     if len(bad) == len(status.assignment.nodes):
-        return _all_lost(key, status, scene)
+        return _all_lost(key, status, context)
     message = f"{', '.join(bad)} cannot be replaced: no spare in the pool; the other nodes go on"
-    noted = with_condition(status, Condition(type="NoSpare", reason="NoSpare", message=message, at=scene.now))
-    if noted is status:
-        return Turn(status)
-    told = Event(
-        scene.now, Told.NODE_NOT_REPLACED, f"{key}: {message}", key, status.assignment.cluster, bad[0]
+    noted = with_condition(
+        status, Condition(type="NoSpare", reason="NoSpare", message=message, at=context.now)
     )
-    return Turn(noted, (told,))
+    if noted is status:
+        return RequestOutcome(status)
+    told = Event(
+        context.now,
+        EventReason.NODE_NOT_REPLACED,
+        f"{key}: {message}",
+        key,
+        status.assignment.cluster,
+        bad[0],
+    )
+    return RequestOutcome(noted, (told,))
 
 
-def _all_lost(key: str, status: GPRStatus, scene: Scene) -> Turn:
+def _all_lost(key: str, status: GPRStatus, context: Context) -> RequestOutcome:
     """No node is left: back into the queue for the rest of its time, or failed if it does not want that."""
     assert status.assignment is not None
     assert status.end_time is not None
-    cluster = scene.wanted.clusters.get(status.assignment.cluster)
-    cost = cost_until(status, cluster, scene.wanted.project.currency, scene.now)
+    cluster = context.wanted.clusters.get(status.assignment.cluster)
+    cost = cost_until(status, cluster, context.wanted.project.currency, context.now)
     minute = timedelta(minutes=1)  # durations are written in whole minutes
-    left = (status.end_time - scene.now) // minute * minute
+    left = (status.end_time - context.now) // minute * minute
     if left < minute:
         text = f"{key} lost all its nodes in its last minute"
-        update = {"phase": advance(status.phase, Move.END), **_ENDED, "message": None}
-        ended = status.model_copy(update={**update, "end_time": scene.now})
-        return Turn(ended, (Event(scene.now, Told.EXITING, text, key),))
+        ended = _ended(status).edited(end_time=context.now)
+        return RequestOutcome(ended, (Event(context.now, EventReason.EXITING, text, key),))
     wants = status.accepted_spec.requeue_on_failure
-    if not wants or status.retry_count >= scene.wanted.project.max_retries:
+    if not wants or status.retry_count >= context.wanted.project.max_retries:
         why = (
             f"this was after {status.retry_count} retries" if wants else "it does not want to be queued again"
         )
         text = f"failed: all its nodes are lost and {why}"
-        update = {
-            "phase": advance(status.phase, Move.FAIL),
-            "reason": "NodeLost",
-            "message": text,
-            "eviction": None,
-        }
-        return Turn(status.model_copy(update={**update, "end_time": scene.now}))
+        phase = advance(status.phase, Move.FAIL)
+        return RequestOutcome(
+            status.edited(phase=phase, reason="NodeLost", message=text, eviction=None, end_time=context.now)
+        )
     text = "queued again for the rest of its time: all its nodes are lost"
-    queued = without_promise(status).model_copy(
-        update={
-            "phase": advance(status.phase, Move.NODES_FAILED),
-            "reason": "NodeLost",
-            "message": text,
-            "remaining": left,
-            "retry_count": status.retry_count + 1,
-            "cost": cost,
-            "cost_before": cost,
-            "served": served_until(status, scene.now),
-            "charge": returning(status),
-            "marks": (),
-            "eviction": None,
-            "idle_since": None,
-        }
+    queued = without_promise(status).edited(
+        phase=advance(status.phase, Move.NODES_FAILED),
+        reason="NodeLost",
+        message=text,
+        remaining=left,
+        retry_count=status.retry_count + 1,
+        cost=cost,
+        cost_before=cost,
+        served=served_until(status, context.now),
+        charge=returning(status),
+        marks=(),
+        eviction=None,
+        idle_since=None,
     )
     queued = without_condition(queued, PREEMPTED, IDLE)
-    return Turn(queued, (Event(scene.now, Told.REQUEUED, f"{key} was {text}", key),), (Cause.REQUEUED, key))
+    return RequestOutcome(
+        queued, (Event(context.now, EventReason.REQUEUED, f"{key} was {text}", key),), (Cause.REQUEUED, key)
+    )
 
 
-def releasing_turn(key: str, status: GPRStatus, scene: Scene) -> Turn:
+def releasing_outcome(key: str, status: GPRStatus, context: Context) -> RequestOutcome:
     """One look at a request whose time is over: it is Completed when its last node is clean."""
     assignment = status.assignment
     if status.phase is not Phase.RELEASING or assignment is None:
-        return Turn(status)
-    added = new_checks(status, "post", scene)
+        return RequestOutcome(status)
+    added = new_checks(status, "post", context)
     events = tuple(
         Event(
-            scene.now,
-            Told.POST_CHECK_FAILED,
+            context.now,
+            EventReason.POST_CHECK_FAILED,
             f"{c.node} is not clean after {key}: {c.name} failed: {c.log or c.value}",
             key,
             assignment.cluster,
@@ -191,19 +204,19 @@ def releasing_turn(key: str, status: GPRStatus, scene: Scene) -> Turn:
         if not c.passed
     )
     if added:
-        status = status.model_copy(update={"checks": (*status.checks, *added)})
+        status = status.edited(checks=(*status.checks, *added))
     unclean = set(assignment.nodes) - checked_nodes(status, "post")
-    here = sorted(node for node in unclean if not scene.is_gone(assignment.cluster, node))
-    status, told = with_staying(key, status, here, scene)
+    here = sorted(node for node in unclean if not context.is_gone(assignment.cluster, node))
+    status, told = with_staying(key, status, here, context)
     events = (*events, *told)
-    left = [node for node in here if not is_given_up(assignment.cluster, node, scene)]
+    left = [node for node in here if not is_given_up(assignment.cluster, node, context)]
     if left:  # on those that are gone there is nothing to clean
-        turn = unless_too_late(key, status, left[0], scene)
-        return Turn(turn.status, (*events, *turn.events), turn.cause)
+        outcome = unless_too_late(key, status, left[0], context)
+        return RequestOutcome(outcome.status, (*events, *outcome.events), outcome.cause)
     if queues_again(status):
-        turn = requeued(key, status, scene)
-        return Turn(turn.status, (*events, *turn.events), turn.cause)
-    return _completed(key, status, events, scene)
+        outcome = requeued(key, status, context)
+        return RequestOutcome(outcome.status, (*events, *outcome.events), outcome.cause)
+    return _completed(key, status, events, context)
 
 
 def is_clean(status: GPRStatus, node: str) -> bool:
@@ -211,37 +224,37 @@ def is_clean(status: GPRStatus, node: str) -> bool:
     return node in checked_nodes(status, "post")
 
 
-def _completed(key: str, status: GPRStatus, events: tuple[Event, ...], scene: Scene) -> Turn:
+def _completed(key: str, status: GPRStatus, events: tuple[Event, ...], context: Context) -> RequestOutcome:
     assert status.assignment is not None
-    cluster = scene.wanted.clusters.get(status.assignment.cluster)
-    end = status.end_time or scene.now
+    cluster = context.wanted.clusters.get(status.assignment.cluster)
+    end = status.end_time or context.now
     is_failure = status.reason in FAILURES
-    done = status.model_copy(
-        update={
-            "phase": advance(status.phase, Move.CLEAN_AFTER_FAILURE if is_failure else Move.CLEAN),
-            "released_at": scene.now,
-            "cost": cost_until(status, cluster, scene.wanted.project.currency, end),
-        }
+    done = status.edited(
+        phase=advance(status.phase, Move.CLEAN_AFTER_FAILURE if is_failure else Move.CLEAN),
+        released_at=context.now,
+        cost=cost_until(status, cluster, context.wanted.project.currency, end),
     )
     if is_failure:
-        return Turn(done, (*events, Event(scene.now, Told.FAILED, f"{key} {status.message}", key)))
+        return RequestOutcome(
+            done, (*events, Event(context.now, EventReason.FAILED, f"{key} {status.message}", key))
+        )
     held, clean = status.assignment, checked_nodes(status, "post")
-    of_them = [node for node in held.nodes if node in clean or scene.is_gone(held.cluster, node)]
+    of_them = [node for node in held.nodes if node in clean or context.is_gone(held.cluster, node)]
     rest = [node for node in held.nodes if node not in of_them]
     text = f"{key} is complete; its nodes are clean: {', '.join(of_them) or 'none'} of {held.cluster}/{held.pool}"
     text += f"; quarantined, because pods do not leave: {', '.join(rest)}" if rest else ""
-    return Turn(done, (*events, Event(scene.now, Told.COMPLETED, text, key, held.cluster)))
+    return RequestOutcome(done, (*events, Event(context.now, EventReason.COMPLETED, text, key, held.cluster)))
 
 
-def overdue_nodes(requests: Mapping[str, GPRStatus], scene: Scene) -> frozenset[NodeKey]:
+def overdue_nodes(requests: Mapping[str, GPRStatus], context: Context) -> frozenset[NodeKey]:
     """Nodes whose lease is over by more than its cluster's drain and that are not clean yet."""
     found = set()
     for status in requests.values():
         if status.phase is not Phase.RELEASING or status.assignment is None or status.end_time is None:
             continue
-        cluster = scene.wanted.clusters.get(status.assignment.cluster)
+        cluster = context.wanted.clusters.get(status.assignment.cluster)
         due = None if cluster is None else clean_by(status, cluster.drain)
-        if due is not None and scene.now >= due:
+        if due is not None and context.now >= due:
             clean = checked_nodes(status, "post")
             found |= {(status.assignment.cluster, n) for n in status.assignment.nodes if n not in clean}
     return frozenset(found)

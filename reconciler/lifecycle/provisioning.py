@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from reconciler.health.check_results import rows
-from reconciler.lifecycle.free_nodes import Spares
+from reconciler.lifecycle.free_nodes import FreeNodes
 from reconciler.model.cluster_port import Busy, Stage
-from reconciler.model.events import Event, Told
-from reconciler.model.facts import LeaseKey, Scene, Seen, Turn
+from reconciler.model.events import Event, EventReason
+from reconciler.model.facts import Context, LeaseKey, RequestOutcome, Seen
 from reconciler.model.pools import home_of
 from reconciler.model.status_edits import first_wait, lease_duration, with_slip, without_promise
 from scheduler.lifecycle import Event as Move
@@ -22,35 +22,35 @@ from scheduler.lifecycle import advance
 from schemas.status.gpr_status import Assignment, Cause, Check, GPRStatus, Phase
 
 
-def handover_turn(key: str, status: GPRStatus, scene: Scene, spares: Spares) -> Turn:
+def handover_outcome(key: str, status: GPRStatus, context: Context, free_nodes: FreeNodes) -> RequestOutcome:
     """One look at a request that is Provisioning."""
     assignment, start = status.assignment, status.estimated_start_time
     if status.phase is not Phase.PROVISIONING or assignment is None or start is None:
-        return Turn(status)
-    if (begun := start_seen(key, status, scene)) is not None:
+        return RequestOutcome(status)
+    if (begun := start_seen(key, status, context)) is not None:
         return begun
-    status, events = with_check_results(key, status, scene)
-    spec = scene.wanted.clusters.get(assignment.cluster)
+    status, events = with_check_results(key, status, context)
+    spec = context.wanted.clusters.get(assignment.cluster)
     if spec is not None and spec.mode != "manage":
         only = f"{assignment.cluster} is only observed now"
-        return _requeued(key, status, (Cause.POLICY_CHANGED, assignment.cluster), only, (scene, events))
-    bad = unfit_nodes(status, scene)
+        return _requeued(key, status, (Cause.POLICY_CHANGED, assignment.cluster), only, (context, events))
+    bad = unfit_nodes(status, context)
     if bad:
-        return _other_nodes(key, status, events, bad, (scene, spares))
-    if scene.now - start > scene.settings.start_tolerance:
-        return _late(key, status, events, (scene, spares))
-    return Turn(status, events)
+        return _other_nodes(key, status, events, bad, (context, free_nodes))
+    if context.now - start > context.settings.start_tolerance:
+        return _late(key, status, events, (context, free_nodes))
+    return RequestOutcome(status, events)
 
 
-def start_seen(key: str, status: GPRStatus, scene: Scene) -> Turn | None:
+def start_seen(key: str, status: GPRStatus, context: Context) -> RequestOutcome | None:
     """Its start, where all its nodes are its own already; None: they are not.
 
     While nothing can be committed that may have been long ago: whatever comes next finds a lease that runs.
     """
-    if (status.uid, status.estimated_start_time) not in handed_over([status], scene.seen):
+    if (status.uid, status.estimated_start_time) not in handed_over([status], context.seen):
         return None
-    status, events = with_check_results(key, status, scene)
-    return _started(key, status, events, scene.now)
+    status, events = with_check_results(key, status, context)
+    return _started(key, status, events, context.now)
 
 
 def checked_nodes(status: GPRStatus, stage: Stage) -> frozenset[str]:
@@ -78,30 +78,30 @@ def passed_nodes(status: GPRStatus, seen: Seen) -> frozenset[str]:
     return (checked_nodes(status, "pre") | fresh) - failed_nodes(status)
 
 
-def unfit_nodes(status: GPRStatus, scene: Scene) -> tuple[str, ...]:
+def unfit_nodes(status: GPRStatus, context: Context) -> tuple[str, ...]:
     """Its nodes that cannot serve this request: out of service, gone, or their checks failed."""
     assert status.assignment is not None
     cluster, failed = status.assignment.cluster, failed_nodes(status)
     return tuple(
         n
         for n in status.assignment.nodes
-        if n in failed or scene.is_out(cluster, n) or scene.is_gone(cluster, n)
+        if n in failed or context.is_out(cluster, n) or context.is_gone(cluster, n)
     )
 
 
-def with_check_results(key: str, status: GPRStatus, scene: Scene) -> tuple[GPRStatus, tuple[Event, ...]]:
+def with_check_results(key: str, status: GPRStatus, context: Context) -> tuple[GPRStatus, tuple[Event, ...]]:
     """The status with what the clusters answered about its nodes' checks, and what to tell about it."""
     assignment = status.assignment
     if assignment is None:
         return status, ()
-    added = new_checks(status, "pre", scene)
+    added = new_checks(status, "pre", context)
     if not added:
         return status, ()
-    status = status.model_copy(update={"checks": (*status.checks, *added)})
+    status = status.edited(checks=(*status.checks, *added))
     events = [
         Event(
-            scene.now,
-            Told.CHECK_FAILED,
+            context.now,
+            EventReason.CHECK_FAILED,
             f"{key}: {c.name} failed on {c.node}: {c.log or c.value}",
             key,
             assignment.cluster,
@@ -112,11 +112,11 @@ def with_check_results(key: str, status: GPRStatus, scene: Scene) -> tuple[GPRSt
     ]
     if checked_nodes(status, "pre") - failed_nodes(status) >= set(assignment.nodes):
         text = f"{key}: every node passed its checks ({', '.join(assignment.nodes)})"
-        events.append(Event(scene.now, Told.CHECKS_PASSED, text, key, assignment.cluster))
+        events.append(Event(context.now, EventReason.CHECKS_PASSED, text, key, assignment.cluster))
     return status, tuple(events)
 
 
-def new_checks(status: GPRStatus, stage: Stage, scene: Scene) -> tuple[Check, ...]:
+def new_checks(status: GPRStatus, stage: Stage, context: Context) -> tuple[Check, ...]:
     """What the clusters answered about nodes of whom the status says nothing yet.
 
     Every check is kept, passing or not, as far as `reconciler.health.check_results` has room for it.
@@ -125,9 +125,9 @@ def new_checks(status: GPRStatus, stage: Stage, scene: Scene) -> tuple[Check, ..
     found: list[Check] = []
     known = checked_nodes(status, stage)
     for node in status.assignment.nodes:
-        results = scene.seen.outcomes.checks.get((status.uid, node, stage))
+        results = context.seen.outcomes.checks.get((status.uid, node, stage))
         if isinstance(results, tuple) and results and node not in known:
-            found += rows(results, (stage, node, scene.now), (*status.checks, *found))
+            found += rows(results, (stage, node, context.now), (*status.checks, *found))
     return tuple(found)
 
 
@@ -148,25 +148,23 @@ def handed_over(requests: Iterable[GPRStatus], seen: Seen) -> frozenset[LeaseKey
     return frozenset(found)
 
 
-def _started(key: str, status: GPRStatus, events: tuple[Event, ...], now: datetime) -> Turn:
+def _started(key: str, status: GPRStatus, events: tuple[Event, ...], now: datetime) -> RequestOutcome:
     start = status.estimated_start_time
     assert start is not None
     assert status.assignment is not None
-    provisioned = status.model_copy(
-        update={
-            "phase": advance(status.phase, Move.START),
-            "reason": None,
-            "message": None,
-            "start_time": start,
-            "end_time": start + lease_duration(status),
-            "estimated_end_time": start + lease_duration(status),
-            "waited_s": first_wait(status, start),
-        }
+    provisioned = status.edited(
+        phase=advance(status.phase, Move.START),
+        reason=None,
+        message=None,
+        start_time=start,
+        end_time=start + lease_duration(status),
+        estimated_end_time=start + lease_duration(status),
+        waited_s=first_wait(status, start),
     )
     held = status.assignment
     where = f"{', '.join(held.nodes)} of {held.cluster}/{held.pool}"
-    told = Event(now, Told.PROVISIONED, f"{key} has {where}", key, status.assignment.cluster)
-    return Turn(provisioned, (*events, told))
+    told = Event(now, EventReason.PROVISIONED, f"{key} has {where}", key, status.assignment.cluster)
+    return RequestOutcome(provisioned, (*events, told))
 
 
 def _other_nodes(
@@ -174,47 +172,46 @@ def _other_nodes(
     status: GPRStatus,
     events: tuple[Event, ...],
     bad: tuple[str, ...],
-    world: tuple[Scene, Spares],
-) -> Turn:
+    world: tuple[Context, FreeNodes],
+) -> RequestOutcome:
     """Other nodes of the same pool for the bad ones, or back into the queue when there are not enough."""
-    scene, spares = world
+    context, free_nodes = world
     assignment = status.assignment
     assert assignment is not None
     avoid = frozenset(assignment.nodes) | {c.node for c in status.checks if not c.passed}
-    until = (status.estimated_start_time or scene.now) + lease_duration(status)
-    pool = home_of(assignment, scene.wanted.pools)
-    found = spares.take(pool, len(bad), until, avoid, beside=assignment.nodes)
+    until = (status.estimated_start_time or context.now) + lease_duration(status)
+    pool = home_of(assignment, context.wanted.pools)
+    found = free_nodes.take(pool, len(bad), until, avoid, beside=assignment.nodes)
     if found is None:
-        return _back(key, status, events, bad, scene)
+        return _back(key, status, events, bad, context)
     kept = tuple(n for n in assignment.nodes if n not in bad)
     text = f"{key}: {', '.join(bad)} skipped, {', '.join(found)} taken instead"
-    told = Event(scene.now, Told.NODE_REPLACED, text, key, assignment.cluster)
+    told = Event(context.now, EventReason.NODE_REPLACED, text, key, assignment.cluster)
     moved = Assignment(cluster=pool[0], pool=pool[1], nodes=(*kept, *found))
-    return Turn(
-        status.model_copy(update={"assignment": moved}), (*events, told), (Cause.NODE_REPLACED, bad[0])
-    )
+    return RequestOutcome(status.edited(assignment=moved), (*events, told), (Cause.NODE_REPLACED, bad[0]))
 
 
-def _back(key: str, status: GPRStatus, events: tuple[Event, ...], bad: tuple[str, ...], scene: Scene) -> Turn:
+def _back(
+    key: str, status: GPRStatus, events: tuple[Event, ...], bad: tuple[str, ...], context: Context
+) -> RequestOutcome:
     assert status.assignment is not None
     where = f"{status.assignment.cluster}/{bad[0]}"
     cause = Cause.CHECKS_FAILED if bad[0] in failed_nodes(status) else Cause.NODE_LOST
-    if status.retry_count >= scene.wanted.project.max_retries:
+    if status.retry_count >= context.wanted.project.max_retries:
         text = f"failed: no sound nodes after {status.retry_count} retries; last: {where}"
-        ended = {"phase": advance(status.phase, Move.FAIL), "reason": "ChecksFailed", "message": text}
-        return Turn(status.model_copy(update={**ended, "end_time": scene.now}), events)
+        phase = advance(status.phase, Move.FAIL)
+        failed = status.edited(phase=phase, reason="ChecksFailed", message=text, end_time=context.now)
+        return RequestOutcome(failed, events)
     text = f"queued again: {where} failed and the pool has no other node free"
-    slipped = with_slip(status, None, cause, where, scene.now)
-    queued = without_promise(slipped).model_copy(
-        update={
-            "phase": advance(status.phase, Move.CHECKS_FAILED),
-            "reason": "ChecksFailed",
-            "message": text,
-            "retry_count": status.retry_count + 1,
-        }
+    slipped = with_slip(status, None, cause, where, context.now)
+    queued = without_promise(slipped).edited(
+        phase=advance(status.phase, Move.CHECKS_FAILED),
+        reason="ChecksFailed",
+        message=text,
+        retry_count=status.retry_count + 1,
     )
-    told = Event(scene.now, Told.REQUEUED, f"{key} was {text}", key)
-    return Turn(queued, (*events, told), (Cause.REQUEUED, key))
+    told = Event(context.now, EventReason.REQUEUED, f"{key} was {text}", key)
+    return RequestOutcome(queued, (*events, told), (Cause.REQUEUED, key))
 
 
 def _requeued(
@@ -222,81 +219,83 @@ def _requeued(
     status: GPRStatus,
     why: tuple[Cause, str],
     text: str,
-    told: tuple[Scene, tuple[Event, ...]],
-) -> Turn:
+    told: tuple[Context, tuple[Event, ...]],
+) -> RequestOutcome:
     """Planned anew for no fault of its nodes: that is no retry."""
-    scene, events = told
-    queued = without_promise(with_slip(status, None, *why, scene.now))
-    queued = queued.model_copy(update={"phase": advance(status.phase, Move.CHECKS_FAILED)})
-    event = Event(scene.now, Told.REQUEUED, f"{key} was queued again: {text}", key)
-    return Turn(queued, (*events, event), (Cause.REQUEUED, key))
+    context, events = told
+    queued = without_promise(with_slip(status, None, *why, context.now))
+    queued = queued.edited(phase=advance(status.phase, Move.CHECKS_FAILED))
+    event = Event(context.now, EventReason.REQUEUED, f"{key} was queued again: {text}", key)
+    return RequestOutcome(queued, (*events, event), (Cause.REQUEUED, key))
 
 
-def _late(key: str, status: GPRStatus, events: tuple[Event, ...], world: tuple[Scene, Spares]) -> Turn:
+def _late(
+    key: str, status: GPRStatus, events: tuple[Event, ...], world: tuple[Context, FreeNodes]
+) -> RequestOutcome:
     """The committed start passed without the nodes: commit a later one and say why, or plan it anew."""
     assert status.assignment is not None
-    scene, spares = world
-    cause, by = _why_late(status, scene)
-    if _is_cut_off(status, scene):
+    context, free_nodes = world
+    cause, by = _why_late(status, context)
+    if _is_cut_off(status, context):
         text = f"{by} has not answered for longer than its drain"
-        return _requeued(key, status, (cause, by), text, (scene, events))
-    start = _next_start(status, scene)
-    if not spares.move(key, start, start + lease_duration(status)):
+        return _requeued(key, status, (cause, by), text, (context, events))
+    start = _next_start(status, context)
+    if not free_nodes.move(key, start, start + lease_duration(status)):
         text = "it is late, and its slice has another request by then"
-        return _requeued(key, status, (cause, by), text, (scene, events))
-    slipped = with_slip(status, start, cause, by, scene.now).model_copy(
-        update={"estimated_start_time": start, "estimated_end_time": start + lease_duration(status)}
+        return _requeued(key, status, (cause, by), text, (context, events))
+    slipped = with_slip(status, start, cause, by, context.now).edited(
+        estimated_start_time=start, estimated_end_time=start + lease_duration(status)
     )
     text = f"{key} starts later than promised: {cause} ({by})"
-    told = Event(scene.now, Told.DELAYED, text, key, status.assignment.cluster)
-    return Turn(slipped, (*events, told), (cause, by))
+    told = Event(context.now, EventReason.DELAYED, text, key, status.assignment.cluster)
+    return RequestOutcome(slipped, (*events, told), (cause, by))
 
 
-def _is_cut_off(status: GPRStatus, scene: Scene) -> bool:
+def _is_cut_off(status: GPRStatus, context: Context) -> bool:
     """True when its cluster is silent for good; what it may still hold there is taken back when it answers."""
     assert status.assignment is not None
     cluster = status.assignment.cluster
-    spec, reach = scene.wanted.clusters.get(cluster), scene.clusters.get(cluster)
+    spec, reach = context.wanted.clusters.get(cluster), context.clusters.get(cluster)
     if spec is None or reach is None or reach.reachable:
         return False
-    return scene.now - reach.since > spec.drain
+    return context.now - reach.since > spec.drain
 
 
-def _next_start(status: GPRStatus, scene: Scene) -> datetime:
+def _next_start(status: GPRStatus, context: Context) -> datetime:
     assert status.assignment is not None
-    if status.assignment.cluster not in scene.seen.views:
-        return scene.now + 5 * scene.settings.start_tolerance
+    if status.assignment.cluster not in context.seen.views:
+        return context.now + 5 * context.settings.start_tolerance
     pending = [
         answer.until
         for node in status.assignment.nodes
-        if isinstance(answer := scene.seen.outcomes.checks.get((status.uid, node, "pre")), Busy)
+        if isinstance(answer := context.seen.outcomes.checks.get((status.uid, node, "pre")), Busy)
     ]
-    return max([scene.now, *pending])
+    return max([context.now, *pending])
 
 
-def _why_late(status: GPRStatus, scene: Scene) -> tuple[Cause, str]:
+def _why_late(status: GPRStatus, context: Context) -> tuple[Cause, str]:
     assert status.assignment is not None
     cluster = status.assignment.cluster
-    if cluster not in scene.seen.views:
+    if cluster not in context.seen.views:
         return Cause.CLUSTER_UNREACHABLE, cluster
     skipped = next((c.node for c in reversed(status.checks) if not c.passed and c.stage == "pre"), None)
     if skipped is not None:
         return Cause.CHECKS_FAILED, f"{cluster}/{skipped}"
-    if _checks_run(status, scene):
+    if _checks_run(status, context):
         return Cause.CHECKS_FAILED, cluster
-    reach = scene.clusters.get(cluster)
+    reach = context.clusters.get(cluster)
     if reach is not None and status.held_from is not None and reach.since > status.held_from:
         return Cause.CLUSTER_UNREACHABLE, cluster
     return Cause.CONTROLLER_ABSENT, "controller"
 
 
-def _checks_run(status: GPRStatus, scene: Scene) -> bool:
+def _checks_run(status: GPRStatus, context: Context) -> bool:
     """True when checks were begun in time and take longer than the cluster's manifest says."""
     assert status.assignment is not None
     start, held = status.estimated_start_time, status.held_from
-    spec = scene.wanted.clusters.get(status.assignment.cluster)
+    spec = context.wanted.clusters.get(status.assignment.cluster)
     in_time = start is not None and held is not None and spec is not None and start - held >= spec.prepare
     return in_time and any(
-        isinstance(scene.seen.outcomes.checks.get((status.uid, node, "pre")), Busy)
+        isinstance(context.seen.outcomes.checks.get((status.uid, node, "pre")), Busy)
         for node in status.assignment.nodes
     )

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from reconciler.health.node_health import NOT_CLEAN, PODS_STAY
-from reconciler.model.events import Event, Told
-from reconciler.model.facts import Scene
+from reconciler.model.events import Event, EventReason
+from reconciler.model.facts import Context
 from reconciler.model.status_edits import with_condition, without_condition
 from schemas.status.gpr_status import Condition, GPRStatus, NodeRecord
 
@@ -20,33 +20,37 @@ STAYING: Final = PODS_STAY
 
 
 def with_staying(
-    key: str, status: GPRStatus, unclean: Iterable[str], scene: Scene
+    key: str, status: GPRStatus, unclean: Iterable[str], context: Context
 ) -> tuple[GPRStatus, tuple[Event, ...]]:
     """The request with what is known of the pods on its unclean nodes; told when it begins to be so."""
     held = status.assignment
-    if held is None or held.cluster not in scene.seen.views:
+    if held is None or held.cluster not in context.seen.views:
         return status, ()
-    found = {node: record for node in unclean if (record := _of_pods(held.cluster, node, scene)) is not None}
+    found = {
+        node: record for node in unclean if (record := _of_pods(held.cluster, node, context)) is not None
+    }
     if not found:
         return without_condition(status, STAYING), ()
     text = "; ".join(f"{node} is {record.state}: {record.message}" for node, record in sorted(found.items()))
-    noted = with_condition(status, Condition(type=STAYING, reason=STAYING, message=text, at=scene.now))
+    noted = with_condition(status, Condition(type=STAYING, reason=STAYING, message=text, at=context.now))
     if any(condition.type == STAYING for condition in status.conditions):
         return noted, ()
     node = min(found)
-    told = Event(scene.now, Told.POST_CHECK_FAILED, f"not clean after {key}: {text}", key, held.cluster, node)
+    told = Event(
+        context.now, EventReason.POST_CHECK_FAILED, f"not clean after {key}: {text}", key, held.cluster, node
+    )
     return noted, (told,)
 
 
-def is_given_up(cluster: str, node: str, scene: Scene) -> bool:
+def is_given_up(cluster: str, node: str, context: Context) -> bool:
     """Whether it is left to people, because pods did not leave it."""
-    record = scene.nodes.get((cluster, node))
+    record = context.nodes.get((cluster, node))
     return record is not None and record.reason == PODS_STAY
 
 
-def _of_pods(cluster: str, node: str, scene: Scene) -> NodeRecord | None:
+def _of_pods(cluster: str, node: str, context: Context) -> NodeRecord | None:
     """What its record says, where it is about pods."""
-    record, view = scene.nodes.get((cluster, node)), scene.seen.views[cluster].nodes.get(node)
+    record, view = context.nodes.get((cluster, node)), context.seen.views[cluster].nodes.get(node)
     if record is None or view is None or not view.staying or record.reason not in {NOT_CLEAN, PODS_STAY}:
         return None
     return record

@@ -13,8 +13,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from reconciler.lifecycle.early_end import MINUTE, PREEMPTED, queues_again
-from reconciler.model.events import Event, Told
-from reconciler.model.facts import Scene, Turn
+from reconciler.model.events import Event, EventReason
+from reconciler.model.facts import Context, RequestOutcome
 from reconciler.model.status_edits import clean_by, with_its_return, with_slip, without_promise
 from scheduler.snapshot import Placement
 from schemas.reading.units import format_instant, instant
@@ -29,8 +29,8 @@ def as_queued(status: GPRStatus, drain: timedelta) -> tuple[GPRStatus, datetime]
     left, clean = _left(status), _clean_by(status, drain)
     if status.eviction is None or clean is None or left < MINUTE or status.accepted_spec.stopped:
         return None
-    waits = without_promise(status).model_copy(
-        update={"phase": Phase.QUEUED, "reason": PREEMPTED, "eviction": None, "remaining": left}
+    waits = without_promise(status).edited(
+        phase=Phase.QUEUED, reason=PREEMPTED, eviction=None, remaining=left
     )
     return with_its_return(waits, status.eviction), clean + SETTLED
 
@@ -56,24 +56,24 @@ def is_overdue(status: GPRStatus, drain: timedelta, now: datetime) -> bool:
     return status.phase is Phase.RELEASING and due is not None and now >= due
 
 
-def unless_too_late(key: str, status: GPRStatus, unclean: str, scene: Scene) -> Turn:
+def unless_too_late(key: str, status: GPRStatus, unclean: str, context: Context) -> RequestOutcome:
     """A request one of whose nodes is not clean yet; without its next start when the checks before it would have begun.
 
     Moved on by minutes instead, it would push others along, and be told a start that nobody believes in.
     """
     back = None if status.eviction is None else status.eviction.back
     if status.assignment is None or back is None:
-        return Turn(status)
-    spec = scene.wanted.clusters.get(status.assignment.cluster)
-    pool = scene.wanted.pools.get((back.cluster, back.pool))
+        return RequestOutcome(status)
+    spec = context.wanted.clusters.get(status.assignment.cluster)
+    pool = context.wanted.pools.get((back.cluster, back.pool))
     prepare = timedelta(seconds=0 if pool is None else pool.prepare)
     drain = timedelta() if spec is None else spec.drain
-    if not is_overdue(status, drain, scene.now) or scene.now + prepare <= back.start:
-        return Turn(status)
+    if not is_overdue(status, drain, context.now) or context.now + prepare <= back.start:
+        return RequestOutcome(status)
     by = f"{status.assignment.cluster}/{unclean}"
     text = f"{key} moved from {format_instant(back.start)} to an unknown time: {Cause.CHECKS_FAILED} ({by})"
-    slipped = with_slip(status, None, Cause.CHECKS_FAILED, by, scene.now)
-    return Turn(returning(slipped, None), (Event(scene.now, Told.DELAYED, text, key),))
+    slipped = with_slip(status, None, Cause.CHECKS_FAILED, by, context.now)
+    return RequestOutcome(returning(slipped, None), (Event(context.now, EventReason.DELAYED, text, key),))
 
 
 def returning(status: GPRStatus, place: Placement | None) -> GPRStatus:
@@ -83,7 +83,7 @@ def returning(status: GPRStatus, place: Placement | None) -> GPRStatus:
     back = None if place is None else _told(place)
     if back == status.eviction.back:
         return status
-    return status.model_copy(update={"eviction": status.eviction.model_copy(update={"back": back})})
+    return status.edited(eviction=status.eviction.edited(back=back))
 
 
 def _told(place: Placement) -> Return:

@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 
 
-class Told(StrEnum):
+class EventReason(StrEnum):
     """Every event there is; docs/operations.md says when each appears and what to do."""
 
     FILED = "GPRCreated"
@@ -80,7 +80,7 @@ class Told(StrEnum):
     EVENTS_OMITTED = "EventsOmitted"
 
 
-MARKS = {25: Told.MARK_25, 50: Told.MARK_50, 75: Told.MARK_75}
+MARKS = {25: EventReason.MARK_25, 50: EventReason.MARK_50, 75: EventReason.MARK_75}
 """Shares of a lease, in percent, that are told."""
 
 
@@ -94,7 +94,7 @@ class Event:
     """One thing that happened, in a person's words."""
 
     at: datetime
-    reason: Told
+    reason: EventReason
     message: str
     request: str = ""  # slice/name
     cluster: str = ""
@@ -107,12 +107,41 @@ class Event:
         return self.reason in _WARNINGS
 
 
-_WARNINGS = frozenset({
-    Told.EDIT_REFUSED, Told.DELAYED, Told.PREEMPTED, Told.IDLE, Told.IDLE_RECLAIMED, Told.CHECK_FAILED,
-    Told.EXTENSION_REFUSED, Told.REQUEUED, Told.FAILED, Told.FILE_MISSING, Told.NODE_NOT_REPLACED,
-    Told.NODE_OUT, Told.NODE_SUSPECT, Told.POST_CHECK_FAILED, Told.NODES_LATE, Told.CLUSTER_UNREACHABLE,
-    Told.MANIFEST_REFUSED, Told.DRIFT, Told.ACTION_REFUSED, Told.DELETIONS_HELD, Told.ALARM,
-    Told.DRIFT_SEEN, Told.LATENCY_HIGH, Told.WORKSPACE_INVALID, Told.NOT_AUTHORISED,
-    Told.ROUTE_SILENT, Told.NOTICES_LOST, Told.EVENTS_OMITTED, Told.PUT_BACK, Told.RECOGNISED, Told.NOT_RECOGNISED,
-    Told.MENDED, Told.CLOCK_DOUBTED, Told.NAMESPACE_NOT_READY,
-})  # fmt: skip
+_WARNINGS = frozenset(
+    {
+        EventReason.EDIT_REFUSED,
+        EventReason.DELAYED,
+        EventReason.PREEMPTED,
+        EventReason.IDLE,
+        EventReason.IDLE_RECLAIMED,
+        EventReason.CHECK_FAILED,
+        EventReason.EXTENSION_REFUSED,
+        EventReason.REQUEUED,
+        EventReason.FAILED,
+        EventReason.FILE_MISSING,
+        EventReason.NODE_NOT_REPLACED,
+        EventReason.NODE_OUT,
+        EventReason.NODE_SUSPECT,
+        EventReason.POST_CHECK_FAILED,
+        EventReason.NODES_LATE,
+        EventReason.CLUSTER_UNREACHABLE,
+        EventReason.MANIFEST_REFUSED,
+        EventReason.DRIFT,
+        EventReason.ACTION_REFUSED,
+        EventReason.DELETIONS_HELD,
+        EventReason.ALARM,
+        EventReason.DRIFT_SEEN,
+        EventReason.LATENCY_HIGH,
+        EventReason.WORKSPACE_INVALID,
+        EventReason.NOT_AUTHORISED,
+        EventReason.ROUTE_SILENT,
+        EventReason.NOTICES_LOST,
+        EventReason.EVENTS_OMITTED,
+        EventReason.PUT_BACK,
+        EventReason.RECOGNISED,
+        EventReason.NOT_RECOGNISED,
+        EventReason.MENDED,
+        EventReason.CLOCK_DOUBTED,
+        EventReason.NAMESPACE_NOT_READY,
+    }
+)

@@ -89,11 +89,11 @@ class Admitted:
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class ApprovalDecision:
     """A decision about a request whose author was shown; whether it covers the request is still to be asked."""
 
     request: str  # slice/name
-    decision: Literal["approve", "reject"]
+    verdict: Literal["approve", "reject"]
     by: str  # handle of the admin
     email: str
     digest: str  # of the spec it is about

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from reconciler.model.cluster_port import Busy, CheckResult, ClusterView, Difference, LeaseRef, Stage
 from reconciler.model.events import Event
-from reconciler.model.evidence import Word
+from reconciler.model.evidence import ApprovalDecision
 from reconciler.settings import Settings
 from scheduler.choices.topology import Traits
 from scheduler.snapshot import Pool, PoolKey
@@ -59,7 +59,7 @@ class Facts:
     found: Mapping[PoolKey, tuple[str, ...]] = field(default_factory=dict)  # nodes of pools with a selector
     unmanaged: Mapping[str, tuple[UnmanagedNode, ...]] = field(default_factory=dict)  # by cluster
     trust: TrustRecord | None = None  # how far main was judged; None: nothing is verified
-    spent_words: Mapping[str, tuple[SpentApproval, ...]] = field(default_factory=dict)  # by slice
+    used_approvals: Mapping[str, tuple[SpentApproval, ...]] = field(default_factory=dict)  # by slice
     workspaces: Mapping[str, WorkspaceRecord] = field(default_factory=dict)  # by name
     scales: Mapping[PoolKey, PoolScale] = field(default_factory=dict)  # of elastic pools
     faults: Mapping[NodeKey, tuple[datetime, ...]] = field(default_factory=dict)  # when nodes failed lately
@@ -109,9 +109,9 @@ class Wanted:
     found: Mapping[PoolKey, tuple[str, ...]] = field(default_factory=dict)
     """Nodes of pools with a selector that `clusters` and `pools` have; see `reconciler.model.selected_nodes`."""
     workspaces: Mapping[str, Workspace] = field(default_factory=dict)  # by name
-    words: Mapping[str, tuple[Word, ...]] = field(default_factory=dict)
+    decisions: Mapping[str, tuple[ApprovalDecision, ...]] = field(default_factory=dict)
     """Decisions about requests whose author was shown, by slice/gpr; see `reconciler.approvals.who_approved`."""
-    doubts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    ignored_decisions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Sentences on what looks like such a decision and does not count, by slice/gpr."""
     trust: TrustRecord | None = None  # how far main was judged; None: nothing is verified
     project_name: str = "default"  # as statements of approval name it
@@ -159,7 +159,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class Context:
     """All that a decision about one request may look at."""
 
     now: datetime
@@ -197,7 +197,7 @@ IN_SERVICE = frozenset({"Ready", "Suspect"})
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class RequestOutcome:
     """What became of one request: its status (None: forgotten), what to tell, and why others may move."""
 
     status: GPRStatus | None

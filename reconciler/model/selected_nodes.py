@@ -37,10 +37,10 @@ def _resolved(cluster: str, spec: ClusterSpec, found: Found) -> ClusterSpec:
     if not any(pool.discovered for pool in spec.pools):
         return spec
     pools = tuple(
-        pool.model_copy(update={"nodes": found.get((cluster, pool.name), ())}) if pool.discovered else pool
+        pool.edited(nodes=found.get((cluster, pool.name), ())) if pool.discovered else pool
         for pool in spec.pools
     )
-    return spec.model_copy(update={"pools": pools})
+    return spec.edited(pools=pools)
 
 
 def found_in(wanted: Wanted, views: Mapping[str, ClusterView]) -> dict[PoolKey, tuple[str, ...]]:

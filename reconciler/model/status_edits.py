@@ -30,13 +30,13 @@ def with_condition(status: GPRStatus, condition: Condition) -> GPRStatus:
     if has_condition(status, condition.type, condition.message):
         return status
     others = tuple(c for c in status.conditions if c.type != condition.type)
-    return status.model_copy(update={"conditions": (*others, condition)})
+    return status.edited(conditions=(*others, condition))
 
 
 def without_condition(status: GPRStatus, *types: str) -> GPRStatus:
     """The status without the claims of these types."""
     left = tuple(c for c in status.conditions if c.type not in types)
-    return status if len(left) == len(status.conditions) else status.model_copy(update={"conditions": left})
+    return status if len(left) == len(status.conditions) else status.edited(conditions=left)
 
 
 def promised_start(status: GPRStatus) -> datetime | None:
@@ -61,27 +61,23 @@ def with_slip(
     if was is None:
         return status
     slip = Slip(was=was, now=to, cause=cause, by=by, at=at)
-    return status.model_copy(
-        update={"slips": (*status.slips, slip)[-KEPT_SLIPS:], "delayed_count": status.delayed_count + 1}
-    )
+    return status.edited(slips=(*status.slips, slip)[-KEPT_SLIPS:], delayed_count=status.delayed_count + 1)
 
 
 def without_promise(status: GPRStatus) -> GPRStatus:
     """The status with no start, no nodes and no lease: back in the queue."""
-    return status.model_copy(
-        update={
-            "estimated_start_time": None,
-            "estimated_end_time": None,
-            "estimated_cluster": None,
-            "estimated_pool": None,
-            "bound_nodes": (),
-            "forecast": None,
-            "assignment": None,
-            "replaced_nodes": (),
-            "held_from": None,
-            "start_time": None,
-            "end_time": None,
-        }
+    return status.edited(
+        estimated_start_time=None,
+        estimated_end_time=None,
+        estimated_cluster=None,
+        estimated_pool=None,
+        bound_nodes=(),
+        forecast=None,
+        assignment=None,
+        replaced_nodes=(),
+        held_from=None,
+        start_time=None,
+        end_time=None,
     )
 
 
@@ -90,14 +86,12 @@ def with_its_return(queued: GPRStatus, eviction: Eviction) -> GPRStatus:
     back = eviction.back
     if back is None:
         return queued
-    return queued.model_copy(
-        update={
-            "estimated_start_time": back.start,
-            "estimated_end_time": back.end,
-            "estimated_cluster": back.cluster,
-            "estimated_pool": back.pool,
-            "bound_nodes": back.bound_nodes,
-        }
+    return queued.edited(
+        estimated_start_time=back.start,
+        estimated_end_time=back.end,
+        estimated_cluster=back.cluster,
+        estimated_pool=back.pool,
+        bound_nodes=back.bound_nodes,
     )
 
 

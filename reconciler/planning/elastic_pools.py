@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Facts, Seen, Wanted
 from reconciler.model.statuses import live
 from scheduler.calendars.elastic import Sizes, existing, expected, is_placeholder, sizes
@@ -87,17 +87,17 @@ def _after(scale: PoolScale, names: tuple[str, ...], now: datetime) -> PoolScale
     for ask in reversed(scale.asks):  # who was asked for first is taken to come first
         nodes = min(ask.nodes, coming)
         coming -= nodes
-        asks += [ask.model_copy(update={"nodes": nodes})] if nodes else []
+        asks += [ask.edited(nodes=nodes)] if nodes else []
     fresh = [Ask(at=now, nodes=coming)] if coming else []
     asks = [*reversed(asks), *fresh]
-    return scale.model_copy(update={"wanted": wanted, "leaving": leaving, "asks": tuple(asks)})
+    return scale.edited(wanted=wanted, leaving=leaving, asks=tuple(asks))
 
 
 def _late(scale: PoolScale, terms: Elastic, now: datetime) -> tuple[PoolScale, bool]:
     """With nodes that should be there by now expected later; whether there are such."""
     waits = int(terms.scale_up.total_seconds())
-    asks = tuple(ask.model_copy(update={"late": _times_late(ask, waits, now)}) for ask in scale.asks)
-    return scale.model_copy(update={"asks": asks}), asks != scale.asks
+    asks = tuple(ask.edited(late=_times_late(ask, waits, now)) for ask in scale.asks)
+    return scale.edited(asks=asks), asks != scale.asks
 
 
 def _times_late(ask: Ask, waits: int, now: datetime) -> int:
@@ -121,7 +121,7 @@ def _told_late(key: PoolKey, scale: PoolScale, now: datetime) -> Event:
         f"{so_many} nodes that {key[0]}/{key[1]} was asked for are not there in time; look at what scales it: its "
         "quota, and whether the provider has such machines"
     )
-    return Event(now, Told.NODES_LATE, text, "", key[0])
+    return Event(now, EventReason.NODES_LATE, text, "", key[0])
 
 
 def known_causes(
@@ -191,7 +191,7 @@ def _scaled(
     if least > scale.wanted:
         missing = least - len(there) - sum(ask.nodes for ask in scale.asks)
         fresh = (Ask(at=facts.at, nodes=missing),) if missing > 0 else ()
-        return scale.model_copy(update={"wanted": least, "asks": (*scale.asks, *fresh)})
+        return scale.edited(wanted=least, asks=(*scale.asks, *fresh))
     if most >= scale.wanted:
         return scale
     idle = [name for name in there if (key[0], name) not in taken and pool.windows.get(name, ()) == sound]
@@ -201,7 +201,7 @@ def _scaled(
     if size >= scale.wanted:
         return scale
     asks = _newest_dropped(scale.asks, size - len(there))
-    return scale.model_copy(update={"wanted": size, "asks": asks, "leaving": (*scale.leaving, *leaving)})
+    return scale.edited(wanted=size, asks=asks, leaving=(*scale.leaving, *leaving))
 
 
 def _usual(pool: Pool) -> tuple[object, ...]:
@@ -219,7 +219,7 @@ def _newest_dropped(asks: tuple[Ask, ...], kept: int) -> tuple[Ask, ...]:
     for ask in asks:
         nodes = min(ask.nodes, max(0, kept))
         kept -= nodes
-        found += [ask.model_copy(update={"nodes": nodes})] if nodes else []
+        found += [ask.edited(nodes=nodes)] if nodes else []
     return tuple(found)
 
 
@@ -227,7 +227,7 @@ def _told(key: PoolKey, old: PoolScale, new: PoolScale, at: datetime) -> Event:
     where = f"{key[0]}/{key[1]}"
     if new.wanted > old.wanted:
         text = f"{where} is asked for {new.wanted - old.wanted} more nodes, {new.wanted} in all"
-        return Event(at, Told.POOL_GROWS, text, "", key[0])
+        return Event(at, EventReason.POOL_GROWS, text, "", key[0])
     names = ", ".join(sorted(set(new.leaving) - set(old.leaving)))
     text = f"{where} is let shrink from {old.wanted} to {new.wanted} nodes" + (f": {names}" if names else "")
-    return Event(at, Told.POOL_SHRINKS, text, "", key[0])
+    return Event(at, EventReason.POOL_SHRINKS, text, "", key[0])

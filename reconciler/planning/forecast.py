@@ -73,15 +73,17 @@ def forecast(said: Drawn, known: Lesson) -> Forecast:
 
 
 def _with_forecast(status: GPRStatus, found: Expected | None) -> GPRStatus:
-    update: dict[str, object] = {"forecast": None if found is None else found.forecast}
-    if first_of(status) is None and status.estimated_start_time is not None:
-        update["first_estimate"] = FirstEstimate(
+    status = status.edited(forecast=None if found is None else found.forecast)
+    if first_of(status) is not None or status.estimated_start_time is None:
+        return status
+    return status.edited(
+        first_estimate=FirstEstimate(
             filed_at=status.filed_at,
             start=status.estimated_start_time,
             drawn=() if found is None else _instants(found.drawn),
             told=() if found is None else (found.forecast.p10, found.forecast.p50, found.forecast.p90),
         )
-    return status.model_copy(update=update)
+    )
 
 
 def _instants(one: Drawn) -> tuple[datetime, ...]:

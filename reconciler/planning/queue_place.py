@@ -18,8 +18,8 @@ from reconciler.model.facts import Facts, Wanted
 from reconciler.model.holdings import gpus_of, gpus_per_node
 from reconciler.model.status_edits import lease_duration, waits_since
 from reconciler.model.statuses import Records, changed, live, records
-from scheduler.fairness.rank import Standing, mover, overtaking, rank_key, room_in_band, service_of
-from scheduler.fairness.usage_share import Asked, Scale, ahead, counted, decayed, of_lease, share
+from scheduler.fairness.rank import RankInputs, mover, overtaking, rank_key, room_in_band, service_of
+from scheduler.fairness.usage_share import Demand, Scale, ahead, counted, decayed, of_lease, share
 from scheduler.fairness.wait_bounds import PROTECTED, aged, first_come, latest
 from scheduler.plan import plan
 from scheduler.reasons import Reason
@@ -38,8 +38,7 @@ def placed(before: Facts, after: Facts, wanted: Wanted) -> Facts:
     found = _places(after, wanted, frozenset(fresh))
     requests = records(after.requests)
     for key in fresh:
-        update = {"place": found.get(key), "displaced_count": 0}
-        requests[key] = requests[key].model_copy(update=update)
+        requests[key] = requests[key].edited(place=found.get(key), displaced_count=0)
     return replace(after, requests=requests)
 
 
@@ -63,7 +62,7 @@ def _places(facts: Facts, wanted: Wanted, fresh: Collection[str]) -> dict[str, P
     if fairness is None:
         return {}
     slices = {facts.requests[key].accepted_spec.slice for key in fresh}
-    waiting: dict[str, list[Asked]] = {name: [] for name in slices}
+    waiting: dict[str, list[Demand]] = {name: [] for name in slices}
     used = {name: _used(facts, name, fairness) for name in slices}
     for key, status in live(facts.requests).items():
         name = status.accepted_spec.slice
@@ -80,7 +79,7 @@ def _places(facts: Facts, wanted: Wanted, fresh: Collection[str]) -> dict[str, P
 
 
 def _places_in(
-    waiting: Iterable[Asked], used: float, fresh: Collection[str], facts: Facts, fairness: Fairness
+    waiting: Iterable[Demand], used: float, fresh: Collection[str], facts: Facts, fairness: Fairness
 ) -> dict[str, Place]:
     """The fresh places of one slice: none is better than what its requests filed before have by now.
 
@@ -98,7 +97,7 @@ def _places_in(
     return found
 
 
-def unfiled(key: str, spec: RequestSpec, filed_at: int, facts: Facts, wanted: Wanted) -> Standing:
+def unfiled(key: str, spec: RequestSpec, filed_at: int, facts: Facts, wanted: Wanted) -> RankInputs:
     """What the rank would read of a request that nobody filed yet, had it been filed at that instant."""
     place = place_of_unfiled(key, spec, filed_at, facts, wanted)
     return unfiled_at(place, (key, spec, filed_at), wanted, facts.at)
@@ -114,10 +113,10 @@ def place_of_unfiled(
 
 def unfiled_at(
     place: Place | None, asked: tuple[str, RequestSpec, int], wanted: Wanted, now: datetime
-) -> Standing:
+) -> RankInputs:
     """The standing of a request in a place that is known; `asked`: its key, what it asks for, when it was filed."""
     key, spec, filed_at = asked
-    status = _unfiled(spec, filed_at).model_copy(update={"place": place})
+    status = _unfiled(spec, filed_at).edited(place=place)
     return standing(key, status, gpus_per_node(spec, wanted), wanted, now)
 
 
@@ -143,9 +142,9 @@ def _used(facts: Facts, slice_: str, fairness: Fairness) -> float:
     return decayed(record.used, age, fairness.half_life.total_seconds())
 
 
-def _asked(key: str, status: GPRStatus, wanted: Wanted) -> Asked:
+def _asked(key: str, status: GPRStatus, wanted: Wanted) -> Demand:
     duration = int(lease_duration(status).total_seconds())
-    return Asked(key, seconds(status.filed_at), gpus_of(status, wanted), duration)
+    return Demand(key, seconds(status.filed_at), gpus_of(status, wanted), duration)
 
 
 def _held(status: GPRStatus, wanted: Wanted, now: datetime, fairness: Fairness) -> float:
@@ -157,7 +156,7 @@ def _held(status: GPRStatus, wanted: Wanted, now: datetime, fairness: Fairness) 
     return of_lease(gpus_of(status, wanted), *span, now.timestamp(), fairness.half_life.total_seconds())
 
 
-def standing(key: str, status: GPRStatus, gpus: int, wanted: Wanted, now: datetime) -> Standing:
+def standing(key: str, status: GPRStatus, gpus: int, wanted: Wanted, now: datetime) -> RankInputs:
     """What the rank reads of a request whose nodes have so many GPUs each, at `now`."""
     spec, filed_at, policy = status.accepted_spec, seconds(status.filed_at), wanted.project.scheduling
     waited = seconds(now) - filed_at if filed_at > 0 else 0  # 0: nobody recorded when it was filed
@@ -168,7 +167,7 @@ def standing(key: str, status: GPRStatus, gpus: int, wanted: Wanted, now: dateti
         part = _share(status, waited, wanted, policy.fairness)
         left = int(lease_duration(status).total_seconds())
         length = service_of(spec.nodes * gpus, left) if policy.order == "shortest-service" else 0
-    return Standing(key, spec.priority, boost, spec.move, part, length, filed_at)
+    return RankInputs(key, spec.priority, boost, spec.move, part, length, filed_at)
 
 
 def _idle(status: GPRStatus) -> int:
@@ -192,7 +191,7 @@ def _share(status: GPRStatus, waited: int, wanted: Wanted, fairness: Fairness | 
     return share(status.place.used, status.place.ahead, waited, scale)
 
 
-def standings(requests: Mapping[str, GPRStatus], wanted: Wanted, now: datetime) -> dict[str, Standing]:
+def standings(requests: Mapping[str, GPRStatus], wanted: Wanted, now: datetime) -> dict[str, RankInputs]:
     """What the rank reads of each of these at `now`."""
     reads_gpus = wanted.project.scheduling.order == "shortest-service"
     return {
@@ -222,8 +221,8 @@ def with_first_come(
     for key in fresh:
         if key in starts:
             place = found[key].place or Place()
-            read = place.model_copy(update={"first_come": instant(starts[key].start)})
-            found[key] = found[key].model_copy(update={"place": read})
+            read = place.edited(first_come=instant(starts[key].start))
+            found[key] = found[key].edited(place=read)
     return found
 
 

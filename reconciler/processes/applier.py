@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 
 from reconciler.acting.actions import Action, Do, actions, drifted
 from reconciler.acting.agreed_ends import agreed_ends
-from reconciler.acting.apply import STALE, Answers, CheckKey, Troubles, announce, apply, compare
+from reconciler.acting.apply import STALE, Answers, CheckKey, ClusterFailures, announce, apply, compare
 from reconciler.acting.drift import Drift, Looked
 from reconciler.acting.due_actions import Hands
 from reconciler.clock import Timepiece
@@ -35,8 +35,8 @@ from reconciler.settings import Settings
 from reconciler.store.document_cache import DocumentCache
 from reconciler.store.refresh import fetched
 from reconciler.store.store_port import Store
-from reconciler.telling.cluster_notes import Noticeboard
-from reconciler.timekeeping.timekeeper import Moment, Timekeeper, words_of
+from reconciler.telling.cluster_notes import ClusterNotes
+from reconciler.timekeeping.timekeeper import Moment, Timekeeper, readings_of
 from reconciler.trust.machines import Machines
 from schemas.documents.cluster import ClusterSpec
 from schemas.errors import EgsError, Fault, UserError
@@ -100,9 +100,9 @@ class Applier:
         self._bulletin = Bulletin(store, cluster, settings, writer, machines)
         self._is_elected = False
         self._driver: tuple[ClusterSpec, ClusterDriver] | None = None
-        self._troubles, self._drift, self._board = Troubles(), Drift(), Noticeboard()
+        self._failures, self._drift, self._notes = ClusterFailures(), Drift(), ClusterNotes()
         self._known = _Known()
-        self.hands = Hands(settings, self._troubles, lambda _: {}, may_act, clock)
+        self.hands = Hands(settings, self._failures, lambda _: {}, may_act, clock)
         """Carries out what is committed while a fetch takes long."""
 
     def cycle(self, now: datetime) -> Cycle:
@@ -182,7 +182,7 @@ class Applier:
             if self._driver is not None:
                 self._driver[1].close()
             self._driver = None
-            self._driver = (spec, self._driver_of(spec.model_copy(update={"access": None})))
+            self._driver = (spec, self._driver_of(spec.edited(access=None)))
         return self._driver[1], spec
 
     # -- the time --------------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ class Applier:
     def _moment(self, decided: Decided, view: ClusterView, now: datetime) -> Moment:
         """The present, and whether what was decided and what the cluster says let us believe our clock."""
         views, facts = {self._cluster: view}, decided.facts
-        moment = self._time.look(now, words_of(facts.at, facts, views), views)
+        moment = self._time.look(now, readings_of(facts.at, facts, views), views)
         self._time.note(moment)
         return moment
 
@@ -205,7 +205,7 @@ class Applier:
         wanted = with_found(decided.wanted, found_in(decided.wanted, views))
         tolerance = self._settings.start_tolerance
         ends = agreed_ends(wanted, decided.facts, Seen(views), doubt.earliest, tolerance)
-        answers = apply(ends, {self._cluster: driver}, self._troubles, decided.stamp, doubt.earliest)
+        answers = apply(ends, {self._cluster: driver}, self._failures, decided.stamp, doubt.earliest)
         report = Report(doubt.latest, self._settings.report_every, decided.stamp, trouble=told.sentence)
         held = self._bulletin.publish(report, spec, moment.now, reachable=reachable, busy=False)
         wake = min([held, moment.now + self._settings.poll, *answers.until])
@@ -227,9 +227,9 @@ class Applier:
             if now - view.at > spec.stale:
                 raise Fault(f"its last news are of {view.at:%Y-%m-%dT%H:%M:%SZ}", STALE)
         except (EgsError, OSError) as error:
-            self._troubles.met(self._cluster, "observe", error)
+            self._failures.met(self._cluster, "observe", error)
             return None, str(error)
-        self._troubles.over(self._cluster, "observe")
+        self._failures.over(self._cluster, "observe")
         return view, ""
 
     def _seen(
@@ -242,7 +242,7 @@ class Applier:
         served = known.served | self.hands.handed_over
         known.served = handed_over(live, Seen({name: view}, {}, Outcomes({}, served)))
         terms = {name: terms_in(name, wanted, facts)} if wanted.clusters[name].mode == "manage" else {}
-        found = compare({name: driver}, terms, self._troubles, now)
+        found = compare({name: driver}, terms, self._failures, now)
         looked = Looked(terms, found, nodes={name: view.nodes.keys()})
         outcomes = Outcomes(known.checks, known.served, self._drift.resting(looked, now))
         return Seen({name: view}, {}, outcomes, {}, looked.differences), looked
@@ -255,7 +255,7 @@ class Applier:
         wanted = with_found(decided.wanted, found_in(decided.wanted, {name: view}))
         seen, looked = self._seen(wanted, facts, driver, view, now)
         planned = actions(wanted, facts, seen, now, self._settings.start_tolerance)
-        answers = apply(planned, {name: driver}, self._troubles, decided.stamp, now)
+        answers = apply(planned, {name: driver}, self._failures, decided.stamp, now)
         self._known.checks |= answers.checks
         return _Round(decided, wanted, seen, planned, answers, looked)
 
@@ -274,9 +274,9 @@ class Applier:
         for event in events:
             log.warning("drift reason=%s message=%s", event.reason, event.message)
         wanted, facts = done.wanted, done.decided.facts
-        self._board.post(self._committed.news(now), done.decided.stamp.term, wanted, facts)
-        waiting = self._board.waiting((self._cluster,))
-        self._board.told(announce({self._cluster: driver}, waiting, self._troubles, now))
+        self._notes.post(self._committed.news(now), done.decided.stamp.term, wanted, facts)
+        waiting = self._notes.waiting((self._cluster,))
+        self._notes.told(announce({self._cluster: driver}, waiting, self._failures, now))
         known.view = done.seen.views[self._cluster]
 
     def _report(self, done: _Round, view: ClusterView, now: datetime) -> Report:

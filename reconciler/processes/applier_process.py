@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from reconciler.clock import Timepiece
 from reconciler.clusters.open_cluster import open_cluster
-from reconciler.compose import ground_of
+from reconciler.compose import driver_options_of
 from reconciler.model.cluster_port import ClusterDriver
 from reconciler.processes.applier import Applier
 from reconciler.processes.awaited_cluster import Awaiting
@@ -70,13 +70,13 @@ class Inside:
 
     def _driver(self, settings: Settings, where: Where, spec: ClusterSpec) -> ClusterDriver:
         """The cluster's own driver; whatever changes there wakes the loop."""
-        ground = ground_of(settings, self.wake)
+        options = driver_options_of(settings, self.wake)
         if where.kubeconfig is not None:
             from reconciler.clusters.kubernetes.api.connection import Keys  # who runs inside needs none
 
-            ground = replace(ground, keys=Keys(where.kubeconfig.parent))
-            spec = spec.model_copy(update={"access": Access(kubeconfig=where.kubeconfig.name)})
-        return open_cluster(where.cluster, spec, ground)
+            options = replace(options, keys=Keys(where.kubeconfig.parent))
+            spec = spec.edited(access=Access(kubeconfig=where.kubeconfig.name))
+        return open_cluster(where.cluster, spec, options)
 
     def start(self) -> None:
         """Begin; returns at once."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
 from reconciler.leadership import next_due
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Facts, Wanted
 from reconciler.model.status_edits import clean_by
 from reconciler.model.statuses import changed, live
@@ -95,7 +95,7 @@ def start_delays_s(facts: Facts, events: tuple[Event, ...]) -> Iterator[float]:
     """Seconds from each committed start to the instant at which its nodes were seen to be all there."""
     for event in events:
         status = facts.requests.get(event.request)
-        if event.reason is Told.PROVISIONED and status is not None and status.start_time is not None:
+        if event.reason is EventReason.PROVISIONED and status is not None and status.start_time is not None:
             yield max(0.0, (event.at - status.start_time).total_seconds())
 
 

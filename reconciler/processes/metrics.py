@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 
 from reconciler.clock import Clock
 from reconciler.cycle import Cycle
-from reconciler.model.events import Told
+from reconciler.model.events import EventReason
 from reconciler.model.facts import Facts, Wanted
 from reconciler.processes import gauges
 from reconciler.processes.wake import Attempt
@@ -114,7 +114,7 @@ class Metrics:
             self._pushes.labels(repo, outcome)
         for cause in Cause:
             self._slips.labels(repo, str(cause))
-        for told in Told:
+        for told in EventReason:
             self._events.labels(repo, str(told))
         for scope in gauges.SCOPES:
             for answer in Answer:

@@ -75,7 +75,7 @@ def _own_credentials(common: Credentials | None, name: str) -> Credentials | Non
 
 
 @dataclass(slots=True)
-class _Later:
+class _LazyController:
     """A controller that may be put together in its first cycle, so that trouble with it is retried like any other."""
 
     make: Callable[[], Reconciler]
@@ -118,7 +118,7 @@ class Tending:
             metrics.expect(name)
             wake, hooked = partial(self._stir, name), self._hooked[name]
             make = partial(controller, own, may_lead=may_lead, wake=wake, hooked=hooked, clock=clock)
-            later = _Later(make, make() if alone else None)
+            later = _LazyController(make, make() if alone else None)
             self.loops[name] = Waking(
                 later,
                 clock,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from reconciler.approvals.who_approved import with_readers_words
+from reconciler.approvals.who_approved import with_readers_decisions
 from reconciler.deciding.extension import extended
 from reconciler.deciding.preemption import with_room_made
 from reconciler.deciding.preview import preview
@@ -18,7 +18,7 @@ from reconciler.planning.queue_place import asked_anew, placed
 from reconciler.planning.snapshot import build_snapshot
 from reconciler.pulls.merged_tree import Merged
 from reconciler.pulls.pull_documents import Documents, Known, keys_of
-from reconciler.pulls.queue_at_check import Standing, intent_of, standing
+from reconciler.pulls.queue_at_check import CommittedStatus, committed_status, intent_of
 from reconciler.store.store_port import Store
 from scheduler.snapshot import Snapshot
 from schemas.errors import Fault
@@ -49,7 +49,7 @@ class Sights:
 
     base: Sight
     head: Sight
-    standing: Standing | None
+    committed_status: CommittedStatus | None
     edits: tuple[Problem, ...] = ()  # of requests that hold nodes
 
 
@@ -58,7 +58,7 @@ def look(store: Store, merge: Merged, status: str | None, now: datetime) -> Sigh
     found, known = None, Known()
     if status is not None:
         since = _paths_since(store, intent_of(store.commit(status)), merge.base)
-        found = standing(store, status, keys_of({*merge.changes, *(since or ())}))
+        found = committed_status(store, status, keys_of({*merge.changes, *(since or ())}))
         facts = found.facts
         known = Known(since, facts.requests.keys(), found.over, facts.trust, found.accepted)
     documents = Documents(store, merge, known)
@@ -78,10 +78,10 @@ def _paths_since(store: Store, intent: str, base: str) -> set[str] | None:
         return None  # a shallow clone, or main was replaced
 
 
-def _seen(documents: Documents, found: Standing | None, now: datetime) -> Sight:
+def _seen(documents: Documents, found: CommittedStatus | None, now: datetime) -> Sight:
     """The controller's own look at the documents; requests whose files were not read stay as they are on record."""
     desired, before = documents.desired, Facts(now) if found is None else found.facts
-    wanted = with_readers_words(desired.wanted(before), before)
+    wanted = with_readers_decisions(desired.wanted(before), before)
     gone = {key for key in before.requests if documents.is_absent(key)}
     moved = gone | wanted.filed.keys()
     touched = {key: status for key, status in before.requests.items() if key in moved}

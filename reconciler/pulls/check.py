@@ -51,7 +51,7 @@ NEEDS_ADMIN = "NeedsAdmin"
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class RequestChange:
     """One request that the pull request files, edits, ends or takes back, and what becomes of it."""
 
     key: str  # slice/name
@@ -121,7 +121,7 @@ class PullCheck:
     problems: tuple[Problem, ...] = ()  # new ones, and all in files that it changes
     conflicts: tuple[str, ...] = ()
     judged: Judged = Judged()
-    wishes: tuple[Wish, ...] = ()
+    requests: tuple[RequestChange, ...] = ()
     moved: tuple[Effect, ...] = ()  # everybody else
     sent_away: tuple[str, ...] = ()  # running requests that go back into the queue to make room
     needs: tuple[Need, ...] = ()
@@ -140,17 +140,17 @@ def check_pull(sights: Sights, merge: Merged, judged: Judged, now: datetime) -> 
     base, head = sights.base, sights.head
     budget = max(FEWEST_TRIALS, TRIAL_WORK // max(1, len(head.snapshot.requests)))
     found = effects(base, head, budget)
-    wishes = tuple(_wishes(sights, merge, found))
+    requests = tuple(_requests(sights, merge, found))
     judged, asked = _without_waiting(judged, head, merge)
-    own = {wish.key for wish in wishes}
+    own = {request.key for request in requests}
     return PullCheck(
         now=now,
-        stamps=stamps_of(merge, sights.standing),
+        stamps=stamps_of(merge, sights.committed_status),
         currency=head.wanted.project.currency,
         problems=_problems(sights, merge),
         conflicts=merge.conflicts,
         judged=judged,
-        wishes=wishes,
+        requests=requests,
         moved=tuple(effect for effect in found.effects if effect.key not in own),
         sent_away=sent_away(base.facts, head.facts),
         needs=(*_needs(base, head, own, judged.actor), *asked),
@@ -167,32 +167,38 @@ def _problems(sights: Sights, merge: Merged) -> tuple[Problem, ...]:
 # -- requests ------------------------------------------------------------------------------------------------
 
 
-def _wishes(sights: Sights, merge: Merged, found: Comparison) -> Iterable[Wish]:
+def _requests(sights: Sights, merge: Merged, found: Comparison) -> Iterable[RequestChange]:
     was = {effect.key: effect.was for effect in found.effects}
     for path in sorted(merge.changes):
         match rule_of(path):
             case (rule, names) if rule.kind == "GPR":
-                yield _wish(f"{names['slice']}/{names['name']}", path, sights, found, was)
+                yield _request(f"{names['slice']}/{names['name']}", path, sights, found, was)
 
 
-def _wish(key: str, path: str, sights: Sights, found: Comparison, was: Mapping[str, int | None]) -> Wish:
+def _request(
+    key: str, path: str, sights: Sights, found: Comparison, was: Mapping[str, int | None]
+) -> RequestChange:
     base, head = sights.base, sights.head
     before, after = base.facts.requests.get(key), head.facts.requests.get(key)
     filed = head.wanted.filed.get(key)
     if filed is not None and filed.spec is None:
-        return Wish(key, path, "invalid", message=filed.problem)
+        return RequestChange(key, path, "invalid", message=filed.problem)
     if after is None or filed is None:
         is_held = after is not None and after.phase in HOLDING
-        return Wish(key, path, "deleted" if is_held else "cancelled", None if after is None else after.phase)
-    wish = Wish(key, path, _change(before, after), after.phase, was=_start_before(before, was.get(key)))
-    wish = replace(wish, nodes=after.accepted_spec.nodes, quota=_quota(head, after.accepted_spec))
+        return RequestChange(
+            key, path, "deleted" if is_held else "cancelled", None if after is None else after.phase
+        )
+    request = RequestChange(
+        key, path, _change(before, after), after.phase, was=_start_before(before, was.get(key))
+    )
+    request = replace(request, nodes=after.accepted_spec.nodes, quota=_quota(head, after.accepted_spec))
     if after.phase in HOLDING:
-        return _holding(wish, after, head)
+        return _holding(request, after, head)
     if after.phase is Phase.PENDING_APPROVAL:
-        return _if_approved(wish, after, head, found)
+        return _if_approved(request, after, head, found)
     if after.phase is Phase.QUEUED:
-        return _queued(wish, after, head, found)
-    return replace(wish, reason=after.reason, message=after.message)
+        return _queued(request, after, head, found)
+    return replace(request, reason=after.reason, message=after.message)
 
 
 def _change(
@@ -219,42 +225,42 @@ def _quota(side: Sight, spec: RequestSpec) -> int | None:
     return None if slice_ is None or slice_.quota is None else slice_.quota.gpus
 
 
-def _holding(wish: Wish, status: GPRStatus, side: Sight) -> Wish:
+def _holding(request: RequestChange, status: GPRStatus, side: Sight) -> RequestChange:
     held = status.assignment
     pool = None if held is None else (held.cluster, held.pool)
     end = status.end_time or status.estimated_end_time
     start = status.start_time or status.estimated_start_time
     message = next((c.message for c in status.conditions if c.type == "ExtensionRefused"), None)
-    return _priced(replace(wish, start=start, end=end, message=message), pool, side)
+    return _priced(replace(request, start=start, end=end, message=message), pool, side)
 
 
-def _queued(wish: Wish, status: GPRStatus, side: Sight, found: Comparison) -> Wish:
-    place = found.planned.placements.get(wish.key)
+def _queued(request: RequestChange, status: GPRStatus, side: Sight, found: Comparison) -> RequestChange:
+    place = found.planned.placements.get(request.key)
     if place is not None:
-        placed = replace(wish, start=instant(place.start), end=instant(place.end))
+        placed = replace(request, start=instant(place.start), end=instant(place.end))
         if side.snapshot.pools[place.pool].observed:
             placed = replace(placed, reason="ClusterObserved", message="its cluster is only observed")
         return _priced(placed, place.pool, side)
-    refusal = found.planned.refusals.get(wish.key)
+    refusal = found.planned.refusals.get(request.key)
     if refusal is not None:
         fits = f"; would fit: {refusal.would_fit}" if refusal.would_fit else ""
-        return replace(wish, reason=str(refusal.reason), message=f"{refusal.message}{fits}")
+        return replace(request, reason=str(refusal.reason), message=f"{refusal.message}{fits}")
     if status.accepted_spec.stopped:
-        return replace(wish, reason=STOPPED, message=stopped_text(wish.key, status))
-    return replace(wish, reason="LimitExceeded", message="; ".join(hard_violations(status, side.wanted)))
+        return replace(request, reason=STOPPED, message=stopped_text(request.key, status))
+    return replace(request, reason="LimitExceeded", message="; ".join(hard_violations(status, side.wanted)))
 
 
-def _if_approved(wish: Wish, status: GPRStatus, side: Sight, found: Comparison) -> Wish:
+def _if_approved(request: RequestChange, status: GPRStatus, side: Sight, found: Comparison) -> RequestChange:
     """When it would start if an admin approved at once: what an admin wants to know before deciding."""
-    spec, waits = status.accepted_spec, replace(wish, needs_approval=True, reason=NEEDS_APPROVAL)
+    spec, waits = status.accepted_spec, replace(request, needs_approval=True, reason=NEEDS_APPROVAL)
     slice_ = side.wanted.slices.get(spec.slice)
     fitting = () if slice_ is None else candidate_pools(spec, slice_, side.wanted.pools)
     chosen = offering(side.wanted, side.facts, found.world.pools).among(spec, fitting, None, status)
     pools = chosen.pools
     gpus = side.wanted.pools[pools[0]].gpus_per_node if pools else spec.gpus_per_node
-    place = standing(wish.key, status, gpus, side.wanted, side.facts.at)
+    place = standing(request.key, status, gpus, side.wanted, side.facts.at)
     asked = Request(
-        key=wish.key,
+        key=request.key,
         slice=spec.slice,
         nodes=spec.nodes,
         duration=int(lease_duration(status).total_seconds()),
@@ -276,15 +282,15 @@ def _if_approved(wish: Wish, status: GPRStatus, side: Sight, found: Comparison) 
     return _priced(replace(waits, start=instant(starts[best]), end=end), best, side)
 
 
-def _priced(wish: Wish, key: PoolKey | None, side: Sight) -> Wish:
+def _priced(request: RequestChange, key: PoolKey | None, side: Sight) -> RequestChange:
     pool = None if key is None else side.wanted.pools.get(key)
-    if pool is None or wish.start is None or wish.end is None:
-        return replace(wish, pool=key)
-    gpus = wish.nodes * pool.gpus_per_node
-    hours = gpus * (wish.end - wish.start) / timedelta(hours=1)
+    if pool is None or request.start is None or request.end is None:
+        return replace(request, pool=key)
+    gpus = request.nodes * pool.gpus_per_node
+    hours = gpus * (request.end - request.start) / timedelta(hours=1)
     amount = hours * pool.price_per_gpu_hour
     return replace(
-        wish,
+        request,
         pool=key,
         gpu_shape=pool.gpu_shape,
         gpus=gpus,

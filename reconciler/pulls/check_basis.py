@@ -12,7 +12,7 @@ from datetime import datetime
 
 from reconciler.model.facts import Facts
 from reconciler.pulls.merged_tree import Merged
-from reconciler.pulls.queue_at_check import Standing
+from reconciler.pulls.queue_at_check import CommittedStatus
 from schemas.reading.units import format_instant
 from schemas.status.gpr_status import TERMINAL, GPRStatus
 
@@ -30,7 +30,7 @@ class Stamps:
     queue: str  # digest of who waits and holds what, and from when
 
 
-def stamps_of(merge: Merged, known: Standing | None) -> Stamps:
+def stamps_of(merge: Merged, known: CommittedStatus | None) -> Stamps:
     """The stamps of one check."""
     facts = None if known is None else known.facts
     return Stamps(

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from reconciler.forges.forge_port import CommitState
 from reconciler.pulls import check_sentences
-from reconciler.pulls.check import NEEDS_APPROVAL, PullCheck, Wish
+from reconciler.pulls.check import NEEDS_APPROVAL, PullCheck, RequestChange
 from reconciler.pulls.check_sentences import Tongue
 from reconciler.pulls.markdown import code, plain, table
 from scheduler.causes.compare import Effect
@@ -47,7 +47,7 @@ def markdown(check: PullCheck) -> str:
         MARKER,
         f"### {_MARK[check.verdict]} {check_sentences.verdict(check, _FORGE)}",
         *_problems(check),
-        *_wishes(check),
+        *_requests(check),
         *_needs(check),
         *_moved(check),
         *_others(check),
@@ -93,33 +93,33 @@ def _worst_first(problem: Problem) -> tuple[int, Problem]:
     return (("error", "warning", "notice").index(problem.severity), problem)
 
 
-def _wishes(check: PullCheck) -> Iterator[str]:
-    if not check.wishes:
+def _requests(check: PullCheck) -> Iterator[str]:
+    if not check.requests:
         return
     head = ("request", "change", "start (UTC)", "wait", "end", "where", "GPUs", "cost")
-    rows = [_wish(wish, check) for wish in check.wishes[:MOST]]
-    more = len(check.wishes) - MOST
+    rows = [_request(request, check) for request in check.requests[:MOST]]
+    more = len(check.requests) - MOST
     yield table(head, rows) + (f"\n\nand {more} more" if more > 0 else "")
 
 
-def _wish(wish: Wish, check: PullCheck) -> tuple[str, ...]:
+def _request(request: RequestChange, check: PullCheck) -> tuple[str, ...]:
     return (
-        code(wish.key),
-        wish.change,
-        check_sentences.start(wish) or plain(wish.message or wish.reason or ""),
-        check_sentences.wait(wish, check.now),
-        "" if wish.end is None else check_sentences.day_time(wish.end),
-        _where(wish),
-        check_sentences.gpus(wish, code),
-        check_sentences.cost(wish, check.currency),
+        code(request.key),
+        request.change,
+        check_sentences.start(request) or plain(request.message or request.reason or ""),
+        check_sentences.wait(request, check.now),
+        "" if request.end is None else check_sentences.day_time(request.end),
+        _where(request),
+        check_sentences.gpus(request, code),
+        check_sentences.cost(request, check.currency),
     )
 
 
-def _where(wish: Wish) -> str:
-    if wish.pool is None:
+def _where(request: RequestChange) -> str:
+    if request.pool is None:
         return ""
-    observed = " (observed only)" if wish.reason == "ClusterObserved" else ""
-    return f"{code('/'.join(wish.pool))} {check_sentences.counted(wish.nodes, 'node')}{observed}"
+    observed = " (observed only)" if request.reason == "ClusterObserved" else ""
+    return f"{code('/'.join(request.pool))} {check_sentences.counted(request.nodes, 'node')}{observed}"
 
 
 def _needs(check: PullCheck) -> Iterator[str]:

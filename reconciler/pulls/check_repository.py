@@ -28,7 +28,7 @@ MOST_SIGNATURES = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PullToCheck:
     """One pull request, and what is known of who stands behind it."""
 
     base: str  # commit of main
@@ -42,7 +42,7 @@ class Asked:
     """With it, where nobody is known otherwise, signatures of the branch's commits show who stands behind each file."""
 
 
-def checked(store: Store, asked: Asked, now: datetime) -> PullCheck:
+def checked(store: Store, asked: PullToCheck, now: datetime) -> PullCheck:
     """UserErrors, when nothing can be said: `NoCommonHistory`, `SeveralMergeBases`, `TooManyFiles`, `NoProject`.
 
     The store's faults go through.
@@ -73,7 +73,7 @@ def _not_looked_at(path: str) -> Problem:
 
 
 def _approvers(
-    approvals: Mapping[str, Approval], project: str, asked: Asked, authority: Authority, now: datetime
+    approvals: Mapping[str, Approval], project: str, asked: PullToCheck, authority: Authority, now: datetime
 ) -> dict[str, str]:
     """Handles of the admins whose own signatures are in these approvals, by path."""
     verifier, found = asked.verifier or SystemVerifier(), {}
@@ -84,7 +84,7 @@ def _approvers(
     return found
 
 
-def _signed(store: Store, merge: Merged, asked: Asked, now: datetime) -> Vouchers:
+def _signed(store: Store, merge: Merged, asked: PullToCheck, now: datetime) -> Vouchers:
     """Who signed the commits that brought exactly the content of each file."""
     if asked.verifier is None:
         return {}

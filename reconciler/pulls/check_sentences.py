@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from reconciler.model.evidence import Denial
-from reconciler.pulls.check import Need, PullCheck, Wish
+from reconciler.pulls.check import Need, PullCheck, RequestChange
 from scheduler.causes.compare import Effect
 from schemas.reading.units import instant
 from schemas.rules.problems import quoted
@@ -60,10 +60,14 @@ def verdict(check: PullCheck, tongue: Tongue) -> str:
         verb = "waits" if len(waiting) == 1 else "wait"
         for_what = "an admin's merge" if all(n.rule == "slice" for n in check.needs) else "approval"
         return f"Valid. {_listed(waiting)} {verb} for {for_what}; {_effect_on_others(check)}."
-    starts = [wish for wish in check.wishes if wish.change in {"new", "changed"} and wish.start is not None]
+    starts = [
+        request
+        for request in check.requests
+        if request.change in {"new", "changed"} and request.start is not None
+    ]
     if not starts:
         return f"Good to merge; {_effect_on_others(check)}."
-    first = min(starts, key=lambda wish: (wish.start or check.now, wish.key))
+    first = min(starts, key=lambda request: (request.start or check.now, request.key))
     more = f" and {len(starts) - 1} more later" if len(starts) > 1 else ""
     return (
         f"Good to merge: {tongue.code(first.key)} starts {_when(first, check.now)}{more}; "
@@ -71,10 +75,10 @@ def verdict(check: PullCheck, tongue: Tongue) -> str:
     )
 
 
-def _when(wish: Wish, now: datetime) -> str:
-    assert wish.start is not None
-    wait = max(timedelta(), wish.start - now)
-    return f"at {day_time(wish.start)} UTC" if wait else "at once"
+def _when(request: RequestChange, now: datetime) -> str:
+    assert request.start is not None
+    wait = max(timedelta(), request.start - now)
+    return f"at {day_time(request.start)} UTC" if wait else "at once"
 
 
 def description(check: PullCheck) -> str:
@@ -152,32 +156,36 @@ def most_moved_first(effects: Iterable[Effect]) -> list[Effect]:
     return sorted(effects, key=distance)
 
 
-def start(wish: Wish) -> str:
+def start(request: RequestChange) -> str:
     """The start, with what it depends on and what it was; empty when there is none."""
-    if wish.start is None:
-        return {"deleted": "its lease goes on", "invalid": "see above"}.get(wish.change, "")
-    said = day_time(wish.start) + (" if approved now" if wish.needs_approval else "")
-    return said if wish.was is None or wish.was == wish.start else f"{said} (was {day_time(wish.was)})"
+    if request.start is None:
+        return {"deleted": "its lease goes on", "invalid": "see above"}.get(request.change, "")
+    said = day_time(request.start) + (" if approved now" if request.needs_approval else "")
+    return (
+        said
+        if request.was is None or request.was == request.start
+        else f"{said} (was {day_time(request.was)})"
+    )
 
 
-def wait(wish: Wish, now: datetime) -> str:
+def wait(request: RequestChange, now: datetime) -> str:
     """Time until the start; nothing for what has begun."""
-    if wish.start is None or wish.phase not in WAITING:
+    if request.start is None or request.phase not in WAITING:
         return ""
-    return lasting(max(timedelta(), wish.start - now))
+    return lasting(max(timedelta(), request.start - now))
 
 
-def gpus(wish: Wish, write: Writer) -> str:
+def gpus(request: RequestChange, write: Writer) -> str:
     """How many GPUs it holds, and of how many it may hold without approval."""
-    if not wish.gpus:
+    if not request.gpus:
         return ""
-    quota = "" if wish.quota is None else f", quota {wish.quota}"
-    return f"{wish.gpus} × {write(wish.gpu_shape or '')}{quota}"
+    quota = "" if request.quota is None else f", quota {request.quota}"
+    return f"{request.gpus} × {write(request.gpu_shape or '')}{quota}"
 
 
-def cost(wish: Wish, currency: str) -> str:
+def cost(request: RequestChange, currency: str) -> str:
     """What it costs in all."""
-    return "" if wish.amount is None else f"{wish.amount:,.2f} {currency}"
+    return "" if request.amount is None else f"{request.amount:,.2f} {currency}"
 
 
 def approval(need: Need, tongue: Tongue) -> str:

@@ -24,7 +24,7 @@ def text(check: PullCheck) -> str:
     blocks = [
         [check_sentences.verdict(check, _TONGUE)],
         [*_problems(check)],
-        [*_table(("REQUEST", "CHANGE", "START", "WAIT", "END", "WHERE", "GPUS", "COST"), _wishes(check))],
+        [*_table(("REQUEST", "CHANGE", "START", "WAIT", "END", "WHERE", "GPUS", "COST"), _requests(check))],
         [f"{safe(need.key)}: {check_sentences.approval(need, _TONGUE)}" for need in check.needs],
         [*_table(("REQUEST", "START WAS", "START NOW", "MOVES", "WHY"), _moved(check))],
         [*_others(check)],
@@ -46,21 +46,21 @@ def _problems(check: PullCheck) -> Iterator[str]:
         yield f"{safe(path)} error Conflict: main changed this file too; merge main into the branch"
 
 
-def _wishes(check: PullCheck) -> list[tuple[str, ...]]:
+def _requests(check: PullCheck) -> list[tuple[str, ...]]:
     return [
         (
-            safe(wish.key),
-            wish.change,
-            check_sentences.start(wish) or safe(wish.message or wish.reason or ""),
-            check_sentences.wait(wish, check.now),
-            "" if wish.end is None else check_sentences.day_time(wish.end),
+            safe(request.key),
+            request.change,
+            check_sentences.start(request) or safe(request.message or request.reason or ""),
+            check_sentences.wait(request, check.now),
+            "" if request.end is None else check_sentences.day_time(request.end),
             ""
-            if wish.pool is None
-            else f"{'/'.join(wish.pool)}, {check_sentences.counted(wish.nodes, 'node')}",
-            check_sentences.gpus(wish, safe),
-            check_sentences.cost(wish, check.currency),
+            if request.pool is None
+            else f"{'/'.join(request.pool)}, {check_sentences.counted(request.nodes, 'node')}",
+            check_sentences.gpus(request, safe),
+            check_sentences.cost(request, check.currency),
         )
-        for wish in check.wishes
+        for request in check.requests
     ]
 
 

@@ -33,7 +33,7 @@ _SAID: Mapping[Phase, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class CommitReport:
     """What is said of one commit."""
 
     state: CommitState
@@ -42,13 +42,13 @@ class Told:
     is_last: bool  # nothing of it will change before it starts: everything has started or never will
 
 
-def told(requests: Mapping[str, GPRStatus]) -> Told:
+def told(requests: Mapping[str, GPRStatus]) -> CommitReport:
     """What to say of the requests (`slice/name`) that one commit of main brought; at least one."""
     order = sorted(requests)
     waiting = [key for key in order if _is_open(requests[key])]
     wrong = [key for key in order if requests[key].phase in (Phase.REJECTED, Phase.FAILED)]
     state: CommitState = "pending" if waiting else "failure" if wrong else "success"
-    return Told(state, _line(requests, order, waiting), _comment(requests, order), not waiting)
+    return CommitReport(state, _line(requests, order, waiting), _comment(requests, order), not waiting)
 
 
 def is_followed(status: GPRStatus) -> bool:

@@ -27,7 +27,7 @@ _OVER = frozenset(str(phase).encode() for phase in TERMINAL)
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class CommittedStatus:
     """What a controller committed, as far as it matters now."""
 
     commit: str
@@ -37,7 +37,7 @@ class Standing:
     over: frozenset[str] = frozenset()  # requests that were passed over: they never run again
 
 
-def standing(store: Store, tip: str, needed: Collection[str] = ()) -> Standing:
+def committed_status(store: Store, tip: str, needed: Collection[str] = ()) -> CommittedStatus:
     """The status at `tip`: requests (`slice/name`) that are not over, and the `needed` ones, whatever they are.
 
     Files that cannot be read count as absent: this is a look, and the controller is the one to mend them.
@@ -62,7 +62,7 @@ def standing(store: Store, tip: str, needed: Collection[str] = ()) -> Standing:
         elif (record := _record(path, data)) is not None:
             records[path] = record
     facts = facts_of(records, commit.at, intent_of(commit))
-    return Standing(tip, commit.at, facts, accepted, frozenset(over))
+    return CommittedStatus(tip, commit.at, facts, accepted, frozenset(over))
 
 
 def over_at(store: Store, tip: str) -> frozenset[str]:

@@ -23,9 +23,9 @@ from reconciler.model.facts import Facts
 from reconciler.pulls import check_comment, check_sentences
 from reconciler.pulls.check import PullCheck
 from reconciler.pulls.check_basis import Stamps, queue_of
-from reconciler.pulls.check_repository import Asked, checked
+from reconciler.pulls.check_repository import PullToCheck, checked
 from reconciler.pulls.markdown import plain
-from reconciler.pulls.merged_requests import CONTEXT, Told, is_followed, told
+from reconciler.pulls.merged_requests import CONTEXT, CommitReport, is_followed, told
 from reconciler.settings import Settings
 from reconciler.store.store_port import Store
 from reconciler.store.write_decision import postponed_until
@@ -95,7 +95,7 @@ class _Followed:
     keys: set[str] = field(default_factory=set)
     pull: int | None = None
     tries: int = 0
-    said: Told | None = None
+    said: CommitReport | None = None
 
 
 class Watcher:
@@ -259,7 +259,7 @@ class Watcher:
         self, pull: Pull, basis: _Basis, status: str | None, now: datetime
     ) -> tuple[_Verdict, str, object]:
         """Status and comment; and what of them is no matter of when and against what they were made."""
-        asked = Asked(basis.main, pull.head, status, *self._evidence(pull), self._keyring())
+        asked = PullToCheck(basis.main, pull.head, status, *self._evidence(pull), self._keyring())
         try:
             check = checked(self._store, asked, now)
         except UserError as error:
@@ -326,7 +326,7 @@ class Watcher:
             del self._followed[commit]
         return False
 
-    def _tell(self, commit: str, said: Told, facts: Facts) -> None:
+    def _tell(self, commit: str, said: CommitReport, facts: Facts) -> None:
         followed = self._followed[commit]
         self._forge.put_status(commit, said.state, CONTEXT, said.description, "")
         if followed.pull is None and followed.tries < TRIES:

@@ -16,13 +16,12 @@ from typing import Any
 from reconciler.model.facts import Filed
 from reconciler.model.request_files import with_filed
 from reconciler.queries.state import State, with_wanted
-from reconciler.sources.output import counted, spoken, wire
 from scheduler.choices.fit import candidate_pools, limit_violations
 from scheduler.kernel import engine_for, plain_seconds
 from scheduler.plan import plan
 from scheduler.snapshot import Plan, PoolKey
 from schemas.documents.gpr import RequestSpec
-from schemas.reading.units import format_duration, format_instant, instant, parse_duration
+from schemas.reading.units import format_duration, instant, wire
 from schemas.rules.edits import asks_more_or_other
 from schemas.status.gpr_status import GPRStatus, Phase
 
@@ -61,23 +60,6 @@ class Alternative:
             "pool": self.pool[1],
             "keepsPlace": self.keeps_place,
         }
-
-    def sentence(self) -> str:
-        """The same for people."""
-        earlier = "" if self.saved_s is None else f", {spoken(timedelta(seconds=self.saved_s))} earlier,"
-        place = "" if self.keeps_place else "; it would queue anew"
-        at, pool = format_instant(instant(self.start)), "/".join(self.pool)
-        return f"{self._what()} it would start at {at}{earlier} in {pool}{place}."
-
-    def _what(self) -> str:
-        match self.field:
-            case "nodes":
-                return f"With {counted(int(self.value), 'node')}"
-            case "duration":
-                return f"For {spoken(parse_duration(self.value))}"
-            case "gpuShape":
-                return f"On {self.value}"
-        return f"In cluster {self.value}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,20 +114,20 @@ def variations(
     spec = status.accepted_spec
     slice_ = state.wanted.slices[spec.slice]
     for nodes in _fewer(spec.nodes):
-        yield "nodes", nodes, spec.model_copy(update={"nodes": nodes})
+        yield "nodes", nodes, spec.edited(nodes=nodes)
     for share in _SHARES:
         shorter = spec.duration * share // _MINUTE * _MINUTE
         if _MINUTE <= shorter < spec.duration:
-            yield "duration", format_duration(shorter), spec.model_copy(update={"duration": shorter})
+            yield "duration", format_duration(shorter), spec.edited(duration=shorter)
     here = None if pool is None else state.wanted.pools[pool].gpu_shape
     if spec.gpu_shapes:
-        free = candidate_pools(spec.model_copy(update={"gpu_shapes": ()}), slice_, state.wanted.pools)
+        free = candidate_pools(spec.edited(gpu_shapes=()), slice_, state.wanted.pools)
         for shape in dict.fromkeys(state.wanted.pools[key].gpu_shape for key in free):
             if shape not in spec.gpu_shapes and shape != here:
-                yield "gpuShape", shape, spec.model_copy(update={"gpu_shapes": (shape,)})
+                yield "gpuShape", shape, spec.edited(gpu_shapes=(shape,))
     for cluster in slice_.clusters if spec.clusters else ():
         if cluster not in spec.clusters:
-            yield "clusters", cluster, spec.model_copy(update={"clusters": (cluster,)})
+            yield "clusters", cluster, spec.edited(clusters=(cluster,))
 
 
 def _fewer(nodes: int) -> list[int]:

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from egs.commands import output
+from egs.commands.output import Form, counted, spoken, working
 from reconciler.accounts.capacity import FEWEST, Answer, needed
 from reconciler.accounts.past_requests import history
 from reconciler.queries.arguments import lasting
 from reconciler.queries.state import clock, read_state
-from reconciler.sources import output
 from reconciler.sources.command_errors import NotFound
 from reconciler.sources.open_source import opened
-from reconciler.sources.output import Form, counted, spoken, working
 from schemas.reading.units import parse_duration
 
 

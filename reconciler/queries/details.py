@@ -1,44 +1,26 @@
-"""`egs describe …`: everything that is known about one thing, as data and as a page."""
+"""`egs describe …`: everything that is known about one thing, as data."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from egs import listing
 from reconciler.queries import holds, tables
 from reconciler.queries.costs import cost_so_far
 from reconciler.queries.event_search import EventRow, Filter, events
 from reconciler.queries.schedule import schedule
-from reconciler.queries.state import State, clock, read_state, split
+from reconciler.queries.state import State, split
 from reconciler.queries.why import reasons
-from reconciler.sources import output
 from reconciler.sources.command_errors import NotFound, WrongUse
-from reconciler.sources.open_source import opened
-from reconciler.sources.output import Form, wire
 from reconciler.sources.source import Source
 from scheduler.calendars.elastic import existing
-from schemas.reading.units import instant
+from schemas.reading.units import instant, wire
 from schemas.rules.view import gpr_path
 from schemas.status.gpr_status import WAITING, GPRStatus
 
 EVENTS = 20
 """Events of one thing that its description shows, the latest."""
-
-
-def describe_gpr(
-    repo: str | None, now: str | None, key: str, form: Form, *, checks_alone: bool = False
-) -> None:
-    """A request: what it asks for, where it stands, its checks with their logs, its slips, its cost."""
-    split(key)
-    with opened(repo) as source:
-        state = read_state(source, clock(now, source))
-        content = gpr(source, state, key)
-    if checks_alone:
-        listing.checks(content, form)
-    else:
-        _answer(content, form)
 
 
 def gpr(source: Source, state: State, key: str) -> dict[str, Any]:
@@ -85,14 +67,6 @@ def _standing(state: State, key: str, status: GPRStatus | None) -> dict[str, Any
     return {name: row[name] for name in names}
 
 
-def describe_slice(repo: str | None, now: str | None, name: str, form: Form) -> None:
-    """A slice: its people and bounds, its requests, what it used in each month."""
-    with opened(repo) as source:
-        state = read_state(source, clock(now, source))
-        content = slice_data(state, name, events(source, Filter(slice=name), EVENTS))
-    _answer(content, form)
-
-
 def slice_data(state: State, name: str, told: Sequence[EventRow]) -> dict[str, Any]:
     """The data of `egs describe slice`. Raises NotFound."""
     spec = state.wanted.slices.get(name)
@@ -108,14 +82,6 @@ def slice_data(state: State, name: str, told: Sequence[EventRow]) -> dict[str, A
         "usage": [] if usage is None else [m.model_dump(mode="json", by_alias=True) for m in usage.months],
         "events": list(told),
     }
-
-
-def describe_cluster(repo: str | None, now: str | None, name: str, form: Form) -> None:
-    """A cluster: its pools, how fresh its view is, and the schedule of its nodes."""
-    with opened(repo) as source:
-        state = read_state(source, clock(now, source))
-        content = cluster_data(state, name, events(source, Filter(cluster=name), EVENTS))
-    _answer(content, form)
 
 
 def cluster_data(state: State, name: str, told: Sequence[EventRow]) -> dict[str, Any]:
@@ -149,15 +115,6 @@ def _reservations(state: State, cluster: str) -> list[dict[str, Any]]:
     ]
 
 
-def describe_node(repo: str | None, now: str | None, name: str, form: Form) -> None:
-    """A node: its state and why, its GPUs as last reported, its lease, and its calendar."""
-    cluster, node = parts_of_node(name)
-    with opened(repo) as source:
-        state = read_state(source, clock(now, source))
-        content = node_data(state, name, events(source, Filter(cluster=cluster, node=node), EVENTS))
-    _answer(content, form)
-
-
 def parts_of_node(name: str) -> tuple[str, str]:
     """Cluster and name of `CLUSTER/NODE`. Raises WrongUse."""
     cluster, slash, node = name.partition("/")
@@ -186,45 +143,3 @@ def node_data(state: State, name: str, told: Sequence[EventRow]) -> dict[str, An
 
 def _row(rows: tables.Rows, name: str) -> dict[str, Any]:
     return next(row for row in rows if row["name"] == name)
-
-
-def _answer(content: dict[str, Any], form: Form) -> None:
-    if form is Form.TABLE:
-        output.text("\n".join(page(content)))
-    else:
-        output.data(content, form)
-
-
-def page(content: Any, indent: str = "") -> Iterator[str]:
-    """Data as people read it: a line for each value, blocks for what is inside; nothing for what is empty."""
-    for name, value in content.items():
-        if value is None or value in ([], {}, ""):
-            continue
-        if isinstance(value, dict):
-            yield f"{indent}{name}:"
-            yield from page(value, f"{indent}  ")
-        elif isinstance(value, list):
-            yield f"{indent}{name}:"
-            yield from _items(value, f"{indent}  ")
-        else:
-            yield from _line(f"{indent}{name}: ", value)
-
-
-def _items(items: list[Any], indent: str) -> Iterator[str]:
-    for item in items:
-        if isinstance(item, dict):
-            lines = list(page(item, f"{indent}  "))
-            yield f"{indent}- {lines[0].lstrip()}" if lines else f"{indent}-"
-            yield from lines[1:]
-        else:
-            yield from _line(f"{indent}- ", item)
-
-
-def _line(head: str, value: Any) -> Iterator[str]:
-    """One value; the lines of a log stay lines, under their name."""
-    first, *more = (str(value).lower() if isinstance(value, bool) else output.shown(value)).splitlines() or [
-        ""
-    ]
-    yield f"{head}{first}"
-    for line in more:
-        yield f"{' ' * len(head)}{line}"

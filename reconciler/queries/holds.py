@@ -10,7 +10,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from reconciler.model.events import Told
+from reconciler.model.events import EventReason
 from reconciler.model.facts import Facts
 from reconciler.queries.event_search import Filter, events
 from reconciler.sources.command_errors import WrongUse
@@ -103,13 +103,13 @@ def _alarms(source: Source, facts: Facts) -> Iterator[Row]:
     main, status = _main(source), source.status()
     if not judged or main in (None, judged) or status is None:
         return
-    followed = events(source, Filter(reason=Told.FOLLOWED), 1)
+    followed = events(source, Filter(reason=EventReason.FOLLOWED), 1)
     since = max([_answered_since(*status, facts.intent), *(event["at"] for event in followed)])
-    for event in events(source, Filter(reason=Told.ALARM), MOST_ALARMS):
+    for event in events(source, Filter(reason=EventReason.ALARM), MOST_ALARMS):
         if event["at"] >= since and _is_of_main(event["message"]):
             text = f"main is not followed beyond {judged[:12]}: {event['message']} (told {event['at']})"
             fix = "push main back, or an operator takes it as it is with `egs-reconciler adopt`"
-            yield asdict(Problem("main", 1, 1, str(Told.ALARM), "error", text, fix))
+            yield asdict(Problem("main", 1, 1, str(EventReason.ALARM), "error", text, fix))
             return
 
 

@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 from reconciler.accounts.insights import EMPTY, MARKS_S
 from reconciler.queries.state import clock
-from reconciler.sources import output
 from reconciler.sources.open_source import opened
-from reconciler.sources.output import Form
 from schemas.status.insights import DayTally, Insights, Tally
-
-_HEAD = (
-    "REQUESTS",
-    "RAN",
-    "GPU-H ASKED",
-    "GPU-H USED",
-    "MEAN WAIT",
-    "P50",
-    "P90",
-    "ERROR",
-    "IN 1H",
-    "COVERED",
-)
 
 
 def insights_json(found: Insights, days: int) -> dict[str, Any]:
@@ -82,62 +65,8 @@ def wait_at_most(one: Tally, share: float) -> int | None:
     return None
 
 
-def show_insights(repo: str | None, now: str | None, days: int, form: Form) -> None:
-    """The command."""
+def insights_of(repo: str | None, now: str | None, days: int) -> dict[str, Any]:
+    """The same of a repository."""
     with opened(repo) as source:
         loaded = source.loaded(clock(now, source))
-    found = EMPTY if loaded is None else loaded.facts.insights or EMPTY
-    if form is not Form.TABLE:
-        output.data(insights_json(found, days), form)
-        return
-    if not found.total.requests:
-        output.note("no request is over yet, so there is nothing to show; look again when some have ended")
-        return
-    _table("SHAPE", {**found.shapes, "all": found.total})
-    _table("SLICE", found.slices)
-    _table("HOUR (UTC)", found.hours)
-    _days(dict(sorted(found.days.items())[-days:]))
-    output.text("")
-    rows = sorted(found.causes.items(), key=lambda entry: (-entry[1], entry[0]))
-    output.table(("CAUSE", "MOVES TO LATER"), rows, "no promise ever moved later")
-
-
-def _table(what: str, tallies: Mapping[str, Tally]) -> None:
-    output.table((what, *_HEAD), (_cells(name, one) for name, one in tallies.items()), "")
-    output.text("")
-
-
-def _days(days: Mapping[str, DayTally]) -> None:
-    rows = ((*_cells(day, one), _share(_per(one.held_gpu_hours, one.gpus * 24))) for day, one in days.items())
-    output.table(("DAY (UTC)", *_HEAD, "UTILISATION"), rows, "")
-
-
-def _cells(name: str, one: Tally) -> tuple[Any, ...]:
-    return (
-        name,
-        one.requests,
-        one.ran,
-        round(one.asked_gpu_hours, 1),
-        round(one.used_gpu_hours, 1),
-        _spoken(_per(one.wait_s, one.ran)),
-        _bound(one, 0.5),
-        _bound(one, 0.9),
-        _spoken(_per(one.error_s, one.promised)),
-        _share(_per(one.within_1h, one.promised)),
-        _share(_per(one.covered, one.expected)),
-    )
-
-
-def _bound(one: Tally, share: float) -> str | None:
-    mark = wait_at_most(one, share)
-    if mark is None:
-        return f"> {output.spoken(timedelta(seconds=MARKS_S[-1]))}" if one.ran else None
-    return f"<= {output.spoken(timedelta(seconds=mark))}"
-
-
-def _spoken(wait_s: float | None) -> str | None:
-    return None if wait_s is None else output.spoken(timedelta(seconds=round(wait_s)))
-
-
-def _share(share: float | None) -> str | None:
-    return None if share is None else f"{share:.0%}"
+    return insights_json(EMPTY if loaded is None else loaded.facts.insights or EMPTY, days)

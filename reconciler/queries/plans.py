@@ -9,14 +9,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from egs.commands import output
 from reconciler.deciding.what_if import effects
 from reconciler.model.request_files import read_filings
-from reconciler.queries.schedule import Row, Schedule, refusal_json, schedule, unread_refusal
+from reconciler.queries.schedule import Schedule, refusal_json, schedule, unread_refusal
 from reconciler.queries.state import State, as_filed, clock, read_states
-from reconciler.sources import output
 from reconciler.sources.command_errors import WrongUse
 from reconciler.sources.open_source import opened
-from reconciler.sources.output import Form, shown, wire
 from reconciler.sources.source import Source
 from scheduler import kernel
 from scheduler.causes.compare import Effect
@@ -25,7 +24,7 @@ from scheduler.kernel import cache
 from scheduler.snapshot import Refusal
 from schemas.documents.scheduling import Fairness
 from schemas.reading.collector import collector_paused
-from schemas.reading.units import instant
+from schemas.reading.units import instant, wire
 
 _DIGITS = 7
 """Of a pool's size: ten million nodes are beyond what any fleet has."""
@@ -86,54 +85,10 @@ def effect_json(effect: Effect) -> dict[str, Any]:
     }
 
 
-def show_plan(repo: str | None, now: str | None, refs: tuple[str | None, str | None], form: Form) -> None:
-    """The command on a repository; `refs` are --ref and --against."""
+def plan_json(repo: str | None, now: str | None, ref: str | None, against: str | None) -> dict[str, Any]:
+    """The answer of `egs plan -o json` on a repository."""
     with opened(repo) as source, collector_paused():
-        found = planned(source, clock(now, source), *refs)
-    if form is not Form.TABLE:
-        output.data(found.json(), form)
-        return
-    _print_rows(found.schedule.rows, found.state.now)
-    for refusal in found.schedule.refused:
-        fits = f"; would fit: {refusal.would_fit}" if refusal.would_fit else ""
-        output.note(f"{refusal.key} is not planned ({refusal.reason}): {refusal.message}{fits}")
-    if found.effects is not None:
-        output.text("")
-        print_effects(found.effects)
-
-
-def _print_rows(rows: Iterable[Row], now: datetime) -> None:
-    head = ("RANK", "REQUEST", "PHASE", "START", "WAIT", "END", "WHERE", "NODES", "REASON")
-    cells = [
-        (
-            row.rank,
-            row.key,
-            str(row.phase),
-            row.start,
-            row.wait(now),
-            row.end,
-            "/".join(row.pool) if row.pool else None,
-            row.nodes,
-            row.reason,
-        )
-        for row in rows
-    ]
-    output.table(head, cells, "no request waits or runs")
-
-
-def print_effects(effects: Iterable[Effect]) -> None:
-    """What a change does to everyone, as a table."""
-    cells = [
-        (
-            effect.key,
-            effect.change,
-            None if effect.was is None else instant(effect.was),
-            None if effect.now is None else instant(effect.now),
-            f"{effect.cause} ({effect.by})" if effect.cause and effect.by else shown(effect.cause),
-        )
-        for effect in effects
-    ]
-    output.table(("REQUEST", "CHANGE", "WAS", "NOW", "CAUSE"), cells, "the change moves nobody")
+        return planned(source, clock(now, source), ref, against).json()
 
 
 def show_instance(

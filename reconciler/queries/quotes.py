@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from reconciler.accounts.monthly_limits import (
@@ -21,10 +21,8 @@ from reconciler.planning.queue_place import place_of_unfiled, unfiled_at
 from reconciler.queries.arguments import lasting, time
 from reconciler.queries.likely_starts import likely_starts
 from reconciler.queries.state import State, clock, is_name, read_state
-from reconciler.sources import output
 from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
 from reconciler.sources.open_source import opened
-from reconciler.sources.output import Form, wire
 from scheduler.choices.fit import candidate_pools, limit_violations, usable_pools, would_fit
 from scheduler.choices.pool_choice import served
 from scheduler.fairness.wait_bounds import guarded
@@ -35,7 +33,7 @@ from scheduler.snapshot import Plan, PoolKey, Request
 from schemas.documents.gpr import GPR, RequestSpec, resolve
 from schemas.documents.slice import SliceSpec
 from schemas.reading.reader import read_document
-from schemas.reading.units import format_duration, instant, seconds
+from schemas.reading.units import format_duration, instant, seconds, wire
 from schemas.reading.yaml_text import dump
 from schemas.rules.limits import LimitViolation
 from schemas.rules.view import gpr_path
@@ -43,40 +41,6 @@ from schemas.status.gpr_status import GPRStatus, Place
 
 UNFILED = "~"
 """Name of a request that has no name yet; no file can have it, and it sorts behind all that can."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What is asked for, as typed."""
-
-    slice: str
-    nodes: int
-    duration: str
-    gpus_per_node: int = 1
-    shapes: tuple[str, ...] = ()
-    memory: int | None = None
-    clusters: tuple[str, ...] = ()
-    priority: int = 101
-    rdma: bool = False
-    not_before: str | None = None
-    prefer: str | None = None
-
-    def fields(self) -> dict[str, Any]:
-        """The same as a GPR's spec; what was not given is absent."""
-        spec: dict[str, Any] = {
-            "slice": self.slice,
-            "nodes": self.nodes,
-            "gpusPerNode": self.gpus_per_node,
-            "gpuShape": shape_field(self.shapes),
-            "memoryPerGpu": self.memory,
-            "clusters": list(self.clusters) or None,
-            "duration": self.duration,
-            "priority": self.priority,
-            "notBefore": self.not_before,
-            "prefer": self.prefer,
-            "network": {"rdma": True} if self.rdma else None,
-        }
-        return {name: value for name, value in spec.items() if value is not None}
 
 
 def shape_field(shapes: Sequence[str]) -> str | list[str] | None:
@@ -90,14 +54,14 @@ def gpr_text(slice_: str, name: str, spec: dict[str, Any]) -> bytes:
     return dump({**head, "spec": {"slice": slice_, **spec}}).encode()
 
 
-def wished(wish: Wish) -> RequestSpec:
-    """The wish as a request; raises WrongUse with everything that is wrong with it."""
-    if not is_name(wish.slice):
-        raise WrongUse(f"{wish.slice} is no name: lower-case letters, digits and '-', at most 63")
-    lasting("--duration", wish.duration)
-    time("--not-before", wish.not_before)
-    path = gpr_path(wish.slice, "wish")
-    document = read_document(path, gpr_text(wish.slice, "wish", wish.fields()))
+def wished(slice_: str, spec: dict[str, Any]) -> RequestSpec:
+    """A request of these fields; raises WrongUse with everything that is wrong with it."""
+    if not is_name(slice_):
+        raise WrongUse(f"{slice_} is no name: lower-case letters, digits and '-', at most 63")
+    lasting("--duration", spec.get("duration"))
+    time("--not-before", spec.get("notBefore"))
+    path = gpr_path(slice_, "wish")
+    document = read_document(path, gpr_text(slice_, "wish", spec))
     if not isinstance(document, GPR):
         problems = document if isinstance(document, tuple) else ()
         raise WrongUse("; ".join(f"{problem.message}; {problem.fix}" for problem in problems))
@@ -106,7 +70,7 @@ def wished(wish: Wish) -> RequestSpec:
     return found
 
 
-class Desk:
+class QuoteContext:
     """A state prepared for questions: what does not depend on the question is worked out once.
 
     An answer then costs the pools that are asked for, and not the requests that wait. One owner.
@@ -198,8 +162,8 @@ def _by_slice(facts: Facts) -> dict[str, Facts]:
 
 
 def quotes(state: State, spec: RequestSpec, name: str = UNFILED) -> tuple[Quote, ...]:
-    """As `Desk.quotes`, for whoever asks once."""
-    return Desk(state).quotes(spec, name)
+    """As `QuoteContext.quotes`, for whoever asks once."""
+    return QuoteContext(state).quotes(spec, name)
 
 
 def _without_start(answer: Quote, why: str) -> Quote:
@@ -250,57 +214,48 @@ def quote_json(answer: Quote, state: State, *, is_barred: bool = False) -> dict[
     }
 
 
-def show_quotes(repo: str | None, now: str | None, wish: Wish, form: Form) -> int:
-    """The command; gives the exit code: 1 when there is no start anywhere."""
-    spec = wished(wish)
+def quoted(
+    repo: str | None, now: str | None, slice_: str, terms: dict[str, Any]
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """The rows of `egs wait -o json`, and sentences about them; `terms` are fields of a request's spec."""
+    spec = wished(slice_, terms)
     with opened(repo) as source:
         state = read_state(source, clock(now, source))
-    slice_ = slice_of(state, wish.slice)
-    _check_clusters(spec, slice_)
-    broken = limit_violations(spec, slice_)
-    desk = Desk(state)
+    _check_clusters(spec, slice_of(state, slice_))
+    broken = limit_violations(spec, slice_of(state, slice_))
+    desk = QuoteContext(state)
     answers = desk.quotes(spec)
     likely = {} if broken else likely_starts(state, desk.unfiled_request(spec), answers)
-    rows = [quote_json(answer, state, is_barred=bool(broken)) for answer in answers]
-    for row, answer in zip(rows, answers, strict=True):
+    chosen = served_by(state, spec, answers) if "prefer" in terms and not broken else None
+    rows = []
+    for answer in answers:
+        row = quote_json(answer, state, is_barred=bool(broken))
         if answer.pool in likely:
             row["forecast"] = likely[answer.pool].model_dump(mode="json", by_alias=True)
-    chosen = served_by(state, spec, answers) if wish.prefer and not broken else None
-    if wish.prefer:
-        rows = [{**row, "preferred": one is chosen} for row, one in zip(rows, answers, strict=True)]
-    if form is not Form.TABLE:
-        output.data(rows, form)
-    else:
-        _print(rows)
-    for pool, said in likely.items():
-        output.note(
-            f"{'/'.join(pool)}: it would likely start around {output.local(said.p50)}, four times in five between "
-            f"{output.local(said.p10)} and {output.local(said.p90)}"
-        )
-    _note_answers(state, spec, answers, (chosen, broken))
-    return 0 if any(row["estimatedStartTime"] for row in rows) else 1
+        rows.append(row | ({"preferred": answer is chosen} if "prefer" in terms else {}))
+    return rows, list(_notes(state, spec, answers, (chosen, broken)))
 
 
-def _note_answers(
+def _notes(
     state: State,
     spec: RequestSpec,
     answers: Sequence[Quote],
     found: tuple[Quote | None, Sequence[LimitViolation]],
-) -> None:
-    """Which of the pools it would get, and why it would not get others; on stderr."""
+) -> Iterator[str]:
+    """Which of the pools it would get, and why it would not get others."""
     chosen, broken = found
     if chosen is not None:
-        output.note(f"it would get {'/'.join(chosen.pool)}: {_PREFERRED[spec.prefer]}")
+        yield f"it would get {'/'.join(chosen.pool)}: {_PREFERRED[spec.prefer]}"
     for violation in broken:
-        output.note(violation.message)
+        yield violation.message
     if not answers:
         fits = would_fit(spec, slice_of(state, spec.slice), state.wanted.pools)
-        output.note(f"no pool it may use could ever hold it: {fits}")
-    for answer in answers:
-        if answer.start is None and not broken:
-            output.note(f"{'/'.join(answer.pool)}: {answer.message}")
-        elif not broken:
-            _note_burst(answer, state)
+        yield f"no pool it may use could ever hold it: {fits}"
+    for answer in answers if not broken else ():
+        if answer.start is None:
+            yield f"{'/'.join(answer.pool)}: {answer.message}"
+        else:
+            yield from _burst_note(answer, state)
 
 
 _PREFERRED = {
@@ -310,10 +265,10 @@ _PREFERRED = {
 }
 
 
-def _note_burst(answer: Quote, state: State) -> None:
+def _burst_note(answer: Quote, state: State) -> Iterator[str]:
     burst = state.wanted.clusters[answer.pool[0]].burst
     if burst is not None:
-        output.note(
+        yield (
             f"{'/'.join(answer.pool)} is of a burst cluster, used only where no start elsewhere is within "
             f"{format_duration(burst.after)}, at {answer.price_per_gpu_hour:g} per GPU-hour"
         )
@@ -324,34 +279,3 @@ def _check_clusters(spec: RequestSpec, slice_: SliceSpec) -> None:
         if name not in slice_.clusters:
             spanned = ", ".join(slice_.clusters)
             raise NotAllowed(f"slice {spec.slice} does not span cluster {name}; it spans {spanned}")
-
-
-def _print(rows: list[dict[str, Any]]) -> None:
-    head = (
-        "CLUSTER",
-        "POOL",
-        "SHAPE",
-        "GPUS",
-        "FREE NODES",
-        "START",
-        "WAIT",
-        "APPROVAL",
-        "PRICE/GPU/H",
-        "REASON",
-    )
-    cells = [
-        (
-            row["cluster"],
-            row["pool"],
-            row["gpuShape"],
-            row["gpusPerNode"],
-            row["freeNodes"],
-            output.parsed(row["estimatedStartTime"]),
-            output.seconds(row["estimatedWaitSeconds"]),
-            "needed" if row["needsApproval"] else None,
-            row["pricePerGpuHour"],
-            row["reason"],
-        )
-        for row in rows
-    ]
-    output.table(head, cells, "no pool fits")

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from egs.commands.output import counted
 from reconciler.planning.queue_place import scale_of
 from reconciler.queries.state import State
-from reconciler.sources.output import counted
 from scheduler.fairness.usage_share import counted as counted_hours
 from scheduler.snapshot import Request
 from schemas.documents.scheduling import Fairness

@@ -12,13 +12,12 @@ from reconciler.approvals.is_approved import hard_violations
 from reconciler.lifecycle.early_end import STOPPED
 from reconciler.model.facts import Filed, Wanted
 from reconciler.model.statuses import live
-from reconciler.sources.output import wire
 from scheduler.choices.fit import limit_violations, would_fit
 from scheduler.plan import plan
 from scheduler.reasons import Reason
 from scheduler.snapshot import Placement, Plan, PoolKey, Refusal, Snapshot
 from schemas.documents.gpr import RequestSpec
-from schemas.reading.units import instant
+from schemas.reading.units import instant, wire
 from schemas.rules.problems import Problem
 from schemas.rules.view import gpr_path
 from schemas.status.gpr_status import HOLDING, GPRStatus, Phase

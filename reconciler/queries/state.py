@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from reconciler.approvals.who_approved import with_readers_words
+from egs.commands.output import working
+from reconciler.approvals.who_approved import with_readers_decisions
 from reconciler.clock import SystemClock
 from reconciler.deciding.extension import extended
 from reconciler.deciding.preemption import with_room_made
@@ -19,7 +20,6 @@ from reconciler.model.statuses import Records, UnreadRecord
 from reconciler.planning.queue_place import asked_anew
 from reconciler.planning.snapshot import build_snapshot
 from reconciler.sources.command_errors import NotFound, WrongUse
-from reconciler.sources.output import working
 from reconciler.sources.source import Source
 from reconciler.status.tree import Loaded
 from reconciler.store.store_port import Contents
@@ -108,7 +108,7 @@ def _state(
     """The state at an instant and a commit; what it has alike with `beside` is not worked out again."""
     now, commit = look
     before = Facts(now) if loaded is None else loaded.facts
-    wanted = with_readers_words(desired.wanted(before), before)
+    wanted = with_readers_decisions(desired.wanted(before), before)
     committed = None if loaded is None else loaded.facts
     problems = standing(desired.problems, before.requests)
     bare = State(now, commit, wanted, committed, before, Snapshot(0, {}, {}, {}), problems)

@@ -6,32 +6,29 @@ each look alone, so that other commands find its mirror free in between.
 
 from __future__ import annotations
 
-import json
 import re
-import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from egs.commands import output
+from egs.commands.backend import STANDS
 from reconciler.queries.event_search import Filter, event_row
 from reconciler.queries.state import is_name
-from reconciler.sources import output
 from reconciler.sources.command_errors import NotAllowed, WrongUse
 from reconciler.sources.open_source import opened
-from reconciler.sources.output import parsed, wire
 from reconciler.sources.source import STATUS, Source
 from reconciler.status.event_files import age
 from reconciler.status.parse import UNREADABLE, events_from, record_from
 from reconciler.store.store_port import Store
 from schemas.errors import Fault
+from schemas.reading.units import wire
 from schemas.status.gpr_status import GPRRecord
 
 Line = dict[str, Any]
 """One change, as `-o json` prints it."""
 
 _REQUEST = re.compile(r"slices/([^/]+)/gprs/([^/]+)\.yaml")
-_STANDS = ("phase", "reason", "estimatedStartTime", "estimatedEndTime")
-"""What of a request is followed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +40,8 @@ class Seen:
     requests: Mapping[str, Line] | None = None  # by path
 
 
-def follow(repo: str | None, wanted: Filter, looks: Iterable[None], *, is_json: bool) -> None:
-    """Print every change between two looks. A repository that answered once may be away for a while after."""
+def follow(repo: str | None, wanted: Filter, looks: Iterable[None]) -> Iterator[Line]:
+    """Every change between two looks. A repository that answered once may be away for a while after."""
     _check(wanted)
     seen: Seen | None = None
     is_away = False
@@ -62,9 +59,7 @@ def follow(repo: str | None, wanted: Filter, looks: Iterable[None], *, is_json: 
         if seen is None:
             _say_what_is_not_there(found, wanted)
         seen, is_away = found, False
-        for line in lines:
-            output.text(json.dumps(line, ensure_ascii=False) if is_json else as_text(line))
-        sys.stdout.flush()
+        yield from lines
 
 
 def _say_what_is_not_there(found: Seen, wanted: Filter) -> None:
@@ -161,33 +156,10 @@ def _stands(store: Store, path: str, oid: str) -> Line | None:
         return None
     found = record.status
     times = (wire(found.estimated_start_time), wire(found.estimated_end_time))
-    return dict(zip(_STANDS, (str(found.phase), found.reason, *times), strict=True))
+    return dict(zip(STANDS, (str(found.phase), found.reason, *times), strict=True))
 
 
 def _moved(path: str, at: str | None, was: Line | None, now: Line | None) -> Line:
     _, slice_, _, file = path.split("/")
     head = {"kind": "request", "at": at, "slice": slice_, "name": file.removesuffix(".yaml")}
-    return head | (now or dict.fromkeys(_STANDS)) | {"was": was}
-
-
-def as_text(line: Line) -> str:
-    """A change in one line for people, with the local time."""
-    at = parsed(line["at"])
-    when = "" if at is None else output.local(at)
-    if line["kind"] == "event":
-        about = line["request"] or (f"{line['cluster']}/{line['node']}" if line["node"] else line["cluster"])
-        return "  ".join(word for word in (when, line["reason"], about, line["message"]) if word)
-    return f"{when}  {line['slice']}/{line['name']}  {_standing(line)}"
-
-
-def _standing(line: Line) -> str:
-    was = line["was"] or dict.fromkeys(_STANDS)
-    if line["phase"] is None:
-        return f"{was['phase']} → its file is gone"
-    words = line["phase"] if was["phase"] in (None, line["phase"]) else f"{was['phase']} → {line['phase']}"
-    words += f" ({line['reason']})" if line["reason"] else ""
-    if line["estimatedStartTime"]:
-        words += f", starts {output.shown(parsed(line['estimatedStartTime']))}"
-        if was["estimatedStartTime"] not in (None, line["estimatedStartTime"]):
-            words += f" instead of {output.shown(parsed(was['estimatedStartTime']))}"
-    return words
+    return head | (now or dict.fromkeys(STANDS)) | {"was": was}

@@ -13,12 +13,11 @@ from reconciler.model.statuses import live
 from reconciler.queries.costs import cost_so_far, running
 from reconciler.queries.schedule import ranked_row, unranked_row
 from reconciler.queries.state import State
-from reconciler.sources.output import wire
 from scheduler.calendars.elastic import existing
 from scheduler.choices.node_choice import choose_nodes, in_order_of_begin, need
 from scheduler.plan import plan
 from scheduler.snapshot import FOREVER, Lease, Plan, PoolKey, Snapshot
-from schemas.reading.units import format_duration, instant
+from schemas.reading.units import format_duration, instant, wire
 from schemas.status.gpr_status import HOLDING, WAITING, Cost, GPRStatus, NodeState, Phase
 
 Rows = list[dict[str, Any]]
@@ -275,7 +274,7 @@ def _calendar_row(key: str | None, begin: int, end: int, *, is_tentative: bool) 
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class QueuePosition:
     """Where somebody stands who waits; None: in no order, for it is not planned."""
 
     rank: int | None = None
@@ -288,7 +287,7 @@ class Turn:
 class Line:
     """Who waits, in rank order, then by name who is not planned; and the plan that says so."""
 
-    turns: Mapping[str, Turn]
+    turns: Mapping[str, QueuePosition]
     planned: Plan
 
 
@@ -297,7 +296,7 @@ def line(state: State, planned: Plan | None = None) -> Line:
     planned, requests = planned or plan(state.snapshot), state.facts.requests
     waiting = {key: status for key, status in live(requests).items() if status.phase in WAITING}
     ahead: Counter[PoolKey] = Counter()
-    found: dict[str, Turn] = {}
+    found: dict[str, QueuePosition] = {}
     ranked = (key for key in planned.order if key in requests and key not in state.snapshot.leases)
     for rank, key in enumerate(ranked, start=1):
         status = waiting.pop(key, None)
@@ -305,8 +304,8 @@ def line(state: State, planned: Plan | None = None) -> Line:
             where = _promised(status) or _planned_in(planned, key)
             if where is not None:
                 ahead[where] += 1
-            found[key] = Turn(rank, None if where is None else ahead[where], where)
-    return Line(found | {key: Turn() for key in sorted(waiting)}, planned)
+            found[key] = QueuePosition(rank, None if where is None else ahead[where], where)
+    return Line(found | {key: QueuePosition() for key in sorted(waiting)}, planned)
 
 
 def _planned_in(planned: Plan, key: str) -> PoolKey | None:

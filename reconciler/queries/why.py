@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
+from egs.commands.output import spoken, working
 from reconciler.approvals.file_evidence import NOT_AUTHORISED
 from reconciler.approvals.is_approved import hard_violations
 from reconciler.planning.forecast import expected
@@ -15,10 +16,8 @@ from reconciler.queries.alternatives import GoesOn, Tried, always, tried
 from reconciler.queries.rank_words import place_of
 from reconciler.queries.schedule import full_plan
 from reconciler.queries.state import State, clock, read_state, split
-from reconciler.sources import output
 from reconciler.sources.command_errors import NotFound
 from reconciler.sources.open_source import opened
-from reconciler.sources.output import Form, spoken, working
 from scheduler.calendars.elastic import existing, is_placeholder
 from scheduler.choices.fit import approval_reasons
 from scheduler.snapshot import Plan, PoolKey
@@ -227,19 +226,16 @@ def changes(state: State, key: str, known: Plan | None = None, goes_on: GoesOn =
     return tried(state, known or whole_plan(state), key, goes_on)
 
 
-def show_reasons(repo: str | None, now: str | None, key: str, form: Form) -> None:
-    """The command."""
+def why_json(repo: str | None, now: str | None, key: str) -> dict[str, Any]:
+    """The answer of `egs why -o json`. Raises NotFound and WrongUse."""
     slice_, name = split(key)
     with opened(repo) as source:
         state = read_state(source, clock(now, source))
         sentences = reasons(state, key)
         with working("Trying what could be changed"):
             helps = changes(state, key)
-    if form is Form.TABLE:
-        output.text("\n".join([*sentences, *(one.sentence() for one in helps.found)]))
-        return
     status = state.facts.requests.get(key)
-    content = {
+    return {
         "slice": slice_,
         "name": name,
         "phase": None if status is None else str(status.phase),
@@ -248,7 +244,6 @@ def show_reasons(repo: str | None, now: str | None, key: str, form: Form) -> Non
         "alternatives": [one.json() for one in helps.found],
         "untried": helps.untried,
     }
-    output.data(content, form)
 
 
 def forecast_json(found: Forecast | None) -> dict[str, Any] | None:

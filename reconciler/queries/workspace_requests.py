@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from egs import kinds
-from egs.listing import Asked, answer
 from reconciler.model.facts import Workspace
-from reconciler.queries.details import EVENTS, page
+from reconciler.queries.details import EVENTS
 from reconciler.queries.event_search import Filter, events
-from reconciler.queries.state import State, clock, is_name, read_state
-from reconciler.sources import output
+from reconciler.queries.state import State, is_name
 from reconciler.sources.bare_repository import Bare
 from reconciler.sources.command_errors import NotAllowed, NotFound
-from reconciler.sources.open_source import opened
-from reconciler.sources.output import Form, wire
 from reconciler.sources.source import PROPOSED, Source
 from reconciler.store.store_port import Store
 from schemas.documents.workspace import WorkspaceRequest, WorkspaceRequestSpec
 from schemas.reading.reader import read_document
+from schemas.reading.units import wire
 from schemas.rules.view import workspace_path
 
 Row = dict[str, Any]
@@ -61,30 +57,18 @@ def _row(name: str, spec: WorkspaceRequestSpec | None, state: State) -> Row:
     }
 
 
-def get_requests(repo: str | None, now: str | None, asked: Asked) -> None:
-    """The command."""
-
-    def found() -> list[Row]:
-        with opened(repo) as source:
-            return rows(source, read_state(source, clock(now, source)))
-
-    answer(kinds.REQUESTS, found, asked)
-
-
-def describe_request(repo: str | None, now: str | None, name: str, form: Form) -> None:
-    """The command: one of them, with what to do next and what happened."""
-    with opened(repo) as source:
-        state = read_state(source, clock(now, source))
-        found = {row["name"]: row for row in rows(source, state)}
-        if name not in found:
-            _not_merged(source, name)
-            raise NotFound("request for a slice called", name, found)
-        told = list(events(source, Filter(slice=name), EVENTS))
-    content = {**found[name], "file": workspace_path(name), "events": told}
-    if form is Form.TABLE:
-        output.text("\n".join(page(content)))
-    else:
-        output.data(content, form)
+def request_data(source: Source, state: State, name: str) -> Row:
+    """The data of `egs describe request`: one of them, with what happened. Raises NotFound, or NotAllowed if it is not
+    merged or not read yet."""
+    found = {row["name"]: row for row in rows(source, state)}
+    if name not in found:
+        _not_merged(source, name)
+        raise NotFound("request for a slice called", name, found)
+    return {
+        **found[name],
+        "file": workspace_path(name),
+        "events": list(events(source, Filter(slice=name), EVENTS)),
+    }
 
 
 def _not_merged(source: Source, name: str) -> None:

@@ -14,12 +14,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Self
 
+from egs.commands.output import note, working
 from reconciler.credentials import from_environment
 from reconciler.settings import DEFAULTS
 from reconciler.sources.believed_keys import believed
 from reconciler.sources.command_errors import NotAllowed, WrongUse
 from reconciler.sources.commit_signing import must_sign, person_signs
-from reconciler.sources.output import note, working
 from reconciler.sources.source import MAIN, STATUS, Changes, no_main
 from reconciler.sources.work_tree import person
 from reconciler.status.branch import StatusBranch

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
+from egs.commands.output import note
 from reconciler.sources.bare_repository import Bare, cache_folder
 from reconciler.sources.command_errors import NotAllowed, WrongUse
-from reconciler.sources.output import note
 from reconciler.sources.source import STATUS, Changes
 from reconciler.sources.work_tree import WorkTree, person
 from reconciler.status.tree import Loaded

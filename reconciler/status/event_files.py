@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from reconciler.model.events import Told
+from reconciler.model.events import EventReason
 from reconciler.status.parse import OWN_BYTES
 from reconciler.status.yaml_rows import plain, row, with_rows
 
@@ -101,7 +101,7 @@ class _Filling:
             del self._rows[-1], self._texts[-1]
         told = {
             "at": events[-1]["at"],
-            "reason": str(Told.EVENTS_OMITTED),
+            "reason": str(EventReason.EVENTS_OMITTED),
             "type": "Warning",
             "message": f"{before + len(events)} {_OMITTED}",
         }
@@ -114,7 +114,7 @@ class _Filling:
         """How many events were left out of this file."""
         last = self._rows[-1] if self._rows else {}
         count = last.get("message", "").partition(" ")[0]
-        return int(count) if last.get("reason") == Told.EVENTS_OMITTED and count.isdigit() else 0
+        return int(count) if last.get("reason") == EventReason.EVENTS_OMITTED and count.isdigit() else 0
 
 
 _OMITTED = "more events of this hour are not kept here; the controller's log has each of them"

@@ -92,7 +92,7 @@ def facts_of(records: Mapping[str, Record], at: datetime, intent: str) -> Facts:
         usage={r.metadata.name: r for _, r in of(UsageRecord)},
         found=_found(of(PoolNodes)),
         trust=_trust_of([r for _, r in of(TrustRecord)]),
-        spent_words={r.metadata.name: r.spent for _, r in of(SpentRecord)},
+        used_approvals={r.metadata.name: r.spent for _, r in of(SpentRecord)},
         workspaces={r.metadata.name: r for _, r in of(WorkspaceRecord)},
         insights=next((r for _, r in of(Insights)), None),
         ended={r.metadata.name: r for _, r in of(EndedRecord)},
@@ -136,7 +136,7 @@ def _part(path: str, place: int) -> str:
 def _trust_of(parts: Sequence[TrustRecord]) -> TrustRecord | None:
     """The parts of the record together; None: there is none."""
     held = sorted((change for part in parts for change in part.held), key=lambda change: change.path)
-    return parts[0].model_copy(update={"held": tuple(held)}) if parts else None
+    return parts[0].edited(held=tuple(held)) if parts else None
 
 
 def events_from(data: bytes) -> list[dict[str, str]]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from reconciler.model.cluster_port import ClusterView, LeaseRef, NodeView, Stamp
-from reconciler.model.events import MARKS, Event, Told
+from reconciler.model.events import MARKS, Event, EventReason
 from reconciler.model.facts import Facts, Wanted
 from reconciler.model.statuses import Records, holders, records
 from schemas.documents.gpr import RequestSpec
@@ -101,7 +101,7 @@ def _turn(marked: Marked, known: Records, wanted: Wanted, now: datetime) -> list
     """Put one lease on record, or say why not."""
     if not _is_possible(marked.lease, now):
         text = f"nodes {marked.where} bear a lease that no controller wrote; they are taken back"
-        return [Event(now, Told.NOT_RECOGNISED, text, "", marked.cluster)]
+        return [Event(now, EventReason.NOT_RECOGNISED, text, "", marked.cluster)]
     key, old = marked.lease.request, known.get(marked.lease.request)
     is_same = old is not None and old.uid == marked.lease.uid
     if old is not None and is_same and old.phase not in WAITING | {Phase.PROVISIONED}:
@@ -110,14 +110,14 @@ def _turn(marked: Marked, known: Records, wanted: Wanted, now: datetime) -> list
         return []
     if why := _why_not(marked, old if not is_same else None, known, now):
         text = f"{key}: nodes {marked.where} bear a lease of it that {why}; they are taken back"
-        return [Event(now, Told.NOT_RECOGNISED, text, key, marked.cluster)]
+        return [Event(now, EventReason.NOT_RECOGNISED, text, key, marked.cluster)]
     known[key] = status = _provisioned(marked, old, wanted, now)
     assert status.start_time is not None
     text = (
         f"{key} is recognised by the marks of its nodes {marked.where}: it holds them since "
         f"{status.start_time:%Y-%m-%dT%H:%M:%SZ} and until {marked.lease.end:%Y-%m-%dT%H:%M:%SZ}"
     )
-    return [Event(now, Told.RECOGNISED, text, key, marked.cluster)]
+    return [Event(now, EventReason.RECOGNISED, text, key, marked.cluster)]
 
 
 def _is_possible(lease: LeaseRef, now: datetime) -> bool:
@@ -139,13 +139,13 @@ def _now(status: GPRStatus, marked: Marked) -> GPRStatus:
     assert end is not None
     if set(held.nodes) != set(nodes) and len(held.nodes) == len(nodes):
         out = tuple(sorted(set(held.nodes) - set(nodes)))
-        moved = {"assignment": held.model_copy(update={"nodes": nodes})}
-        status = status.model_copy(update={**moved, "replaced_nodes": (*status.replaced_nodes, *out)})
+        replaced = (*status.replaced_nodes, *out)
+        status = status.edited(assignment=held.edited(nodes=nodes), replaced_nodes=replaced)
     more = marked.lease.end - end
     if more <= timedelta():
         return status
-    later = {"end_time": marked.lease.end, "estimated_end_time": marked.lease.end}
-    return status.model_copy(update={**later, "extended_by": status.extended_by + more})
+    end = marked.lease.end
+    return status.edited(end_time=end, estimated_end_time=end, extended_by=status.extended_by + more)
 
 
 def _why_not(marked: Marked, other: GPRStatus | None, known: Records, now: datetime) -> str:
@@ -201,8 +201,7 @@ def _spec(marked: Marked, old: GPRStatus | None, wanted: Wanted, now: datetime) 
     count, sharing = len(marked.nodes), f"mig:{lease.mig}" if lease.mig else "dedicated"
     spec = old.accepted_spec if old is not None else None if filed is None else filed.spec
     if spec is not None:
-        own = {"nodes": count, "sharing": sharing, "early_release": False, "stopped": False}
-        return spec.model_copy(update=own)
+        return spec.edited(nodes=count, sharing=sharing, early_release=False, stopped=False)
     lasts = max(_MINUTE, (lease.end - (lease.start or now)) // _MINUTE * _MINUTE)
     gpus = max(len(node.gpus) for node in marked.nodes)
     return RequestSpec(
@@ -220,4 +219,4 @@ def _unread(cluster: str, now: datetime) -> Event:
         f"{cluster} does not answer, so its leases cannot be recognised yet: they stand, and are when it answers; a "
         "request that holds nodes there may be given others until then"
     )
-    return Event(now, Told.NOT_RECOGNISED, text, "", cluster)
+    return Event(now, EventReason.NOT_RECOGNISED, text, "", cluster)

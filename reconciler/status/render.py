@@ -96,7 +96,7 @@ def render(
         for key in found[:MAX_NODE_FILES]:
             path = f"nodes/{cluster}/{key[1]}.yaml"
             files[path] = written.document(path, facts.nodes[key])
-    for slice_, rows in sorted(facts.spent_words.items()):
+    for slice_, rows in sorted(facts.used_approvals.items()):
         files[f"approvals/{slice_}.yaml"] = document(SpentRecord(metadata=Metadata(name=slice_), spent=rows))
     files |= _remembered(facts, written)
     for name, outbox in sorted(facts.outbox.items()):
@@ -124,7 +124,7 @@ def trust_files(record: TrustRecord | None) -> Files:
     for part, begin in enumerate(range(0, max(1, len(record.held)), MAX_HELD)):
         path = "trust.yaml" if part == 0 else f"trust/{part:03}.yaml"
         held = record.held[begin : begin + MAX_HELD]
-        files[path] = document(record.model_copy(update={"held": held}))
+        files[path] = document(record.edited(held=held))
     return files
 
 

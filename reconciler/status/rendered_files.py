@@ -31,7 +31,7 @@ class Rendered:
         """What `render` says; `frozen`: why main is not followed until a person acts."""
         state = (
             (facts.requests, facts.nodes, facts.clusters, facts.usage, facts.held_deletions),
-            (facts.found, facts.unmanaged, facts.workspaces, facts.spent_words, facts.trust),
+            (facts.found, facts.unmanaged, facts.workspaces, facts.used_approvals, facts.trust),
             (facts.insights, facts.ended, facts.scales, facts.faults, facts.outbox),
         )
         # Not the order: ageing changes it as time passes, and the next fact brings it up to date.

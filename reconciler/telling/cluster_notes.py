@@ -22,7 +22,7 @@ TOLD_AGAIN = timedelta(hours=1)
 """Marks that are not older are told again by whoever takes over: the one before may have died in between."""
 
 
-class Noticeboard:
+class ClusterNotes:
     """Notes that wait for their clusters. One owner."""
 
     def __init__(self) -> None:

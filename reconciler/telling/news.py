@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
 
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.trust.adopted_main import Adoption
 from schemas.rules.problems import Problem
 
@@ -21,7 +21,7 @@ MOST_UNSURE = 1000
 """Events of pushes without an answer that are kept until one of them turns out to have landed."""
 
 
-class News:
+class PendingEvents:
     """What one controller has to tell. One owner."""
 
     def __init__(self) -> None:
@@ -51,16 +51,16 @@ class News:
     def note_alarms(self, sentences: Iterable[str], now: datetime) -> None:
         """Tell each alarm once as long as it stands; `sentences` are all that stand now."""
         current = tuple(dict.fromkeys(sentences))
-        self.note(Event(now, Told.ALARM, text) for text in current if text not in self._alarms)
+        self.note(Event(now, EventReason.ALARM, text) for text in current if text not in self._alarms)
         self._alarms = frozenset(current)
 
     def note_main(self, commit: str, alarm: str, adoption: Adoption | None, now: datetime) -> None:
         """Tell once that main is followed again after it was not, and what an operator took."""
         if adoption is not None and adoption != self._adopted:
-            self.note([Event(now, Told.FOLLOWED, adoption.sentence)])
+            self.note([Event(now, EventReason.FOLLOWED, adoption.sentence)])
             self._adopted = adoption
         elif self._stood and not alarm:
-            self.note([Event(now, Told.FOLLOWED, f"main is followed again; {commit[:12]} counts")])
+            self.note([Event(now, EventReason.FOLLOWED, f"main is followed again; {commit[:12]} counts")])
         self._stood = bool(alarm)
 
     def begin(self, events: Iterable[Event]) -> None:
@@ -105,18 +105,18 @@ def refusals(problems: Iterable[Problem], known: Collection[Problem], now: datet
     """One event for each error that main did not have before; a flood of them is cut short."""
     new = [p for p in problems if p.severity == "error" and p not in known]
     told = [
-        Event(now, Told.MANIFEST_REFUSED, f"{p.file}:{p.line}: {p.message}; {p.fix}")
+        Event(now, EventReason.MANIFEST_REFUSED, f"{p.file}:{p.line}: {p.message}; {p.fix}")
         for p in new[:MOST_REFUSALS]
     ]
     if len(new) > MOST_REFUSALS:
         text = f"{len(new) - MOST_REFUSALS} more problems; problems.yaml lists them"
-        told.append(Event(now, Told.MANIFEST_REFUSED, text))
+        told.append(Event(now, EventReason.MANIFEST_REFUSED, text))
     return told
 
 
 def summarised(events: Collection[Event]) -> str:
     """A commit's subject: what happened, the controller's own arrival last."""
-    texts = [e.message for e in sorted(events, key=lambda e: e.reason is Told.TAKEN_OVER)]
+    texts = [e.message for e in sorted(events, key=lambda e: e.reason is EventReason.TAKEN_OVER)]
     if not texts:
         return "Estimates and inventory"
     more = f" (and {len(texts) - 1} more)" if len(texts) > 1 else ""

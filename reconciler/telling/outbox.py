@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Wanted
 from reconciler.status.render import event_rows
 from reconciler.status.yaml_rows import without_empty
@@ -130,14 +130,13 @@ def _looked_through(
     silent = record.silent and not arrived
     why = heard.silent.get(way.key, "")
     if why and record.deliveries and not silent:
-        told.append(_event(Told.ROUTE_SILENT, way, f"nothing is sent by {way.shown}: {why}", now))
+        told.append(_event(EventReason.ROUTE_SILENT, way, f"nothing is sent by {way.shown}: {why}", now))
         silent = True
     if lost and (arrived or not record.lost):
         text = f"{counted(lost, 'event')} could not be sent by {way.shown} within a day and will not be"
-        told.append(_event(Told.NOTICES_LOST, way, text, now))
-    update = {"deliveries": allowed, "lost": lost, "silent": silent}
-    changed = {name: value for name, value in update.items() if getattr(record, name) != value}
-    return (record.model_copy(update=changed) if changed else record), told
+        told.append(_event(EventReason.NOTICES_LOST, way, text, now))
+    after = record.edited(deliveries=allowed, lost=lost, silent=silent)
+    return (record if after == record else after), told
 
 
 def _is_hopeless(delivery: Delivery, way: Way, heard: Heard, now: datetime) -> bool:
@@ -151,7 +150,7 @@ def _seen(delivery: Delivery, way: Way, ways: Ways) -> Delivery:
     entries = tuple(entry for entry in delivery.entries if ways.may_see(way, entry))
     if len(entries) == len(delivery.entries):
         return delivery
-    return _named(way.key, delivery.model_copy(update={"entries": entries}))
+    return _named(way.key, delivery.edited(entries=entries))
 
 
 def _with_entries(record: OutboxRecord, way: Way, entries: Iterable[Entry], now: datetime) -> OutboxRecord:
@@ -162,7 +161,7 @@ def _with_entries(record: OutboxRecord, way: Way, entries: Iterable[Entry], now:
         found = [entry for entry in fresh if names(way.route.urgent, entry) is urgent]
         lane = _lane(record, urgent)
         lanes += _gathered(lane, _opened(way, urgent, now), found, now) if found else lane
-    return record.model_copy(update={"deliveries": tuple(lanes)})
+    return record.edited(deliveries=tuple(lanes))
 
 
 def _gathered(
@@ -187,14 +186,14 @@ def _holding(delivery: Delivery, entries: tuple[Entry, ...]) -> Delivery:
     """A delivery with these events instead of its own; the oldest are counted where they are too many."""
     kept = entries[-MOST_NOTICES:]
     more = delivery.more + len(entries) - len(kept)
-    return delivery.model_copy(update={"entries": kept, "more": more})
+    return delivery.edited(entries=kept, more=more)
 
 
 def _named(name: str, delivery: Delivery) -> Delivery:
     """A delivery with the id that follows from its route and its events."""
     rows = [name, str(delivery.urgent), *(entry.model_dump_json() for entry in delivery.entries)]
     digest = hashlib.sha256("\n".join(rows).encode()).hexdigest()
-    return delivery.model_copy(update={"id": digest[:ID_LENGTH]})
+    return delivery.edited(id=digest[:ID_LENGTH])
 
 
 def _lane(record: OutboxRecord, urgent: bool) -> tuple[Delivery, ...]:
@@ -205,10 +204,10 @@ def _is_over(record: OutboxRecord) -> bool:
     return not (record.deliveries or record.silent or record.lost)
 
 
-def _event(reason: Told, way: Way, text: str, now: datetime) -> Event:
+def _event(reason: EventReason, way: Way, text: str, now: datetime) -> Event:
     return Event(now, reason, text, slice=way.owner if way.scope == "slice" else "")
 
 
 def _too_many(left_out: int, now: datetime) -> Event:
     text = f"more than {MOST_OUTBOXES} routes have something waiting; {counted(left_out, 'route')} got nothing of this"
-    return Event(now, Told.NOTICES_LOST, text)
+    return Event(now, EventReason.NOTICES_LOST, text)

@@ -14,14 +14,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Wanted
 from schemas.documents.notifications import Route
 from schemas.status.outbox import Entry
 
 Scope = Literal["project", "slice", "person"]
 
-OWN = frozenset({Told.ROUTE_SILENT, Told.NOTICES_LOST})
+OWN = frozenset({EventReason.ROUTE_SILENT, EventReason.NOTICES_LOST})
 """Events about messages are sent by no route, so that none ever tells of itself."""
 WARNINGS = "warnings"
 """Stands for every event that is a warning."""

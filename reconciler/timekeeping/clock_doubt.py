@@ -23,7 +23,7 @@ from schemas.status.gpr_status import Phase
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class ClockReading:
     """What one clock, or one fact, says of the present."""
 
     who: str
@@ -38,24 +38,24 @@ class Doubt:
     """Our clock is not to be believed; `against` are those that say otherwise."""
 
     ours: datetime
-    against: tuple[Word, ...]
+    against: tuple[ClockReading, ...]
 
     @property
     def earliest(self) -> datetime:
         """What has passed by then has passed by every clock."""
-        return min(self.ours, *(word.says for word in self.against))
+        return min(self.ours, *(reading.says for reading in self.against))
 
     @property
     def latest(self) -> datetime:
         """Nothing that was said of the present is later."""
-        return max(self.ours, *(word.says for word in self.against))
+        return max(self.ours, *(reading.says for reading in self.against))
 
     @property
     def sentence(self) -> str:
         """What the clocks say, for people."""
         others = ", ".join(
-            f"{word.who} says {'at least ' if word.is_least else ''}{word.says:%Y-%m-%dT%H:%M:%SZ}"
-            for word in self.against
+            f"{reading.who} says {'at least ' if reading.is_least else ''}{reading.says:%Y-%m-%dT%H:%M:%SZ}"
+            for reading in self.against
         )
         return (
             f"the controller's clock says {self.ours:%Y-%m-%dT%H:%M:%SZ}, but {others}; nothing is given or taken "
@@ -64,29 +64,29 @@ class Doubt:
         )
 
 
-def doubt(now: datetime, words: Iterable[Word], tolerance: timedelta) -> Doubt | None:
+def doubt(now: datetime, readings: Iterable[ClockReading], tolerance: timedelta) -> Doubt | None:
     """Why our clock is not to be believed; None: it is."""
-    said = tuple(words)
-    behind = [word for word in said if word.is_least and word.says - now > tolerance]
-    clocks = [word for word in said if not word.is_least]
-    others = [word for word in clocks if abs(word.says - now) > tolerance]
+    said = tuple(readings)
+    behind = [reading for reading in said if reading.is_least and reading.says - now > tolerance]
+    clocks = [reading for reading in said if not reading.is_least]
+    others = [reading for reading in clocks if abs(reading.says - now) > tolerance]
     agree = 1 + len(clocks) - len(others)  # ours is one
     against = (*behind, *(others if len(others) >= agree else ()))
     return Doubt(now, against) if against else None
 
 
-def no_earlier(now: datetime, words: Iterable[Word]) -> datetime:
+def no_earlier(now: datetime, readings: Iterable[ClockReading]) -> datetime:
     """Our time, but never before a fact: two clocks that differ by seconds must not undo each other's starts."""
-    return max([now, *(word.says for word in words if word.is_least)])
+    return max([now, *(reading.says for reading in readings if reading.is_least)])
 
 
-def offsets_s(now: datetime, words: Iterable[Word]) -> dict[str, float]:
+def offsets_s(now: datetime, readings: Iterable[ClockReading]) -> dict[str, float]:
     """Seconds by which each clock is ahead of ours; of a fact, how far we are behind it."""
-    found = {word.who: ((word.says - now).total_seconds(), word.is_least) for word in words}
+    found = {reading.who: ((reading.says - now).total_seconds(), reading.is_least) for reading in readings}
     return {who: max(0.0, ahead) if is_least else ahead for who, (ahead, is_least) in found.items()}
 
 
-def handed_over_words(facts: Facts, views: Mapping[str, ClusterView]) -> Iterator[Word]:
+def handed_over_readings(facts: Facts, views: Mapping[str, ClusterView]) -> Iterator[ClockReading]:
     """Nodes that bear a committed lease: whoever handed them over knew its start to have come.
 
     One whose start was moved since bears another end.
@@ -97,4 +97,4 @@ def handed_over_words(facts: Facts, views: Mapping[str, ClusterView]) -> Iterato
         if status.phase is not Phase.PROVISIONING or held is None or view is None or start is None:
             continue
         if any((node := view.nodes.get(name)) is not None and node.lease == lease for name in held.nodes):
-            yield Word(f"a hand-over in {held.cluster}", start, is_least=True)
+            yield ClockReading(f"a hand-over in {held.cluster}", start, is_least=True)

@@ -17,7 +17,14 @@ from reconciler.model.clock_reading import Heard
 from reconciler.model.cluster_port import ClusterView
 from reconciler.model.facts import Facts
 from reconciler.settings import Settings
-from reconciler.timekeeping.clock_doubt import Doubt, Word, doubt, handed_over_words, no_earlier, offsets_s
+from reconciler.timekeeping.clock_doubt import (
+    ClockReading,
+    Doubt,
+    doubt,
+    handed_over_readings,
+    no_earlier,
+    offsets_s,
+)
 
 log = logging.getLogger(__name__)
 
@@ -68,15 +75,15 @@ class Timekeeper:
             return False
         return self._clock.steady_s() - self._marked_s > self._settings.pause.total_seconds()
 
-    def look(self, now: datetime, facts: Iterable[Word], views: Mapping[str, ClusterView]) -> Moment:
+    def look(self, now: datetime, facts: Iterable[ClockReading], views: Mapping[str, ClusterView]) -> Moment:
         """The present, weighed against these facts and what clusters said in these views, or the last ones."""
         now, least = self.read(now), () if self._settings.believe_clock else tuple(facts)
         self._heard |= {name: view.clock for name, view in views.items() if view.clock is not None}
-        words = (*least, *self._clocks())
-        found = doubt(now, words, self._settings.clock_tolerance)
-        if found is not None and self._is_only_a_step(found, words):
+        readings = (*least, *self._clocks())
+        found = doubt(now, readings, self._settings.clock_tolerance)
+        if found is not None and self._is_only_a_step(found, readings):
             found = None
-        offsets = offsets_s(now, words)
+        offsets = offsets_s(now, readings)
         return Moment(no_earlier(now, least) if found is None else now, found, offsets)
 
     def note(self, moment: Moment) -> None:
@@ -104,25 +111,27 @@ class Timekeeper:
     def _age(self, now: datetime) -> datetime | float:
         return now if self._clock is None else self._clock.steady_s()
 
-    def _clocks(self) -> Iterator[Word]:
+    def _clocks(self) -> Iterator[ClockReading]:
         if self._clock is None:
             return
         steady_s = self._clock.steady_s()
         if self._base is not None:
-            yield Word(OWN, self._base[0] + timedelta(seconds=steady_s - self._base[1]))
+            yield ClockReading(OWN, self._base[0] + timedelta(seconds=steady_s - self._base[1]))
         for name, heard in self._others().items():
-            yield Word(name, heard.at(steady_s))
+            yield ClockReading(name, heard.at(steady_s))
         for name, heard in self._heard.items():
-            yield Word(f"the API server of {name}", heard.at(steady_s))
+            yield ClockReading(f"the API server of {name}", heard.at(steady_s))
 
-    def _is_only_a_step(self, found: Doubt, words: Iterable[Word]) -> bool:
+    def _is_only_a_step(self, found: Doubt, readings: Iterable[ClockReading]) -> bool:
         """Nobody but this machine says otherwise, nobody else can be asked, and people had the time to act."""
-        alone = all(word.who == OWN for word in found.against)
-        asked = any(not word.is_least and word.who != OWN for word in words)
+        alone = all(reading.who == OWN for reading in found.against)
+        asked = any(not reading.is_least and reading.who != OWN for reading in readings)
         return alone and not asked and self.doubted_for(found.ours) >= STEP_COUNTS
 
 
-def words_of(decided: datetime | None, facts: Facts | None, views: Mapping[str, ClusterView]) -> list[Word]:
+def readings_of(
+    decided: datetime | None, facts: Facts | None, views: Mapping[str, ClusterView]
+) -> list[ClockReading]:
     """What the status branch and nodes that were handed over say of the time."""
-    words = [] if decided is None else [Word("the status branch", decided, is_least=True)]
-    return words + ([] if facts is None else list(handed_over_words(facts, views)))
+    readings = [] if decided is None else [ClockReading("the status branch", decided, is_least=True)]
+    return readings + ([] if facts is None else list(handed_over_readings(facts, views)))

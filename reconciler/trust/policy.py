@@ -210,7 +210,7 @@ def _is_same_statement(change: Change) -> bool:
 
 
 def _unsigned(approval: Approval) -> Approval:
-    return approval.model_copy(update={"spec": approval.spec.model_copy(update={"signature": None})})
+    return approval.edited(spec=approval.spec.edited(signature=None))
 
 
 def _of_key_by_admin(actor: Actor, change: Change) -> Denial | None:
@@ -237,7 +237,7 @@ def _only_ends(old: Document | None, new: ApiKey) -> bool:
 
 
 def _revoked(key: ApiKey) -> ApiKey:
-    return key.model_copy(update={"spec": key.spec.model_copy(update={"revoked": True})})
+    return key.edited(spec=key.spec.edited(revoked=True))
 
 
 def _of_own(actor: Actor, change: Change) -> Denial | None:

@@ -17,7 +17,7 @@ from scheduler.kernel.slices import Slices, gap, is_free, occupy, vacate
 from scheduler.kernel.timeline import FOREVER, NEVER, Lines
 
 
-class Asked(NamedTuple):
+class RequestArrays(NamedTuple):
     """What is asked for, by rank. `first` says where the pools of each begin in `pool` and `since`."""
 
     nodes: NDArray[np.int64]
@@ -45,7 +45,7 @@ class World(NamedTuple):
 
     lines: Lines
     pools: Pools
-    asked: Asked
+    asked: RequestArrays
     slices: Slices
     shown: Shown
     spots: Spots

@@ -11,7 +11,7 @@ import yaml
 
 from reconciler.acting.actions import Do
 from reconciler.clock import ManualClock
-from reconciler.model.events import Told
+from reconciler.model.events import EventReason
 from reconciler.processes.metrics import Metrics
 from reconciler.store.store_port import Outcome
 from reconciler.telling.courier import Answer
@@ -26,7 +26,7 @@ RULES: list[dict[str, Any]] = [
 ]
 DOCS = (ROOT / "docs/operations.md").read_text(encoding="utf-8")
 VALUES = {
-    "reason": {str(told) for told in Told},
+    "reason": {str(told) for told in EventReason},
     "outcome": {outcome.value for outcome in Outcome},
     "answer": {"Accepted", "Refused", "Failed"} | {str(answer) for answer in Answer},
     "cause": {str(cause) for cause in Cause},

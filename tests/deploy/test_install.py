@@ -10,21 +10,21 @@ import pytest
 import typer
 import yaml
 
-from reconciler.cli.answers.installation import Asked, Own, put_in, show
+from egs.commands.output import Form
+from reconciler.cli.answers.installation import InstallOptions, Own, put_in, show
 from reconciler.clusters.kubernetes.rbac import RULES
 from reconciler.deploying.install import Step, budgets_of, install
 from reconciler.deploying.install_values import read
 from reconciler.deploying.installed_objects import namespace, objects
 from reconciler.deploying.object_kinds import path_of
 from reconciler.deploying.part_names import Place
-from reconciler.sources.output import Form
 from schemas.errors import UserError
 from tests.deploy.cases import CASES, PULL, REPO, Json
 from tests.deploy.snapshot import everything
 from tests.support.kube import Plane
 
 PLACE = Place("0.1.0")
-REMOTE = Asked(("git@forge.example.com:team/fleet.git",), None, None, None, None, "none", None)
+REMOTE = InstallOptions(("git@forge.example.com:team/fleet.git",), None, None, None, None, "none", None)
 
 
 def place_in(kube: Plane) -> Place:
@@ -203,7 +203,7 @@ def test_what_is_typed_counts_more_than_the_file(tmp_path: Path, capsys: pytest.
         "repositories: [/a]\ntrust: {level: none}\ncontroller: {replicas: 1}\n"
         "image: {repository: one, pullPolicy: Always}\n"
     )
-    show(Asked(("/b",), None, None, "two:3", "keys", "none", file), "egs", Form.JSON)
+    show(InstallOptions(("/b",), None, None, "two:3", "keys", "none", file), "egs", Form.JSON)
     (deployment,) = (item for item in json.loads(capsys.readouterr().out) if item["kind"] == "Deployment")
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     assert (container["image"], container["imagePullPolicy"], container["args"][2]) == (

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from schemas.status.gpr_status import Cause
 from tests.support.world import START
 
@@ -29,8 +29,8 @@ def test_the_generated_tables_are_fresh() -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("told", list(Told))
-def test_every_event_is_documented_with_its_type(told: Told) -> None:
+@pytest.mark.parametrize("told", list(EventReason))
+def test_every_event_is_documented_with_its_type(told: EventReason) -> None:
     """H10: one line for each event."""
     row = next(
         (
@@ -98,9 +98,11 @@ def _words(value: ast.expr) -> Iterator[str]:
         yield value.value
 
 
-PATHS = re.compile(r"`((?:schemas|scheduler|reconciler|agent|demo|tests|docs|examples|benchmarks)/[\w./-]*)`")
+PATHS = re.compile(
+    r"`((?:schemas|scheduler|reconciler|agent|portal|demo|tests|docs|examples|benchmarks|deploy)/[\w./-]*)`"
+)
 LINKS = re.compile(r"\]\((?!http)([^)#]+)\)")
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -110,3 +112,43 @@ def test_what_a_page_points_to_exists(page: Path) -> None:
     named = [ROOT / found for found in PATHS.findall(text)]
     linked = [page.parent / found for found in LINKS.findall(text)]
     assert [str(path) for path in (*named, *linked) if not path.exists()] == []
+
+
+MODULES = re.compile(r"`([a-z_]+(?:/[a-z_]+)+(?:\.py)?)`")
+HOMES = ("", "reconciler", "reconciler/clusters/kubernetes", "scheduler", "portal", "schemas", "egs")
+
+
+@pytest.mark.parametrize("name", ["architecture.md", "internals.md"])
+def test_the_modules_that_a_page_names_exist(name: str) -> None:
+    """These pages name modules relative to their package."""
+    named = {found.removesuffix(".py") for found in MODULES.findall(_page(name))} - {"egs/status"}
+    missing = {
+        module
+        for module in named
+        if not any(
+            (ROOT / home / module).is_dir() or (ROOT / home / f"{module}.py").exists() for home in HOMES
+        )
+    }
+    assert missing == set()
+
+
+ANCHORED = re.compile(r"\]\((?!http)([^)#]*)#([^)]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def _anchors(page: Path) -> set[str]:
+    """Those that a forge makes of a page's headings, and those that the page sets itself."""
+    text = page.read_text(encoding="utf-8")
+    words = (re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", found) for found in HEADING.findall(text))
+    made = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in words}
+    return made | set(re.findall(r'<a id="([^"]+)">', text))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_sections_that_a_page_links_to_exist(page: Path) -> None:
+    """A link into a page is wrong as soon as its heading changes."""
+    links = ANCHORED.findall(page.read_text(encoding="utf-8"))
+    missing = [
+        f"{file}#{name}" for file, name in links if name not in _anchors(page.parent / file if file else page)
+    ]
+    assert missing == []

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from reconciler.compose import controller
-from reconciler.model.events import Told
+from reconciler.model.events import EventReason
 from reconciler.settings import Settings
 from schemas.status.gpr_status import Phase
 from tests.e2e.hostile import ATTACKS, LINK, MODULE, Attack, gpr
@@ -113,7 +113,7 @@ class Running:
             Settings(repo=str(repo), state=state, pushes_per_minute=None), adopt=True
         )
         self.now = START
-        self.events: list[tuple[Told, str]] = []
+        self.events: list[tuple[EventReason, str]] = []
 
     def run(self, minutes: float) -> None:
         """Cycle at every instant that matters for so long."""
@@ -235,7 +235,7 @@ def test_a_tree_that_no_reader_should_follow_is_an_alarm_and_the_last_good_one_s
     running.run(5)
     assert time.perf_counter() - began < 6 * MOST_S
     assert running.status("slices/a/gprs/good.yaml")["status"]["phase"] == Phase.PROVISIONED
-    assert any(reason is Told.ALARM and "main" in message for reason, message in running.events)
+    assert any(reason is EventReason.ALARM and "main" in message for reason, message in running.events)
     answer = egs("validate", running.repo)
     assert answer.code != 0
     assert answer.err

@@ -13,8 +13,6 @@ import pytest
 import typer
 
 from egs import cli
-from egs.remote import accounts
-from egs.remote import register as on_server
 from reconciler.cli import register
 from schemas.errors import Fault, UserError
 
@@ -30,8 +28,8 @@ def _commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[
             yield from _commands(inner, (*path, name))
 
 
-APP = dict(_commands(typer.main.get_command(cli.build([register, accounts.register]))))
-SERVED = dict(_commands(typer.main.get_command(cli.build([on_server, accounts.register]))))
+APP = dict(_commands(cli.commands([register], None)))
+SERVED = dict(_commands(cli.commands([], None)))
 LEAVES = [path for path, command in APP.items() if not hasattr(command, "commands")]
 
 

@@ -9,9 +9,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from egs.commands.errors import Said
 from egs.contexts import Book, Context, path_of, read, write
-from egs.remote.errors import Said
-from tests.support.nightly import law
+from tests.support.profile import law
 
 PROD = Context("https://egs.example.com", "bo@example.com", api_key="egs_secret")
 CI = Context("http://127.0.0.1:8000", token="t0ken", expires="2026-11-21T09:00:00Z")

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from egs.commands.errors import Said
 from egs.remote import device
 from egs.remote.device import Wait, next_step
-from egs.remote.errors import Said
 from portal.settings import ProviderSettings
 from tests.egs.remote import Shell
 from tests.support.openid import CLI, CLIENT, SECRET, OpenId, openid

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
-import typer
 
-from egs.kinds import CLUSTERS, SINGULAR, Kind, by_pool
-from egs.listing import Asked, GetForm, add, answer
-from egs.remote.errors import Said
+from egs import cli
+from egs.commands.errors import Said
+from egs.commands.kinds import CLUSTERS, SINGULAR, Kind, by_pool
+from egs.commands.listing import GetForm, ListOptions, answer
 
 PETS = Kind(
     "pet",
@@ -29,7 +29,7 @@ def pet(name: str, mood: str = "calm", age: int = 1) -> dict[str, Any]:
 TWO = [pet("a/rex"), pet("b/tom")]
 
 
-def said(capsys: pytest.CaptureFixture[str], rows: Sequence[dict[str, Any]], asked: Asked) -> list[str]:
+def said(capsys: pytest.CaptureFixture[str], rows: Sequence[dict[str, Any]], asked: ListOptions) -> list[str]:
     capsys.readouterr()
     answer(PETS, lambda: rows, asked)
     return capsys.readouterr().out.splitlines()
@@ -40,7 +40,7 @@ def said(capsys: pytest.CaptureFixture[str], rows: Sequence[dict[str, Any]], ask
     [(GetForm.TABLE, ["PET", "AGE", "MOOD"]), (GetForm.WIDE, ["PET", "AGE", "MOOD", "OWNER"])],
 )
 def test_a_wider_table_has_more_columns(capsys, form: GetForm, head: list[str]) -> None:
-    assert said(capsys, TWO, Asked(form))[0].split() == head
+    assert said(capsys, TWO, ListOptions(form))[0].split() == head
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_wider_table_has_more_columns(capsys, form: GetForm, head: list[str]) 
     ],
 )
 def test_names(capsys, names: list[str], found: list[str]) -> None:
-    lines = said(capsys, TWO, Asked(GetForm.TABLE, names))
+    lines = said(capsys, TWO, ListOptions(GetForm.TABLE, names))
     assert [line.split()[0] for line in lines[1:]] == found
 
 
@@ -61,12 +61,12 @@ def test_names(capsys, names: list[str], found: list[str]) -> None:
     ("names", "kind"), [([], list), (["rex"], dict), (["rex", "tom"], list)], ids=["all", "one", "several"]
 )
 def test_of_one_name_data_is_the_thing_itself(capsys, names: list[str], kind: type) -> None:
-    assert isinstance(json.loads("\n".join(said(capsys, TWO, Asked(GetForm.JSON, names)))), kind)
+    assert isinstance(json.loads("\n".join(said(capsys, TWO, ListOptions(GetForm.JSON, names)))), kind)
 
 
 def test_a_name_of_nothing_is_an_error_after_what_there_is(capsys) -> None:
     with pytest.raises(Said, match="there is no pet b/tim; did you mean b/tom") as caught:
-        said(capsys, TWO, Asked(names=["rex", "b/tim"]))
+        said(capsys, TWO, ListOptions(names=["rex", "b/tim"]))
     assert (caught.value.exit_code, "a/rex" in capsys.readouterr().out) == (1, True)
 
 
@@ -81,7 +81,7 @@ LOOKS = [
 
 def watched(capsys, form: GetForm, names: list[str] | None = None) -> list[str]:
     supply: Iterator[list[dict[str, Any]]] = iter(LOOKS)
-    answer(PETS, lambda: next(supply), Asked(form, names, True), looks=[None] * len(LOOKS))
+    answer(PETS, lambda: next(supply), ListOptions(form, names, True), looks=[None] * len(LOOKS))
     return capsys.readouterr().out.splitlines()
 
 
@@ -104,7 +104,7 @@ def test_watching_in_json_is_a_row_in_each_line(capsys) -> None:
 
 def test_watching_has_no_yaml() -> None:
     with pytest.raises(Said, match="give it -o json") as caught:
-        answer(PETS, lambda: TWO, Asked(GetForm.YAML, is_watched=True))
+        answer(PETS, lambda: TWO, ListOptions(GetForm.YAML, is_watched=True))
     assert caught.value.exit_code == 2
 
 
@@ -121,14 +121,14 @@ def test_a_cluster_with_two_pools_is_two_rows_of_a_watched_table(capsys) -> None
         "statusTime": None,
         "pools": pools,
     }
-    answer(CLUSTERS, lambda: [row], Asked(is_watched=True), by_pool, looks=[None, None])
+    answer(CLUSTERS, lambda: [row], ListOptions(is_watched=True), by_pool, looks=[None, None])
     assert len(capsys.readouterr().out.splitlines()) == 3
 
 
 @pytest.mark.parametrize("plural", SINGULAR)
 def test_a_kind_is_known_by_both_its_numbers(plural: str) -> None:
-    for kind in (plural, SINGULAR[plural]):
-        group = typer.Typer()
-        add(group, kind, lambda: None, "about")
-        found = {command.name: bool(command.hidden) for command in group.registered_commands}
-        assert found == {plural: kind != plural, SINGULAR[plural]: kind == plural}
+    groups = cli.commands([], None).commands
+    for group, shown in ((groups["get"], plural), (groups["describe"], SINGULAR[plural])):
+        if shown in group.commands:
+            hidden = {name: group.commands[name].hidden for name in (plural, SINGULAR[plural])}
+            assert hidden == {name: name != shown for name in hidden}

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from egs.commands.errors import Said
 from egs.contexts import Book, Context, write
 from egs.modes import Here, Line, Target, line_of, server_of, target_of
-from egs.remote.errors import Said
 
 PROD = Target("https://prod", "key-p", context="prod", email="bo@example.com")
 DEV = Target("https://dev", token="tok", context="dev")

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from egs.remote.errors import Said
-from egs.remote.watching import as_text, merged, moves
+from egs.commands.errors import Said
+from egs.commands.watch import as_text
+from egs.remote.streams import merged, moves
 from egs.sse import Message
 from tests.support.kube import eventually
 from tests.support.portal import KEYS, Site

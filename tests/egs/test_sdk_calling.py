@@ -20,7 +20,7 @@ from egs.exceptions import (
     UnhandledException,
 )
 from egs.steps import Answer, Unreached
-from tests.support.nightly import law
+from tests.support.profile import law
 from tests.support.sdk import TOKEN, Played, connection, played, refused, said, session
 
 READ = Ask("GET", "/api/v1/gpr")

@@ -12,7 +12,7 @@ from egs.asking.following import has_reached, wait_for, watch, watch_events
 from egs.data.gpr import LIFE, OVER, GpuRequestData
 from egs.exceptions import PhaseNotReached, ResourceNotFound, ServerUnreachable, Unauthorized
 from egs.steps import Open, Unreached
-from tests.support.nightly import law
+from tests.support.profile import law
 from tests.support.sdk import TOKEN, Played, connection, played, refused, said, session
 
 OPENED = said(200, "")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from egs.sse import Message, Parser
-from tests.support.nightly import law
+from tests.support.profile import law
 
 STREAM = (
     ': keep-alive\n\nid: c1\nevent: gpr\ndata: {"a":\ndata: "ü\u2028"}\n\n: keep-alive\r\n\r\n'

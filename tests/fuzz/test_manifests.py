@@ -1,12 +1,11 @@
 """No manifest makes reading or `egs validate` fail, take long, or grow.
 
-A few thousand in every run; `EGS_TEST_NIGHTLY=1` makes it 100,000, new ones each night with `EGS_TEST_RANDOM=1`.
+`tests.support.profile` says how many are tried.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import resource
 import time
 import tracemalloc
@@ -20,8 +19,9 @@ from schemas.rules.problems import MOST_CHARACTERS
 from schemas.rules.rule_list import BY_ID
 from tests.fuzz.mutations import manifests
 from tests.schemas.build import files
+from tests.support.profile import examples
 
-EXAMPLES = 100_000 if os.environ.get("EGS_TEST_NIGHTLY") else 1500
+EXAMPLES = examples(1500)
 MOST_S = 0.05
 MOST_GROWTH = 64 * 2**20
 GOOD = [(path, REGULAR, data) for path, data in files().items()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,8 +17,9 @@ from reconciler.store.trailers import parse_trailers
 from reconciler.trust import openpgp, sshsig
 from schemas.errors import UserError
 from schemas.rules.problems import MOST_CHARACTERS, quoted
+from tests.support.profile import examples
 
-EXAMPLES = 20_000 if os.environ.get("EGS_TEST_NIGHTLY") else 300
+EXAMPLES = examples(300)
 MOST_S = 1.0
 """Generous: each takes a thousandth of it."""
 

@@ -15,7 +15,7 @@ import pytest
 from portal.http.errors import ApiError
 from portal.identity.callers import Caller
 from portal.views.view import View
-from portal.writes.write_request import Landed, Tree, Wish
+from portal.writes.write_request import Landed, Tree, WriteRequest
 from reconciler.store.store_port import Outcome
 from tests.support import repos
 from tests.support.kube import eventually
@@ -82,14 +82,14 @@ def waiting(site: Site, *names: str) -> list[Landed]:
 
 
 GONE: Mapping[str, tuple[Mapping[str, str | None], str]] = {
-    "its key": ({"keys/bo-editor.yaml": None}, "no manifest below keys/ knows this API key"),
+    "its key": ({"keys/bo-editor.yaml": None}, "no manifest in keys/ has this API key"),
     "its person": (
         {"slices/vision/slice.yaml": slice_("vision", members=[{"email": "cy@example.com"}])},
         "no member of slice vision",
     ),
     "another's key": (
         {"keys/bo-editor.yaml": api_key("bo-editor").replace("bo@example.com", "olga@example.com")},
-        "another person's",
+        "belongs to another person",
     ),
 }
 
@@ -112,7 +112,7 @@ def test_rights_are_those_of_the_push(tmp_path: Path, what: str) -> None:
         site.close()
 
 
-def asking(site: Site, who: str, name: str) -> Wish:
+def asking(site: Site, who: str, name: str) -> WriteRequest:
     """Somebody asks for what an admin merges."""
     return replace(wish(site, who, f"vision/{name}"), asks=True)
 
@@ -167,7 +167,7 @@ def test_nobody_fills_a_round_with_proposals(tmp_path: Path, monkeypatch: pytest
         site.close()
 
 
-async def _in_one_round(site: Site, wishes: Sequence[Wish]) -> None:
+async def _in_one_round(site: Site, wishes: Sequence[WriteRequest]) -> None:
     """All of them wait while another is made."""
     begun, are_there = threading.Event(), threading.Event()
 
@@ -179,7 +179,7 @@ async def _in_one_round(site: Site, wishes: Sequence[Wish]) -> None:
     async def last() -> None:
         are_there.set()
 
-    first = asyncio.create_task(site.portal.writer.submit(Wish(site.portal.caller(), "Look", make)))
+    first = asyncio.create_task(site.portal.writer.submit(WriteRequest(site.portal.caller(), "Look", make)))
     await asyncio.to_thread(begun.wait)
     await asyncio.gather(first, *map(site.portal.writer.submit, wishes), last())
 

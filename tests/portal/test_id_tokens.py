@@ -22,8 +22,8 @@ from portal.http.errors import ApiError
 from portal.identity.oidc import groups_in, verified
 from portal.identity.oidc_provider import Provider, key_set
 from portal.settings import ProviderSettings
-from tests.support.nightly import law
 from tests.support.portal import Site
+from tests.support.profile import law
 from tests.support.world import START
 
 Claims = dict[str, Any]

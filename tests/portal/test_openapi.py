@@ -7,7 +7,6 @@ same order; many more in the nightly one. Streams, which never end, are looked a
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any, cast
@@ -27,9 +26,10 @@ from schemathesis.specs.openapi.checks import (
 
 from portal.http.app import create_app
 from tests.support.portal import KEYS, Site
+from tests.support.profile import examples
 from tests.support.world import gpr
 
-EXAMPLES = 300 if os.environ.get("EGS_TEST_NIGHTLY") else 4
+EXAMPLES = examples(8)
 """Requests to each path with each key."""
 CHECKS = (
     not_a_server_error,

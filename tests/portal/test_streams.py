@@ -14,7 +14,7 @@ import pytest
 
 from portal.http import sse
 from portal.http.errors import ApiError
-from portal.http.sse import MOST_OF_A_PERSON, MOST_OF_ONE, MOST_STREAMS, Streams, Told, heard
+from portal.http.sse import MOST_OF_A_PERSON, MOST_OF_ONE, MOST_STREAMS, StreamEvent, Streams, heard
 from portal.views import gpr_stream
 from portal.views.gpr_stream import Watch
 from portal.views.view import View
@@ -109,9 +109,9 @@ def test_what_there_is_to_say_is_worked_out_beside_the_loop(site: Site) -> None:
     """D14: nobody else waits for it, neither at the beginning nor with a newer view."""
     threads: list[int] = []
 
-    def tell(view: View) -> list[Told]:
+    def tell(view: View) -> list[StreamEvent]:
         threads.append(threading.get_ident())
-        return [Told("x", "gpr", view.main)]
+        return [StreamEvent("x", "gpr", view.main)]
 
     async def story() -> None:
         stream = heard(site.portal.reader, tell, "")

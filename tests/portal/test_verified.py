@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.writes.write_request import Wish
+from portal.writes.write_request import WriteRequest
 from reconciler.settings import Trust
 from reconciler.store.store_port import Draft, Outcome, Person
 from reconciler.trust.vouchers import ON_BEHALF_OF
@@ -51,7 +51,7 @@ def test_the_controller_takes_the_portals_word(site: Site) -> None:
     """A member's request and an admin's quota both count: the service speaks for them, and signs."""
     portal = site.replica()
     quota = slice_("nlp", members=[{"email": "cy@example.com"}], quota={"gpus": 8})
-    admin = Wish(portal.caller("ada-owner"), "Quota", files(**{"slices/nlp/slice.yaml": quota}))
+    admin = WriteRequest(portal.caller("ada-owner"), "Quota", files(**{"slices/nlp/slice.yaml": quota}))
     for each in submit(portal, wish(site, "bo-editor", "vision/train"), admin):
         assert landed(each).way == "pushed"
     assert "-----BEGIN SSH SIGNATURE-----" in repos.git(site.repo, "cat-file", "commit", "main")
@@ -94,7 +94,7 @@ def test_a_change_is_made_of_what_counts(site: Site) -> None:
         seen.append(tree.read(gpr_path("vision/train")))  # type: ignore[attr-defined]
         return {gpr_path("vision/train"): gpr("vision", "train", displayName="mine").encode()}
 
-    found = submit(portal, Wish(portal.caller("bo-editor"), "Rename", make))  # type: ignore[arg-type]
+    found = submit(portal, WriteRequest(portal.caller("bo-editor"), "Rename", make))  # type: ignore[arg-type]
     landed(found[0])
     assert seen[0] == gpr("vision", "train").encode()
     site.settle()

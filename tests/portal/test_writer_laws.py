@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portal.http.errors import ApiError
-from portal.writes.write_request import Landed, Wish
+from portal.writes.write_request import Landed, WriteRequest
 from tests.support import repos
-from tests.support.nightly import law
 from tests.support.portal import Replica, Site
+from tests.support.profile import law
 from tests.support.wishes import request_ids, wish
 from tests.support.world import gpr, gpr_path
 
@@ -37,7 +37,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     made.close()
 
 
-async def _submitted(replica: Replica, change: Wish, order: int) -> Landed | Exception:
+async def _submitted(replica: Replica, change: WriteRequest, order: int) -> Landed | Exception:
     await asyncio.sleep(0.002 * order)
     try:
         return await replica.writer.submit(change)
@@ -83,7 +83,7 @@ def test_exactly_the_answered_ones_each_once(
         assert site.main(gpr_path(f"nlp/h{run}-{file}")), "nobody's push is overwritten"
 
 
-def _same_keys_same_answers(wishes: list[Wish], answers: list[Landed | Exception]) -> None:
+def _same_keys_same_answers(wishes: list[WriteRequest], answers: list[Landed | Exception]) -> None:
     found: dict[tuple[str, str], set[str]] = {}
     for change, answer in zip(wishes, answers, strict=True):
         if change.idempotency and isinstance(answer, Landed) and answer.id:

@@ -8,13 +8,14 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.store.memory_store import MemoryStore
 from schemas.status.gpr_status import Phase
 from tests.support import witness
 from tests.support.crash import BRANCH
+from tests.support.profile import law
 from tests.support.witnessed import END, Witnessed
 from tests.support.world import World, at, gpr, gpr_path
 
@@ -43,7 +44,7 @@ def test_two_that_both_believe_they_lead_do_no_harm(newest_first):
     assert {status.phase for status in verdict.last.values()} == {Phase.COMPLETED}
 
 
-@settings(max_examples=8, deadline=None)
+@law(8)
 @given(
     st.lists(
         st.tuples(st.integers(0, 1), st.integers(0, 90), st.booleans(), st.booleans()),

@@ -25,6 +25,7 @@ from schemas.reading.units import format_instant
 from schemas.status.gpr_status import TERMINAL, WAITING, Phase
 from tests.support import world as build
 from tests.support.laws import Laws
+from tests.support.profile import examples
 from tests.support.world import World, gpr_path
 
 SLICES = ("a", "b", "c")
@@ -72,7 +73,7 @@ histories = st.builds(lambda first, then: [*first, *then], filed, happen)
 
 
 @settings(
-    max_examples=50,
+    max_examples=examples(50),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],

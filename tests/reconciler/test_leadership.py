@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.loop import Reconciler
@@ -17,6 +17,7 @@ from reconciler.store.memory_store import Fate, MemoryStore
 from schemas.status.gpr_status import Phase
 from tests.support import witness
 from tests.support.crash import BRANCH
+from tests.support.profile import law
 from tests.support.witnessed import END, Witnessed
 from tests.support.world import World, at, gpr, gpr_path
 
@@ -189,7 +190,7 @@ def test_two_that_both_believe_it_and_stand_still_before_a_write_do_no_harm():
 TURNS = st.lists(st.tuples(st.integers(0, 2), st.booleans(), st.integers(0, 90)), min_size=5, max_size=60)
 
 
-@settings(max_examples=30, deadline=None)
+@law(30)
 @given(TURNS)
 def test_however_elections_go_no_node_has_two_leases(turns):
     world = Witnessed()

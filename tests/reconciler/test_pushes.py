@@ -9,11 +9,12 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.store.memory_store import Fate, Operation
 from schemas.status.gpr_status import Phase
+from tests.support.profile import law
 from tests.support.witness import ONCE
 from tests.support.witnessed import Witnessed
 from tests.support.world import START, World, at, gpr, gpr_path
@@ -84,7 +85,7 @@ def test_whatever_one_push_meets_the_story_is_the_same(fate, lands):
 FATES = st.sampled_from([Fate.LOSE, Fate.DELAY, Fate.HIDE, Fate.REFUSE])
 
 
-@settings(max_examples=12, deadline=None)
+@law(12)
 @given(st.dictionaries(st.integers(1, PUSHES + 8), FATES, max_size=12), st.sampled_from(["fetch", "push"]))
 def test_whatever_many_pushes_meet_no_promise_breaks(fates, lands):
     world = Witnessed()

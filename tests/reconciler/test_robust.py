@@ -11,18 +11,18 @@ import reconciler.documents.read_ahead
 from reconciler.acting.actions import Action, Do
 from reconciler.acting.apply import Answers
 from reconciler.acting.cluster_refusals import Refusals
-from reconciler.clusters.open_cluster import Ground
+from reconciler.clusters.open_cluster import DriverOptions
 from reconciler.clusters.simulated.embedded import EmbeddedCluster
 from reconciler.compose import OpenClusters
 from reconciler.documents.in_force import Desired
 from reconciler.health.agent_reports import Reports
 from reconciler.health.node_health import judge_nodes
 from reconciler.model.cluster_port import Refused, SliceTerms, Stamp
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.status.readme import _table
 from reconciler.store.document_cache import DocumentCache
 from reconciler.store.memory_store import MemoryStore
-from reconciler.telling.news import News
+from reconciler.telling.news import PendingEvents
 from schemas.errors import Fault, UserError
 from schemas.reading.reader import READER_VERSION
 from schemas.rules.problems import Problem
@@ -49,7 +49,7 @@ def leases(world: World, name: str = "east") -> list[str]:
 
 def alarms(world: World) -> list[str]:
     events = [event for cycle in world.log for event in cycle.events]
-    return [event.message for event in events if event.reason is Told.ALARM]
+    return [event.message for event in events if event.reason is EventReason.ALARM]
 
 
 def test_a_push_of_too_many_files_stops_no_end_and_is_told_once(monkeypatch):
@@ -132,14 +132,14 @@ def test_a_cluster_out_of_reach_says_why(error):
     world.run(at(1))
     world.drivers["west"].observe = fail
     world.run(at(3))
-    told = [e for c in world.log for e in c.events if e.reason is Told.CLUSTER_UNREACHABLE]
+    told = [e for c in world.log for e in c.events if e.reason is EventReason.CLUSTER_UNREACHABLE]
     assert [str(error) in event.message for event in told] == [True]
 
 
 def test_a_state_that_nobody_can_read_or_write_is_a_fault_and_the_cluster_comes_back(tmp_path):
     document = parsed("clusters/west.yaml", cluster("west"))
     (tmp_path / "west.json").write_text("{")
-    opened = OpenClusters(Ground(tmp_path))
+    opened = OpenClusters(DriverOptions(tmp_path))
     driver = opened({"west": document.spec})["west"]
     with pytest.raises(Fault):
         driver.observe(at(0))
@@ -190,14 +190,14 @@ def test_a_branch_that_the_fetch_refuses_is_told_once():
 def test_refused_manifests_are_told_at_the_first_start_without_adopt():
     world = World({"templates/t.yaml": "a: [\n"}, adopt=False)
     world.run(at(1))
-    assert world.told().count(str(Told.MANIFEST_REFUSED)) == 1
+    assert world.told().count(str(EventReason.MANIFEST_REFUSED)) == 1
 
 
 def test_a_problem_is_told_again_when_it_comes_back():
-    news, problem = News(), Problem("a.yaml", 1, 1, "X", "error", "m", "f")
+    pending, problem = PendingEvents(), Problem("a.yaml", 1, 1, "X", "error", "m", "f")
     for problems in ([problem], [problem], [], [problem]):
-        news.note_problems(problems, at(0))
-    assert len(news.with_notes(())) == 2
+        pending.note_problems(problems, at(0))
+    assert len(pending.with_notes(())) == 2
 
 
 def test_no_text_leaves_its_cell():

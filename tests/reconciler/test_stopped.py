@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from reconciler.clock import monotonic_s
-from tests.reconciler.test_crash import ALL
 from tests.reconciler.test_main import start
 from tests.support import repos
 from tests.support.kube import eventually
+from tests.support.profile import NIGHT
 from tests.support.world import cluster, gpr, gpr_path, project, slice_
 
 FILES = {
@@ -51,7 +51,9 @@ def holders(state: Path) -> set[str]:
     return {held["lease"]["request"] for held in world["nodes"].values() if held["lease"] is not None}
 
 
-@pytest.mark.skipif(not ALL, reason="three quarters of a minute; test_clocks.py has the same in one process")
+@pytest.mark.skipif(
+    not NIGHT, reason="three quarters of a minute; test_clocks.py has the same in one process"
+)
 def test_a_controller_stopped_in_its_first_cycle_gives_no_node_back(tmp_path: Path) -> None:
     repo, old, new = repos.bare(tmp_path / "fleet.git", FILES), tmp_path / "old", tmp_path / "new"
     mark, programs = tmp_path / "fetching", tmp_path / "bin"

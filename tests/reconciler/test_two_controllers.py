@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.clusters.simulated import simulated_writes
@@ -20,9 +20,9 @@ from reconciler.loop import Reconciler
 from reconciler.model.cluster_port import Refused, Stamp
 from reconciler.store.memory_store import Fate, MemoryStore
 from schemas.status.gpr_status import Phase
-from tests.reconciler.test_crash import ALL
 from tests.support import witness
 from tests.support.crash import BRANCH
+from tests.support.profile import drawn, law
 from tests.support.witnessed import END, Witnessed
 from tests.support.world import World, at, gpr, gpr_path
 
@@ -65,7 +65,7 @@ def test_the_one_that_reads_touches_no_cluster():
 TURNS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 90)), min_size=5, max_size=60)
 
 
-@settings(max_examples=40, deadline=None)
+@law(40)
 @given(
     TURNS,
     st.dictionaries(st.integers(1, 30), st.sampled_from([Fate.LOSE, Fate.DELAY, Fate.HIDE]), max_size=4),
@@ -123,7 +123,7 @@ def points_of_the_story(*kinds: str) -> list[int]:
 )
 def test_a_paused_leader_that_wakes_up_does_no_harm(pause):
     """Whatever it was about to write, a commit or a node, the one that leads meanwhile has the say."""
-    for point in points_of_the_story()[:: 1 if ALL else 3]:
+    for point in (point for point in points_of_the_story() if drawn(f"{point} {pause}", 8)):
         world = paused_at(point, pause)
         verdict = world.verdict(slack=3 * SECOND)
         assert verdict.broken == [], point

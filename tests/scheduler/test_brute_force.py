@@ -10,7 +10,7 @@ from scheduler.plan import plan
 from scheduler.snapshot import Snapshot
 from tests.scheduler.brute import BoundPlanner, BrutePlanner, realisable
 from tests.scheduler.worlds import promised_worlds, shares_by_key, worlds
-from tests.support.nightly import law
+from tests.support.profile import law
 
 
 def placed(snapshot: Snapshot) -> dict[str, tuple[tuple[str, str], int]]:

@@ -27,7 +27,7 @@ from scheduler.snapshot import Promise, Snapshot, Window, Withheld
 from tests.scheduler.crowds import history
 from tests.scheduler.play import BENIGN, HARMFUL, happen
 from tests.scheduler.worlds import EAST, OUT, WEST, lease, pool, promised_worlds, request, world, worlds
-from tests.support.nightly import law
+from tests.support.profile import law
 
 ROOT = Path(__file__).parents[2]
 

@@ -12,7 +12,7 @@ from scheduler.calendars.calendar import Steps
 from scheduler.kernel import timeline
 from scheduler.kernel.compilation import entry
 from scheduler.kernel.timeline import FOREVER, NEVER, Lines, lines
-from tests.support.nightly import law
+from tests.support.profile import law
 
 
 def from_python(part: Any) -> Any:

@@ -22,7 +22,7 @@ from tests.scheduler.play import (
     slices_overlap,
 )
 from tests.scheduler.worlds import promised_worlds, worlds
-from tests.support.nightly import law
+from tests.support.profile import law
 
 STEPS = 6
 

@@ -11,7 +11,7 @@ from scheduler.quote import quote
 from scheduler.snapshot import Promise, Snapshot
 from tests.scheduler.play import commit
 from tests.scheduler.worlds import EAST, OUT, WEST, lease, pool, promised_worlds, request, world
-from tests.support.nightly import law
+from tests.support.profile import law
 
 ASKED = request("a", 2, pools=(EAST, WEST))
 

@@ -14,7 +14,7 @@ from scheduler.snapshot import Plan, Promise, Snapshot
 from scheduler.standing import is_settled, stands
 from tests.scheduler.crowds import crowd
 from tests.scheduler.worlds import EAST, lease, pool, request, world, worlds
-from tests.support.nightly import law
+from tests.support.profile import law
 
 
 def committed(snapshot: Snapshot) -> tuple[Snapshot, Plan]:

@@ -21,7 +21,7 @@ from scheduler.snapshot import Snapshot
 from tests.scheduler.brute import BrutePlanner
 from tests.scheduler.happenings import Happening, after, committed_worlds, happenings
 from tests.scheduler.worlds import EAST, lease, pool, request, world
-from tests.support.nightly import law
+from tests.support.profile import law
 
 Named = frozenset[tuple[str, str]]
 

@@ -8,7 +8,7 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -16,6 +16,7 @@ from schemas.documents.base import Document
 from schemas.reading.explain import explain, real_path, validator_of
 from schemas.reading.reader import from_json, rule_of
 from tests.schemas.build import document, kind_of, name_of
+from tests.support.profile import law
 
 SPECS: dict[str, dict[str, Any]] = {
     "project.yaml": {
@@ -221,7 +222,7 @@ def _around(outer: tuple[Any, ...], inner: tuple[Any, ...]) -> bool:
 
 @pytest.mark.parametrize("path", SPECS)
 @given(draw=st.data())
-@settings(max_examples=150, deadline=None)
+@law(150)
 def test_schema_and_model_agree_on_mutated_documents(path: str, draw: st.DataObject) -> None:
     value: Any = document(kind_of(path), name_of(path), SPECS[path])
     assert by_model(path, value)
@@ -263,7 +264,7 @@ def test_a_name_is_one_line(field: str, name: str) -> None:
 
 @pytest.mark.parametrize("path", SPECS)
 @given(draw=st.data())
-@settings(max_examples=100, deadline=None)
+@law(100)
 def test_every_refusal_is_explained(path: str, draw: st.DataObject) -> None:
     value: Any = document(kind_of(path), name_of(path), SPECS[path])
     for _ in range(draw.draw(st.integers(1, 4))):

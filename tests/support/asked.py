@@ -7,9 +7,9 @@ from reconciler.gpr_objects.object_files import (
     FILED_BY,
     GENERATION,
     ORIGIN,
-    Asked,
     Edit,
-    Scene,
+    GprObject,
+    ObjectsView,
     StatusPatch,
 )
 from schemas.documents.gpr import GPR, RequestSpec, resolve
@@ -32,16 +32,16 @@ BASE = {
 NAMESPACES = {"vision-train": "vision", "vision-eval": "vision", "nlp": "nlp", "stray": "vision"}
 
 
-def asked(name: str = "train", namespace: str = "vision-train", **more: object) -> Asked:
+def asked(name: str = "train", namespace: str = "vision-train", **more: object) -> GprObject:
     """An object by Bo, as admission vouches."""
     given = {
         "namespace": namespace, "name": name, "uid": f"uid-{namespace}-{name}", "generation": 1,
         "created": at(1), "spec": SPEC, "is_released": False, "author": BO, "manager": "kubectl", "status": {},
     }  # fmt: skip
-    return Asked(**given | more)  # type: ignore[arg-type]
+    return GprObject(**given | more)  # type: ignore[arg-type]
 
 
-def file_of(thing: Asked, slice_name: str = "vision", cluster_name: str = "east", **spec: object) -> str:
+def file_of(thing: GprObject, slice_name: str = "vision", cluster_name: str = "east", **spec: object) -> str:
     """The file that an object's request has."""
     origin = f"{cluster_name}/{slice_name}/{thing.namespace}/{thing.name}/{thing.uid}"
     labels = {ORIGIN: origin, GENERATION: str(thing.generation), FILED_BY: BO}
@@ -62,7 +62,7 @@ def status(phase: Phase = Phase.QUEUED, **more: object) -> GPRStatus:
     return found.model_copy(update=more)
 
 
-def scene(*objects: Asked, files: dict[str, str] | None = None, **more: object) -> Scene:
+def view(*objects: GprObject, files: dict[str, str] | None = None, **more: object) -> ObjectsView:
     """A cluster and a repository; `files` come on top of project, cluster and slices."""
     texts = BASE | (files or {})
     repository = Repository.empty()
@@ -72,22 +72,22 @@ def scene(*objects: Asked, files: dict[str, str] | None = None, **more: object) 
         "objects": {f"{thing.namespace}/{thing.name}": thing for thing in objects},
         "text": lambda path: texts[path].encode(), "statuses": {}, "guarded_since": START,
     }  # fmt: skip
-    return Scene(**given | more)  # type: ignore[arg-type]
+    return ObjectsView(**given | more)  # type: ignore[arg-type]
 
 
-def edit(found: Scene) -> Edit:
+def edit(found: ObjectsView) -> Edit:
     (action,) = door_actions(found)
     assert isinstance(action, Edit), action
     return action
 
 
-def told(found: Scene) -> dict[str, object]:
+def told(found: ObjectsView) -> dict[str, object]:
     (action,) = door_actions(found)
     assert isinstance(action, StatusPatch), action
     return action.status
 
 
-def said(found: Scene) -> tuple[object, object]:
+def said(found: ObjectsView) -> tuple[object, object]:
     """Phase, and why it is not accepted."""
     status_ = told(found)
     (accepted,) = [c for c in status_["conditions"] if c["type"] == "Accepted"]  # type: ignore[attr-defined]

@@ -317,8 +317,21 @@ class Walk:
         for when in self._choose(number, kind):
             kill = Kill(number, kind, when)
             with self._copied():
-                _killed(call if when == "after" else lambda: None)
+                self._killed(call if when == "after" else lambda: None)
                 self.verdicts[kill] = _forked(lambda kill=kill: self._next_life(kill))
+
+    def _killed(self, call: Callable[[], object]) -> None:
+        """A fork of this process makes the call, with the writes that it is made of, and is killed."""
+        pid = os.fork()
+        if pid == 0:
+            self.stage.points.visit = lambda *_: None
+            try:
+                call()
+            finally:
+                os.kill(os.getpid(), signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+        assert os.WIFSIGNALED(status)
+        assert os.WTERMSIG(status) == signal.SIGKILL
 
     @contextmanager
     def _copied(self) -> Iterator[None]:
@@ -340,17 +353,6 @@ class Walk:
         stage = Stage(folder, 2, old.now + PAUSE, old.story, kind=self._kind, late=late)
         stage.play()
         return stage.verdict()
-
-
-def _killed(call: Callable[[], object]) -> None:
-    """A fork of this process makes the call and is killed."""
-    pid = os.fork()
-    if pid == 0:
-        call()
-        os.kill(os.getpid(), signal.SIGKILL)
-    _, status = os.waitpid(pid, 0)
-    assert os.WIFSIGNALED(status)
-    assert os.WTERMSIG(status) == signal.SIGKILL
 
 
 def _forked(work: Callable[[], T]) -> T:

@@ -8,7 +8,7 @@ from typing import Any
 
 from portal.http.errors import ApiError
 from portal.views.view import View
-from portal.writes.write_request import Landed, Make, Tree, Wish
+from portal.writes.write_request import Landed, Make, Tree, WriteRequest
 from tests.support import repos
 from tests.support.portal import Replica, Site
 from tests.support.world import gpr, gpr_path
@@ -27,12 +27,12 @@ def filing(key: str, **spec: Any) -> Make:
     return files(**{gpr_path(key): gpr(slice_name, name, **spec)})
 
 
-def wish(site: Site, who: str, key: str, idempotency: str = "", **spec: Any) -> Wish:
+def wish(site: Site, who: str, key: str, idempotency: str = "", **spec: Any) -> WriteRequest:
     """Somebody files a request."""
-    return Wish(site.portal.caller(who), f"Request {key}", filing(key, **spec), idempotency)
+    return WriteRequest(site.portal.caller(who), f"Request {key}", filing(key, **spec), idempotency)
 
 
-def submit(replica: Replica, *wishes: Wish) -> list[Answer]:
+def submit(replica: Replica, *wishes: WriteRequest) -> list[Answer]:
     """All at once; what each comes to, in order."""
 
     async def all_of_them() -> list[Answer]:

@@ -17,7 +17,7 @@ from demo.audit import Audit
 from reconciler.clusters.simulated.simulated_world import World
 from reconciler.clusters.simulated.state_file import StateFile
 from reconciler.model.cluster_port import Stamp
-from reconciler.model.events import Told
+from reconciler.model.events import EventReason
 from reconciler.model.facts import Facts
 from reconciler.status.parse import events_from
 from reconciler.store.store_port import Store
@@ -25,10 +25,22 @@ from reconciler.store.trailers import parse_stamp
 from schemas.status.gpr_status import TERMINAL, GPRStatus, Phase
 from tests.support.readback import facts_from
 
-ONCE = frozenset({
-    Told.FILED, Told.PENDING_APPROVAL, Told.APPROVED, Told.PROVISIONED, Told.MARK_25, Told.MARK_50, Told.MARK_75,
-    Told.EXITING, Told.EARLY_RELEASED, Told.COMPLETED, Told.CANCELLED, Told.NODE_REPLACED,
-})  # fmt: skip
+ONCE = frozenset(
+    {
+        EventReason.FILED,
+        EventReason.PENDING_APPROVAL,
+        EventReason.APPROVED,
+        EventReason.PROVISIONED,
+        EventReason.MARK_25,
+        EventReason.MARK_50,
+        EventReason.MARK_75,
+        EventReason.EXITING,
+        EventReason.EARLY_RELEASED,
+        EventReason.COMPLETED,
+        EventReason.CANCELLED,
+        EventReason.NODE_REPLACED,
+    }
+)
 """What is told once for each request that is never requeued, whatever happens to controllers."""
 DRAIN = timedelta(seconds=20)
 """How long a node of an early release may still be given back."""

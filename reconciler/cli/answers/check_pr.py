@@ -13,7 +13,7 @@ from pathlib import Path
 from reconciler.clock import SystemClock
 from reconciler.model.evidence import Voucher
 from reconciler.pulls.check import PullCheck
-from reconciler.pulls.check_repository import Asked, checked
+from reconciler.pulls.check_repository import PullToCheck, checked
 from reconciler.pulls.ci_event import Event, event_of
 from reconciler.queries.arguments import time
 from reconciler.sources.believed_keys import believed, trust_folder
@@ -52,7 +52,7 @@ def show_check(repo: str | None, now: str | None, refs: Refs, author: str | None
     with opened(repo, refs) as found:
         vouchers, shown = acting(author, found.event)
         folder = trust_folder()
-        asked = Asked(
+        asked = PullToCheck(
             found.base,
             found.head,
             found.status,

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from egs.commands import output
+from egs.commands.output import Form, counted
 from reconciler.acting.actions import MOVED, Action, Do, actions
 from reconciler.cli.answers.reachable_clusters import Reach, Ways
 from reconciler.documents.slice_terms import terms_in
@@ -20,11 +22,10 @@ from reconciler.model.selected_nodes import found_in, with_found
 from reconciler.planning.snapshot import at
 from reconciler.queries.state import State, clock, read_state
 from reconciler.settings import DEFAULTS
-from reconciler.sources import output
 from reconciler.sources.command_errors import NotFound, WrongUse
 from reconciler.sources.open_source import opened
-from reconciler.sources.output import Form, counted, wire
 from schemas.errors import EgsError
+from schemas.reading.units import wire
 
 SAME, DIFFERS, UNREACHED = 0, 1, 3
 TOLERANCE = DEFAULTS.start_tolerance

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from egs.commands import output
+from egs.commands.output import Form
 from reconciler.changes.change import Change, Means
 from reconciler.changes.publish import report, submit
 from reconciler.forges.branch_protection import CHECK
@@ -18,12 +20,10 @@ from reconciler.forges.open_forge import open_forge
 from reconciler.model.facts import Wanted
 from reconciler.queries.state import State, clock, read_state
 from reconciler.settings import ForgeAddress
-from reconciler.sources import output
 from reconciler.sources.command_errors import NotAllowed, WrongUse
 from reconciler.sources.folder import Folder
 from reconciler.sources.forge_choice import forge_address
 from reconciler.sources.open_source import opened
-from reconciler.sources.output import Form
 from reconciler.sources.source import MAIN, STATUS, Source
 from reconciler.trust.trust_options import ForgeKind
 from schemas.documents.base import Person

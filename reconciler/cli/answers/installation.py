@@ -9,6 +9,8 @@ from typing import Any
 
 import typer
 
+from egs.commands import output
+from egs.commands.output import Form
 from reconciler.cli.answers.member_kubeconfig import Own
 from reconciler.clock import SystemClock
 from reconciler.clusters.kubernetes.api.api_client import Api
@@ -19,17 +21,15 @@ from reconciler.deploying.installed_objects import namespace as namespace_of
 from reconciler.deploying.installed_objects import objects
 from reconciler.deploying.part_names import Place
 from reconciler.deploying.uninstall import helms, look, uninstall
-from reconciler.sources import output
 from reconciler.sources.command_errors import NotAllowed, WrongUse
-from reconciler.sources.output import Form
 from schemas.reading.strict_yaml import load
 from schemas.reading.yaml_text import dump
 
-__all__ = ["Asked", "Own", "image_of", "put_in", "show", "take_out"]
+__all__ = ["InstallOptions", "Own", "image_of", "put_in", "show", "take_out"]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class InstallOptions:
     """What was typed; it counts more than the file."""
 
     repositories: tuple[str, ...]
@@ -41,7 +41,7 @@ class Asked:
     file: Path | None
 
 
-def show(asked: Asked, name: str, form: Form) -> None:
+def show(asked: InstallOptions, name: str, form: Form) -> None:
     """The objects that would be made; no cluster is asked."""
     place = _place(name)
     found = [namespace_of(place), *objects(_values(asked), place)]
@@ -54,7 +54,7 @@ def show(asked: Asked, name: str, form: Form) -> None:
         output.table(("KIND", "NAME"), rows, "nothing would be made")
 
 
-def put_in(asked: Asked, name: str, own: Own, form: Form) -> None:
+def put_in(asked: InstallOptions, name: str, own: Own, form: Form) -> None:
     """Install or upgrade."""
     values, place = _values(asked), _place(name)
     api = _connected(own)
@@ -105,7 +105,7 @@ def _connected(own: Own) -> Api:
     return member_tokens.connected(member_tokens.opened(own.kubeconfig, own.context), "of this kubeconfig")
 
 
-def _values(asked: Asked) -> Values:
+def _values(asked: InstallOptions) -> Values:
     given: dict[str, Any] = {}
     if asked.file is not None:
         given = _from_file(asked.file)

@@ -10,20 +10,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from egs.commands import output
+from egs.commands.output import Form
 from reconciler.forges.forge_port import Forge, Pull, Review
 from reconciler.forges.open_forge import open_forge
 from reconciler.model.evidence import Voucher
 from reconciler.pulls import check_sentences
 from reconciler.pulls.check import PullCheck
-from reconciler.pulls.check_repository import Asked, checked
+from reconciler.pulls.check_repository import PullToCheck, checked
 from reconciler.queries.state import clock
-from reconciler.sources import output
 from reconciler.sources.bare_repository import Bare
 from reconciler.sources.believed_keys import trust_folder
 from reconciler.sources.command_errors import NotFound, WrongUse
 from reconciler.sources.forge_choice import forge_address
 from reconciler.sources.open_source import opened
-from reconciler.sources.output import Form
 from reconciler.sources.source import PROPOSED
 from reconciler.trust.keyring import read_keyring
 from reconciler.trust.signature_check import SystemVerifier
@@ -153,7 +153,7 @@ def _checked(remote: Bare, proposal: Proposal, now: datetime) -> PullCheck | str
     """
     status, folder = remote.status(), trust_folder()
     vouchers = {"": (Voucher("forge", account=proposal.account),)} if proposal.account else {}
-    asked = Asked(
+    asked = PullToCheck(
         remote.commit_of(None),
         proposal.head,
         None if status is None else status[1],

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from egs.commands import output
+from egs.commands.output import Form
 from reconciler.queries.arguments import lasting, time
 from reconciler.queries.plans import pool_sizes
-from reconciler.sources import output
 from reconciler.sources.command_errors import NotAllowed, WrongUse
-from reconciler.sources.output import Form
 from scheduler.fairness.rank import band
 from scheduler.instance import InstanceError, parse
 from scheduler.replay.answers import requests_csv
@@ -55,14 +55,14 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SimulationOutput:
     """How it is answered."""
 
     form: Form
     requests_out: Path | None
 
 
-def show_simulation(tried: Tried, told: Told) -> int:
+def show_simulation(tried: Tried, told: SimulationOutput) -> int:
     """The command; gives the exit code."""
     try:
         trace, own = _history(tried) if tried.history else (_rows(tried), None)

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
+from egs.commands import output
 from reconciler.documents.finished_files import standing
 from reconciler.queries.state import clock
-from reconciler.sources import output
 from reconciler.sources.open_source import opened
 from reconciler.sources.source import Source
 from schemas.errors import EgsError

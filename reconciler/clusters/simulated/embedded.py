@@ -23,7 +23,7 @@ from reconciler.clusters.simulated.scripted_faults import Scripted, api_failure,
 from reconciler.clusters.simulated.simulated_workloads import advance, settle
 from reconciler.clusters.simulated.simulated_world import Job, Pace, Workload, World, fleet_of, view_of
 from reconciler.clusters.simulated.simulated_writes import (
-    Scene,
+    WriteTarget,
     added,
     announced,
     checked,
@@ -156,7 +156,7 @@ class EmbeddedCluster:
         """A person starts a workload; its namespace must belong to a slice and its name be free there."""
         with self._state.locked() as world:
             at = advance(world, fleet_at(self._fleet, world, now), now)
-            after = submitted(self._scene(at, now), Workload(job, _owner(at, job), since=now))
+            after = submitted(self._state_at(at, now), Workload(job, _owner(at, job), since=now))
             self._state.save(self._settled(after, now))
 
     def withdraw(self, namespace: str, name: str, now: datetime) -> None:
@@ -178,24 +178,24 @@ class EmbeddedCluster:
             raise Fault(f"node {node} of cluster {self._name} does not answer", "NodeNotReady")
         return tuple(as_data(gpu) for gpu in readings_of(at, fleet, node, now))
 
-    def _call(self, now: datetime, writes: bool, work: Callable[[Scene], tuple[World, T]]) -> T:
+    def _call(self, now: datetime, writes: bool, work: Callable[[WriteTarget], tuple[World, T]]) -> T:
         """One API call: the world moves on to `now`, `work` is done in it, and the answer may get lost."""
         with self._state.locked() as world:
             failure = api_failure(world.faults, now)
             if failure is not None and not (writes and failure.acted):
                 raise self._unreachable()
             before = advance(world, fleet_at(self._fleet, world, now), now)
-            after, answer = work(self._scene(before, now))
+            after, answer = work(self._state_at(before, now))
             self._state.save(after if after is before else self._settled(after, now))
             if failure is not None:
                 raise self._unreachable()
             return answer
 
-    def _view(self, s: Scene, now: datetime) -> ClusterView:
+    def _view(self, s: WriteTarget, now: datetime) -> ClusterView:
         return replace(view_of(s.world, s.fleet, now), sizes=sizes_of(self._fleet, s.world))
 
-    def _scene(self, world: World, now: datetime) -> Scene:
-        return Scene(world, fleet_at(self._fleet, world, now), now, self._pace)
+    def _state_at(self, world: World, now: datetime) -> WriteTarget:
+        return WriteTarget(world, fleet_at(self._fleet, world, now), now, self._pace)
 
     def _settled(self, world: World, now: datetime) -> World:
         """A change is stamped with its instant: what happened before it must not be lived through again."""

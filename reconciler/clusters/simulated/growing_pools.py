@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from reconciler.clusters.simulated.simulated_world import EPOCH, Fleet, Made, Sized, World, views_of
-from reconciler.clusters.simulated.simulated_writes import Scene, stale
+from reconciler.clusters.simulated.simulated_writes import WriteTarget, stale
 from reconciler.model.cluster_port import Answer, Done, Stamp
 from schemas.documents.cluster import Pool
 
@@ -46,7 +46,9 @@ def sizes_of(base: Fleet, world: World) -> Mapping[str, int]:
     return {pool.name: sized(pool, world).count for pool in base.spec.pools if pool.elastic is not None}
 
 
-def scaled(s: Scene, pool: str, count: int, leaving: tuple[str, ...], stamp: Stamp) -> tuple[World, Answer]:
+def scaled(
+    s: WriteTarget, pool: str, count: int, leaving: tuple[str, ...], stamp: Stamp
+) -> tuple[World, Answer]:
     """Missing nodes come after the pool's `scaleUp`; of too many go those of `leaving` first, then those to come."""
     found = next((p for p in s.fleet.spec.pools if p.name == pool and p.elastic is not None), None)
     if found is None or found.elastic is None:

@@ -42,7 +42,7 @@ Changed = tuple[World, Answer]
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class WriteTarget:
     """The cluster that a write finds."""
 
     world: World
@@ -55,7 +55,7 @@ class Scene:
         return self.world, Refused(reason, message)
 
 
-def added(s: Scene, node: str, lease: LeaseRef, stamp: Stamp) -> Changed:
+def added(s: WriteTarget, node: str, lease: LeaseRef, stamp: Stamp) -> Changed:
     """The node serves the lease; a drain of the same lease that was under way is called off."""
     held = s.world.held(node)
     if (late := stale(f"node {node}", held.stamp, stamp)) is not None:
@@ -69,7 +69,7 @@ def added(s: Scene, node: str, lease: LeaseRef, stamp: Stamp) -> Changed:
     return s.world.with_node(node, replace(held, lease=lease, stamp=stamp, drain_until=None)), Done()
 
 
-def evicted(s: Scene, node: str, uid: str, by: datetime, stamp: Stamp) -> Changed:
+def evicted(s: WriteTarget, node: str, uid: str, by: datetime, stamp: Stamp) -> Changed:
     """The lease's workloads have until `by`; the node stays theirs."""
     held = s.world.held(node)
     if (late := stale(f"node {node}", held.stamp, stamp)) is not None:
@@ -81,7 +81,7 @@ def evicted(s: Scene, node: str, uid: str, by: datetime, stamp: Stamp) -> Change
     return s.world.with_node(node, held), Done()
 
 
-def removed(s: Scene, node: str, uid: str, stamp: Stamp) -> Changed:
+def removed(s: WriteTarget, node: str, uid: str, stamp: Stamp) -> Changed:
     """The node is drained and then free; one that another lease has by now is left alone."""
     held = s.world.held(node)
     if (late := stale(f"node {node}", held.stamp, stamp)) is not None:
@@ -96,13 +96,13 @@ def removed(s: Scene, node: str, uid: str, stamp: Stamp) -> Changed:
     return s.world.with_node(node, replace(held, lease=None, drain_until=None)), Done()
 
 
-def _draining(s: Scene, node: str, held: Held) -> Held:
+def _draining(s: WriteTarget, node: str, held: Held) -> Held:
     """At once where no GPU is in use, else in the bounded time of a drain; never later than said before."""
     until = s.now + s.pace.drain if busy_gpus(s.world, node) else s.now
     return replace(held, drain_until=min(until, held.drain_until or until))
 
 
-def isolated(s: Scene, node: str, reason: str, stamp: Stamp) -> Changed:
+def isolated(s: WriteTarget, node: str, reason: str, stamp: Stamp) -> Changed:
     """Nothing new lands on the node."""
     held = s.world.held(node)
     if (late := stale(f"node {node}", held.stamp, stamp)) is not None:
@@ -112,7 +112,7 @@ def isolated(s: Scene, node: str, reason: str, stamp: Stamp) -> Changed:
     return s.world.with_node(node, replace(held, isolated=reason, stamp=stamp)), Done()
 
 
-def restored(s: Scene, node: str, stamp: Stamp) -> Changed:
+def restored(s: WriteTarget, node: str, stamp: Stamp) -> Changed:
     """Our own isolation ends; a person's cordon is a fact of its own and stays."""
     held = s.world.held(node)
     if (late := stale(f"node {node}", held.stamp, stamp)) is not None:
@@ -122,7 +122,7 @@ def restored(s: Scene, node: str, stamp: Stamp) -> Changed:
     return s.world.with_node(node, replace(held, isolated=None, stamp=stamp)), Done()
 
 
-def slice_ensured(s: Scene, terms: SliceTerms, stamp: Stamp) -> Changed:
+def slice_ensured(s: WriteTarget, terms: SliceTerms, stamp: Stamp) -> Changed:
     """Exactly these namespaces are the slice's; one of another slice is never taken over."""
     name, namespaces = terms.name, terms.namespaces
     state = s.world.slices.get(name)
@@ -138,7 +138,7 @@ def slice_ensured(s: Scene, terms: SliceTerms, stamp: Stamp) -> Changed:
     return s.world.with_slice(name, SliceState(namespaces, stamp, ensured=ensured)), Done()
 
 
-def differing(s: Scene, slices: tuple[SliceTerms, ...]) -> tuple[Difference, ...]:
+def differing(s: WriteTarget, slices: tuple[SliceTerms, ...]) -> tuple[Difference, ...]:
     """Namespaces of these slices that are missing, or theirs and should not be."""
     found: list[Difference] = []
     for terms in slices:
@@ -150,14 +150,14 @@ def differing(s: Scene, slices: tuple[SliceTerms, ...]) -> tuple[Difference, ...
     return tuple(found)
 
 
-def announced(s: Scene, notes: tuple[Note, ...]) -> World:
+def announced(s: WriteTarget, notes: tuple[Note, ...]) -> World:
     """The world in which these notes were told, each once; the oldest are forgotten."""
     told = {note.key for note in s.world.notes}
     new = tuple({n.key: n for n in notes if n.key not in told}.values())
     return replace(s.world, notes=(*s.world.notes, *new)[-NOTES_KEPT:]) if new else s.world
 
 
-def slice_removed(s: Scene, name: str, stamp: Stamp) -> Changed:
+def slice_removed(s: WriteTarget, name: str, stamp: Stamp) -> Changed:
     """Our marks are gone; workloads of people stay where they are, without GPUs."""
     state = s.world.slices.get(name)
     if (late := stale(f"slice {name}", state.stamp if state else None, stamp)) is not None:
@@ -171,7 +171,7 @@ def slice_removed(s: Scene, name: str, stamp: Stamp) -> Changed:
 
 
 def checked(
-    s: Scene, node: str, stage: Stage, lease: LeaseRef, stamp: Stamp
+    s: WriteTarget, node: str, stage: Stage, lease: LeaseRef, stamp: Stamp
 ) -> tuple[World, Busy | Refused | tuple[CheckResult, ...]]:
     """Begin the checks, wait for them, or tell what they found."""
     if node not in s.fleet.views:
@@ -192,13 +192,13 @@ def checked(
     return after, after.held(node).checks[stage].results or ()
 
 
-def _fresh(s: Scene, stage: Stage) -> timedelta:
+def _fresh(s: WriteTarget, stage: Stage) -> timedelta:
     """How long results count; those of a running lease are measured anew in every interval of the cluster."""
     every = s.fleet.spec.checks.latency_interval
     return s.pace.fresh if stage != "run" or every is None else every
 
 
-def submitted(s: Scene, workload: Workload) -> World:
+def submitted(s: WriteTarget, workload: Workload) -> World:
     """The workload waits for its place."""
     return replace(s.world, workloads=(*s.world.workloads, workload))
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from portal.http.errors import ApiError
 from portal.http.names import checked_address, checked_name, listed, nearest
-from tests.support.nightly import law
+from tests.support.profile import law
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_a_name_that_cannot_be_one_is_refused_with_one_that_can(text, near):
     assert caught.value.status == 422
     assert caught.value.reason == "BadParameters"
     assert str(caught.value).startswith("workspaceName: ")
-    assert f"{near} would do" in str(caught.value)
+    assert f"{near} would be valid" in str(caught.value)
 
 
 def test_of_a_name_without_any_letter_nothing_is_proposed():

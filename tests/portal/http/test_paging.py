@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from portal.http.errors import ApiError
 from portal.http.paging import Portion, cursor_of, portion, read_cursor
-from tests.support.nightly import law
+from tests.support.profile import law
 
 NAMES = st.lists(st.text(min_size=1, max_size=5), unique=True, max_size=30)
 

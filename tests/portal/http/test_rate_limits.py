@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from portal.http.errors import ApiError
 from portal.http.rate_limits import Bucket, Limiter, Rate, neighbourhood, taken
-from tests.support.nightly import law
+from tests.support.profile import law
 from tests.support.world import START
 
 rates = st.builds(Rate, st.sampled_from([0.2, 1.0, 10.0, 50.0]), st.integers(1, 20))

@@ -21,12 +21,12 @@ from portal.identity.callers import (
     with_groups,
 )
 from portal.writes.permission import goes
-from portal.writes.write_request import Wish
+from portal.writes.write_request import WriteRequest
 from reconciler.model.evidence import Actor
 from schemas.documents.base import Metadata
 from schemas.documents.project import GroupGrant
 from schemas.status.judgements import TrustRecord
-from tests.support.nightly import law
+from tests.support.profile import law
 from tests.support.world import gpr, gpr_path
 
 SLICES = ("a", "b", "c")
@@ -187,10 +187,10 @@ TEAM = [Grant("Editor", frozenset({"a"}))]
 )
 def test_a_change_that_a_group_alone_lets_somebody_make(trust: TrustRecord | None, slice_: str, want: str):
     own = caller_of(Actor("gus@example.com"), "Gus", ALL_OF_ONES_OWN, SLICES)
-    wish = Wish(with_groups(own, TEAM, SLICES, trust), "File it", lambda view, tree: {})
+    write = WriteRequest(with_groups(own, TEAM, SLICES, trust), "File it", lambda view, tree: {})
     changes = {gpr_path(f"{slice_}/new"): gpr(slice_, "new").encode()}
     try:
-        got: str = goes(wish, changes, lambda path: None, None)
+        got: str = goes(write, changes, lambda path: None, None)
     except ApiError as error:
         got = "refused" if error.status == 403 else str(error)
     assert got == want

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from portal.identity.redaction import Veil
+from portal.identity.redaction import Redactor
 from tests.support.portal import Site
 
 
@@ -61,35 +61,35 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 )
 def test_requests_of_others_are_somebodys(site: Site, sentence: str, seen: str) -> None:
     """B10, D15: and an admin reads it as it is."""
-    assert Veil(site.portal.caller("bo-viewer"), site.view).text(sentence) == seen
-    assert Veil(site.portal.caller("ada-owner"), site.view).text(sentence) == sentence
+    assert Redactor(site.portal.caller("bo-viewer"), site.view).text(sentence) == seen
+    assert Redactor(site.portal.caller("ada-owner"), site.view).text(sentence) == sentence
 
 
-def veil(site: Site, **wanted: Any) -> Veil:
+def redactor(site: Site, **wanted: Any) -> Redactor:
     """Of bo, in a view whose manifests are others."""
     view = site.view
     changed = replace(view, wanted=replace(view.wanted, **wanted), _of_plan={}, _worked_out={})
-    return Veil(site.portal.caller("bo-viewer"), changed)
+    return Redactor(site.portal.caller("bo-viewer"), changed)
 
 
 def test_a_slice_that_is_gone_is_somebodys_still(site: Site) -> None:
     """B10: as long as there are records of its requests."""
     slices = {name: spec for name, spec in site.view.wanted.slices.items() if name != "nlp"}
-    seen = veil(site, slices=slices, filed={}).text("as nlp/secret and nlp/older were")
+    seen = redactor(site, slices=slices, filed={}).text("as nlp/secret and nlp/older were")
     assert seen == "as another workspace's request and another workspace's request were"
 
 
 def test_a_cluster_may_be_called_like_a_slice(site: Site) -> None:
     """B10: its pools and nodes are no requests."""
     slices = {**site.view.wanted.slices, "east": site.view.wanted.slices["nlp"]}
-    seen = veil(site, slices=slices).text("east/h100 and east/h100-1 wait for east/train")
+    seen = redactor(site, slices=slices).text("east/h100 and east/h100-1 wait for east/train")
     assert seen == "east/h100 and east/h100-1 wait for another workspace's request"
 
 
 @pytest.mark.parametrize("piece", ["a", "a-", "slices/", "slices/a", "nlp/", "a/", "-", ".", "nlp/x.", "a."])
 def test_a_long_sentence_takes_no_longer_than_it_is_long(site: Site, piece: str) -> None:
     """B10: whoever writes sentences stops nobody; quadratic would be a minute."""
-    seen, sentence = Veil(site.portal.caller("bo-viewer"), site.view), piece * 200_000 + "/"
+    seen, sentence = Redactor(site.portal.caller("bo-viewer"), site.view), piece * 200_000 + "/"
     begun_s = process_time()
     seen.text(sentence)
     assert process_time() - begun_s < 5

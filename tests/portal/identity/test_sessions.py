@@ -16,7 +16,7 @@ from joserfc.jwk import OctKey
 from portal.http.errors import ApiError
 from portal.identity.sessions import LIFE, Session, Signer, ends, issue, session_of, signer_of
 from schemas.errors import UserError
-from tests.support.nightly import law
+from tests.support.profile import law
 from tests.support.world import START
 
 OLD, NEW = b"o" * 32, b"n" * 32

@@ -15,7 +15,7 @@ from schemas.documents.gpr import GPR, resolve
 from schemas.documents.identity import NONCE
 from schemas.reading.reader import read_document
 from schemas.reading.units import format_instant, instant
-from tests.support.nightly import law
+from tests.support.profile import law
 
 LEAST: dict[str, Any] = {"sliceName": "vision", "numberOfGPUNodes": 1, "exitDuration": "1h"}
 

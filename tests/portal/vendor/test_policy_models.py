@@ -14,8 +14,8 @@ from schemas.documents.base import Person
 from schemas.documents.project import ProjectSpec
 from schemas.documents.scheduling import Preemption, Scheduling
 from schemas.documents.slice import SliceLimits
-from tests.support.nightly import law
 from tests.support.portal import Site
+from tests.support.profile import law
 
 POLICIES = "/api/v1/workspace-policies"
 PROJECT = ProjectSpec(admins=(Person(email="ada@example.com"),))

@@ -12,8 +12,8 @@ from portal.http.durations import checked_duration
 from portal.http.errors import ApiError
 from portal.vendor.template_models import TemplateWish, template_of, wish_of
 from schemas.documents.gpr import ModelInfo, Network, Wish
-from tests.support.nightly import law
 from tests.support.portal import Site
+from tests.support.profile import law
 
 TEMPLATES = "/api/v1/gpr-template"
 BINDINGS = "/api/v1/gpr-template-binding"
@@ -96,11 +96,11 @@ def test_the_vendors_words_mean(given_, want):
         pytest.param(
             {"enforceIdleTimeOut": True}, "give idleTimeOutDuration too", id="enforced without a time"
         ),
-        pytest.param({"exitDuration": "soon"}, "exitDuration: soon is no duration", id="no duration"),
+        pytest.param({"exitDuration": "soon"}, "exitDuration: soon is not a duration", id="no duration"),
         pytest.param({"exitDuration": "1h0m30s"}, "whole minutes", id="seconds"),
         pytest.param({"exitDuration": "0m"}, "above zero", id="no time at all"),
-        pytest.param({"gpuShape": "h 100"}, "gpuShape: h 100 will not do", id="no shape"),
-        pytest.param({"gpuSharingMode": "some"}, "gpuSharingMode: some will not do", id="no way of sharing"),
+        pytest.param({"gpuShape": "h 100"}, "gpuShape: h 100 is not valid", id="no shape"),
+        pytest.param({"gpuSharingMode": "some"}, "gpuSharingMode: some is not valid", id="no way of sharing"),
         pytest.param(
             {"enableAutoGpuSelection": True, "gpuShape": "H100-80GB"},
             "leave gpuShape out",
@@ -166,7 +166,7 @@ def refused(answer, status, key):
 
 def test_refusals_of_templates(site, ada):
     refused(ada.post(TEMPLATES, json={"name": "small"}), 409, "GprTemplateAlreadyExists")
-    assert "acme-small would do" in refused(
+    assert "acme-small would be valid" in refused(
         ada.post(TEMPLATES, json={"name": "Acme.small"}), 422, "BadParameters"
     )
     said = refused(ada.post(TEMPLATES, json={"name": "x", "clusterName": "north"}), 422, "BadParameters")
@@ -219,7 +219,7 @@ def test_a_binding_says_what_a_workspace_is_offered_and_whether_it_is_there(site
         pytest.param(
             [{**BOUND, "clusterName": "north"}], False, "does not span north", id="a cluster that is not its"
         ),
-        pytest.param([BOUND, BOUND], False, "stands there twice", id="a cluster twice"),
+        pytest.param([BOUND, BOUND], False, "is listed twice", id="a cluster twice"),
         pytest.param([{**BOUND, "templates": ["x"]}], False, "there is no template x", id="no such template"),
         pytest.param(
             [{**BOUND, "defaultTemplateName": "x"}],

@@ -14,7 +14,7 @@ from portal.http.paging import Portion
 from portal.identity.callers import Caller
 from portal.views import event_search, event_stream
 from portal.views.event_log import SEARCHED, EventLog
-from portal.views.event_search import Asked, found
+from portal.views.event_search import EventQuery, found
 from portal.views.event_stream import EventStream
 from portal.views.view import View
 from schemas.reading.units import format_instant, parse_instant
@@ -82,9 +82,9 @@ def test_a_stream_begins_an_hour_back_at_most(site: Site) -> None:
     log = Log(site)
     for hours in range(100):
         log.add(NOON - timedelta(hours=hours, minutes=30), message=f"{hours}")
-    assert said(EventStream(Asked(since="2020-01-01T00:00:00Z"), NOON), log) == ["0"]
+    assert said(EventStream(EventQuery(since="2020-01-01T00:00:00Z"), NOON), log) == ["0"]
     assert log.read == ["events/2026-11-21/11-0.yaml"]
-    assert said(EventStream(Asked(since="20m"), NOON), log) == []
+    assert said(EventStream(EventQuery(since="20m"), NOON), log) == []
 
 
 def test_of_a_newer_view_a_stream_looks_at_what_is_newer(site: Site) -> None:
@@ -92,7 +92,7 @@ def test_of_a_newer_view_a_stream_looks_at_what_is_newer(site: Site) -> None:
     log = Log(site)
     log.add(NOON - timedelta(minutes=50), 300, request="nlp/secret")
     log.add(NOON - timedelta(minutes=40), 2, message="early")
-    stream = EventStream(Asked(), NOON)
+    stream = EventStream(EventQuery(), NOON)
     assert said(stream, log) == ["early", "early"]
     looks = Counted.looks
     assert said(stream, log) == []
@@ -105,7 +105,7 @@ def test_of_a_newer_view_a_stream_looks_at_what_is_newer(site: Site) -> None:
 def test_a_stream_that_found_nothing_yet_goes_on_from_its_beginning(site: Site) -> None:
     """H10."""
     log = Log(site)
-    stream = EventStream(Asked(), NOON)
+    stream = EventStream(EventQuery(), NOON)
     assert said(stream, log) == []
     log.add(NOON + timedelta(minutes=1), message="first")
     assert said(stream, log, NOON + timedelta(hours=9)) == ["first"]
@@ -115,10 +115,10 @@ def test_nothing_is_looked_at_without_end(site: Site) -> None:
     """H10: not for a text that is nowhere, by a stream, a search or a description."""
     log = Log(site)
     log.add(NOON - timedelta(minutes=10), SEARCHED + 5000)
-    assert said(EventStream(Asked(q="nowhere"), NOON), log) == []
+    assert said(EventStream(EventQuery(q="nowhere"), NOON), log) == []
     assert Counted.looks == SEARCHED
     Counted.looks = 0
-    wanted = Asked(q="nowhere").filter(log.view, NOON)
+    wanted = EventQuery(q="nowhere").filter(log.view, NOON)
     items, cursor = found(log.view, log.caller("bo-viewer"), wanted, Portion())
     assert (items, Counted.looks) == ([], SEARCHED + 1)
     assert cursor is not None
@@ -133,15 +133,17 @@ def test_of_one_view_a_stream_tells_the_latest(site: Site) -> None:
     """H10: and does not come back to the others."""
     log = Log(site)
     log.add(NOON - timedelta(minutes=10), 500)
-    stream = EventStream(Asked(), NOON)
+    stream = EventStream(EventQuery(), NOON)
     assert said(stream, log) == [str(n) for n in range(300, 500)]
     assert said(stream, log) == []
 
 
 @pytest.mark.parametrize(
-    "asked", [Asked(q="nlp/sec"), Asked(q="secret"), Asked(q="NLP/"), Asked(node="nlp/secret")], ids=repr
+    "asked",
+    [EventQuery(q="nlp/sec"), EventQuery(q="secret"), EventQuery(q="NLP/"), EventQuery(node="nlp/secret")],
+    ids=repr,
 )
-def test_nobody_finds_an_event_by_what_is_hidden_from_them(site: Site, asked: Asked) -> None:
+def test_nobody_finds_an_event_by_what_is_hidden_from_them(site: Site, asked: EventQuery) -> None:
     """B10: letter by letter they would read the name."""
     log = Log(site)
     log.add(NOON - timedelta(minutes=5), message="moved because of nlp/secret")
@@ -150,7 +152,7 @@ def test_nobody_finds_an_event_by_what_is_hidden_from_them(site: Site, asked: As
         items, _ = found(view, log.caller(who), asked.filter(view, NOON), Portion())
         assert bool(items) is is_found
         assert bool(said(EventStream(asked, NOON), log, who=who)) is is_found
-    items, _ = found(view, log.caller("bo-viewer"), Asked(q="ANOTHER").filter(view, NOON), Portion())
+    items, _ = found(view, log.caller("bo-viewer"), EventQuery(q="ANOTHER").filter(view, NOON), Portion())
     assert [item.message for item in items] == ["moved because of another workspace's request"]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from portal.http.errors import ApiError
-from portal.http.sse import Told, heard
+from portal.http.sse import StreamEvent, heard
 from portal.views.view import View
 from reconciler.settings import Trust
 from tests.support import repos
@@ -124,7 +124,7 @@ def test_what_is_too_old_opens_no_door(tmp_path: Path, poll: timedelta, good_s: 
             assert (answer.status_code, answer.json()["error"]["errorKey"]) == (503, "Unavailable")
             assert answer.headers["Retry-After"] == "5"
             told = (
-                f"does not answer since {START:%Y-%m-%dT%H:%M:%SZ}, for {bad_s} s; the portal's log says why"
+                f"has not answered since {START:%Y-%m-%dT%H:%M:%SZ}, for {bad_s} s; the portal's log says why"
             )
             assert told in answer.json()["message"]
         assert client.get("/readyz").status_code == 503
@@ -147,7 +147,7 @@ def test_a_stream_of_what_is_too_old_ends(site: Site, monkeypatch: pytest.Monkey
 
     first, last = asyncio.run(story())
     assert first == b": keep-alive\n\n"
-    assert b"event: error\ndata: Unavailable: the repository does not answer since" in last
+    assert b"event: error\ndata: Unavailable: the repository has not answered since" in last
 
 
 def test_who_waits_is_woken(site: Site) -> None:
@@ -170,8 +170,8 @@ def test_who_waits_is_woken(site: Site) -> None:
 def test_a_stream(site: Site) -> None:
     """D14: what a view says at once, then what is another; the end of the process ends it."""
 
-    def tell(view: View) -> list[Told]:
-        return [Told(key, "gpr", key) for key in sorted(view.wanted.filed)]
+    def tell(view: View) -> list[StreamEvent]:
+        return [StreamEvent(key, "gpr", key) for key in sorted(view.wanted.filed)]
 
     async def story() -> list[bytes]:
         stream = heard(site.portal.reader, tell, "")
@@ -197,10 +197,10 @@ def test_a_stream_that_goes_on(site: Site) -> None:
     """Last-Event-ID of the newest commit: nothing is told twice; a caller who may no more hears that and the end."""
     site.settle()
 
-    def tell(view: View) -> list[Told]:
-        return [Told("x", "gpr", "said")]
+    def tell(view: View) -> list[StreamEvent]:
+        return [StreamEvent("x", "gpr", "said")]
 
-    def never(view: View) -> list[Told]:
+    def never(view: View) -> list[StreamEvent]:
         raise ApiError(403, "Forbidden", "no more")  # type: ignore[arg-type]
 
     async def first(last: str) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from portal.identity.redaction import Veil
+from portal.identity.redaction import Redactor
 from portal.vendor.gpr_answers import found_in
 from portal.views import why as page
 from portal.views.why import Why, why
@@ -32,7 +32,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 def _why(site: Site) -> Why:
     found = found_in(site.view, KEY)
     assert found is not None
-    return why(site.view, found, Veil(site.portal.caller("ada-owner"), site.view))
+    return why(site.view, found, Redactor(site.portal.caller("ada-owner"), site.view))
 
 
 def test_it_says_what_the_command_says(site: Site) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.writes.main_tree import Standing
+from portal.writes.main_tree import MainTree
 from portal.writes.parsed_files import cached_text, read_document
 from reconciler.store.document_cache import DocumentCache
 from reconciler.store.git.git_objects import blob_oid
@@ -17,7 +17,7 @@ from reconciler.store.git.git_store import GitStore
 from schemas.reading import reader
 from schemas.reading.reader import READER_VERSION
 from tests.support import repos
-from tests.support.nightly import law
+from tests.support.profile import law
 from tests.support.world import cluster, gpr, gpr_path, project, slice_
 
 FLEET = {
@@ -39,14 +39,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, GitS
     store.close()
 
 
-def standing_at(store: GitStore) -> Standing:
+def main_tree_at(store: GitStore) -> MainTree:
     """On main as it is now."""
-    return Standing.at(store, DocumentCache(None, READER_VERSION), store.fetch(["main"])["main"])
+    return MainTree.at(store, DocumentCache(None, READER_VERSION), store.fetch(["main"])["main"])
 
 
-def known(standing: Standing) -> object:
+def known(main_tree: MainTree) -> object:
     """All that is known of the documents."""
-    repository = standing.repository
+    repository = main_tree.repository
     return dict(repository.documents), dict(repository.refused), repository.findings()
 
 
@@ -63,54 +63,54 @@ def test_what_is_tried_leaves_no_trace(
     place: tuple[Path, GitStore], rounds: list[Mapping[str, str | None]]
 ) -> None:
     """Whatever is tried, in whatever order taken back: everything is known as before."""
-    standing = standing_at(place[1])
-    before, undone = known(standing), []
+    main_tree = main_tree_at(place[1])
+    before, undone = known(main_tree), []
     for changes in rounds:
         data = {path: None if text is None else text.encode() for path, text in changes.items()}
-        undone.append(standing.tried(data)[1])
+        undone.append(main_tree.tried(data)[1])
     for undo in reversed(undone):
-        standing.take_back(undo)
-    assert known(standing) == before
+        main_tree.take_back(undo)
+    assert known(main_tree) == before
 
 
 def test_errors_are_those_that_a_change_brings(place: tuple[Path, GitStore]) -> None:
-    standing = standing_at(place[1])
-    assert standing.tried({gpr_path("a/one"): GOOD.encode()})[0] == ()
-    found, undo = standing.tried({"slices/a/slice.yaml": None})
+    main_tree = main_tree_at(place[1])
+    assert main_tree.tried({gpr_path("a/one"): GOOD.encode()})[0] == ()
+    found, undo = main_tree.tried({"slices/a/slice.yaml": None})
     assert {problem.file for problem in found} == {gpr_path("a/one")}, "what others break by it, too"
-    standing.take_back(undo)
-    assert standing.tried({gpr_path("b/x"): gpr("b", "x").encode()})[0] == ()
+    main_tree.take_back(undo)
+    assert main_tree.tried({gpr_path("b/x"): gpr("b", "x").encode()})[0] == ()
 
 
 def test_it_follows_what_others_push(place: tuple[Path, GitStore]) -> None:
     """Commit by commit: whose each change was, and the same documents as for one who begins there."""
     repo, store = place
-    standing = standing_at(store)
+    main_tree = main_tree_at(store)
     first = repos.commit(repo, {gpr_path("a/new"): gpr("a", "new")}, author="Bo <bo@example.com>")
     second = repos.commit(repo, {gpr_path("a/new"): gpr("a", "new", nodes=2), "README.md": "x"})
-    turn = standing.turn
-    standing.follow(store.fetch(["main"])["main"])
-    assert standing.last[gpr_path("a/new")].commit == second != first
-    assert standing.last["README.md"].email == "ada@example.com"
-    assert standing.turn == turn + 2
-    assert known(standing) == known(standing_at(store))
-    assert standing.content(gpr_path("a/new")) == gpr("a", "new", nodes=2).encode()
-    assert standing.content("nothing") is None
+    turn = main_tree.turn
+    main_tree.follow(store.fetch(["main"])["main"])
+    assert main_tree.last[gpr_path("a/new")].commit == second != first
+    assert main_tree.last["README.md"].email == "ada@example.com"
+    assert main_tree.turn == turn + 2
+    assert known(main_tree) == known(main_tree_at(store))
+    assert main_tree.content(gpr_path("a/new")) == gpr("a", "new", nodes=2).encode()
+    assert main_tree.content("nothing") is None
     repos.commit(repo, {gpr_path("a/new"): None, "README.md": None})
-    standing.follow(store.fetch(["main"])["main"])
-    assert standing.content(gpr_path("a/new")) is None
+    main_tree.follow(store.fetch(["main"])["main"])
+    assert main_tree.content(gpr_path("a/new")) is None
 
 
 def test_a_history_that_was_replaced(place: tuple[Path, GitStore]) -> None:
     """All that differs counts as changed by its tip."""
     repo, store = place
-    standing = standing_at(store)
+    main_tree = main_tree_at(store)
     tree = repos.git(repo, "rev-parse", "main^{tree}")
     old = repos.tip(repo)
     repos.commit_tree(repo, tree, "main")
     repos.commit(repo, {gpr_path("a/other"): gpr("a", "other")})
-    standing.follow(store.fetch(["main"])["main"])
-    assert standing.last[gpr_path("a/other")].commit == repos.tip(repo) != old
+    main_tree.follow(store.fetch(["main"])["main"])
+    assert main_tree.last[gpr_path("a/other")].commit == repos.tip(repo) != old
 
 
 def test_parsed_once_is_parsed_alike() -> None:
@@ -132,11 +132,11 @@ def test_in_a_slice_with_too_many_requests_the_new_one_is_refused_and_not_the_ed
     tip = store.fetch(["main"])["main"]
     accepted = {gpr_path(f"a/{name}") for name in ("one", "two", "other")}
     cache = DocumentCache(None, READER_VERSION)
-    standing = Standing.at(store, cache, tip, accepted.__contains__)
+    main_tree = MainTree.at(store, cache, tip, accepted.__contains__)
     limit = project(limits={"requestsPerSlice": 1}).encode()
     files = {"project.yaml": limit, gpr_path("a/one"): GOOD.encode()}
-    standing.tried(files)
+    main_tree.tried(files)
     new, edit = gpr_path("a/new"), gpr_path("a/one")
-    refused = standing.tried({new: gpr("a", "new").encode()})[0]
+    refused = main_tree.tried({new: gpr("a", "new").encode()})[0]
     assert {(p.file, p.rule) for p in refused} == {(new, "TooManyRequests")}
-    assert standing.tried({edit: gpr("a", "one", duration="3h").encode()})[0] == ()
+    assert main_tree.tried({edit: gpr("a", "one", duration="3h").encode()})[0] == ()

@@ -9,7 +9,7 @@ import pytest
 from portal.http.errors import ApiError
 from portal.identity.callers import Caller, Grant, caller_of
 from portal.writes.permission import goes
-from portal.writes.write_request import Wish
+from portal.writes.write_request import WriteRequest
 from reconciler.model.evidence import Actor
 from schemas.documents.project import Project, ProjectSpec
 from tests.support.world import gpr, gpr_path, parsed, project, slice_
@@ -36,9 +36,9 @@ def spec(**fields: Any) -> ProjectSpec:
 
 def way(who: Caller, changes: dict[str, bytes], rules: dict[str, Any], **more: bool) -> str:
     """Where it goes, or the status of the refusal."""
-    wish = Wish(who, "A change", lambda _view, _tree: changes, **more)
+    write = WriteRequest(who, "A change", lambda _view, _tree: changes, **more)
     try:
-        return goes(wish, changes, {"slices/a/slice.yaml": slice_("a").encode()}.get, spec(**rules))
+        return goes(write, changes, {"slices/a/slice.yaml": slice_("a").encode()}.get, spec(**rules))
     except ApiError as error:
         return str(int(error.status))
 

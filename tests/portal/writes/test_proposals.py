@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.writes.write_request import Wish
+from portal.writes.write_request import WriteRequest
 from tests.support import repos
 from tests.support.forge import Forge, served
 from tests.support.portal import Site
@@ -26,7 +26,9 @@ def site(tmp_path: Path) -> Iterator[Site]:
 def test_what_an_admin_merges_is_a_branch(site: Site) -> None:
     """Plain Git: the branch is pushed, main stays as it is, and the same asked again finds the branch."""
     before = repos.tip(site.repo)
-    change = Wish(site.portal.caller("bo-editor"), "Ask: train!", filing("vision/train"), "k1", asks=True)
+    change = WriteRequest(
+        site.portal.caller("bo-editor"), "Ask: train!", filing("vision/train"), "k1", asks=True
+    )
     found = landed(submit(site.portal, change)[0])
     assert found.way == "branch"
     assert found.branch.startswith("requests/ask-train-")
@@ -41,9 +43,9 @@ def test_owners_ask_for_what_is_an_admins(site: Site) -> None:
     """An owner's other fields become a proposal; somebody who owns nothing there is refused."""
     text = slice_("vision", ("east", "west"), owners=[{"email": "olga@example.com"}], quota={"gpus": 128})
     more = {"slices/vision/slice.yaml": text}
-    change = Wish(site.portal.caller("olga-owner"), "More", files(**more))
+    change = WriteRequest(site.portal.caller("olga-owner"), "More", files(**more))
     assert landed(submit(site.portal, change)[0]).way == "branch"
-    same = Wish(site.portal.caller("bo-owner"), "More", files(**more))
+    same = WriteRequest(site.portal.caller("bo-owner"), "More", files(**more))
     assert refused(submit(site.portal, same)[0]).status == 403
 
 
@@ -53,7 +55,7 @@ def test_the_project_wants_pull_requests(tmp_path: Path) -> None:
     try:
         assert landed(submit(site.portal, wish(site, "bo-editor", "vision/a"))[0]).way == "branch"
         caller = site.portal.caller("bo-editor")
-        hurried = Wish(caller, "Release", filing("vision/b"), must_push=True)
+        hurried = WriteRequest(caller, "Release", filing("vision/b"), must_push=True)
         assert landed(submit(site.portal, hurried)[0]).way == "pushed"
     finally:
         site.close()
@@ -61,7 +63,7 @@ def test_the_project_wants_pull_requests(tmp_path: Path) -> None:
 
 def test_a_branch_that_is_invalid_is_none(site: Site) -> None:
     """What would break main is refused before anybody is asked to merge it."""
-    bad = Wish(site.portal.caller("bo-editor"), "Bad", filing("vision/bad", nodes=0), asks=True)
+    bad = WriteRequest(site.portal.caller("bo-editor"), "Bad", filing("vision/bad", nodes=0), asks=True)
     assert refused(submit(site.portal, bad)[0]).status == 422
     assert "requests/" not in repos.git(site.repo, "branch", "--format=%(refname:short)")
 
@@ -76,7 +78,7 @@ def test_a_pull_request(tmp_path: Path, is_down: bool) -> None:
         replica = site.replica()
         forge.down = 500 if is_down else None
         try:
-            change = Wish(site.portal.caller("bo-editor"), "Ask", filing("vision/train"), asks=True)
+            change = WriteRequest(site.portal.caller("bo-editor"), "Ask", filing("vision/train"), asks=True)
             found = landed(submit(replica, change)[0])
             assert found.way == ("branch" if is_down else "pull-request")
             assert found.branch in found.url if is_down else len(forge.pulls) == 1
@@ -84,9 +86,9 @@ def test_a_pull_request(tmp_path: Path, is_down: bool) -> None:
             site.close()
 
 
-def asked(site: Site, who: str, key: str, **spec: object) -> Wish:
+def asked(site: Site, who: str, key: str, **spec: object) -> WriteRequest:
     """Somebody asks for vision/train under that key of theirs."""
-    return Wish(site.portal.caller(who), "Ask", filing("vision/train", **spec), key, asks=True)
+    return WriteRequest(site.portal.caller(who), "Ask", filing("vision/train", **spec), key, asks=True)
 
 
 def open_branches(site: Site) -> list[str]:

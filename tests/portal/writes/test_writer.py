@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from portal.http.headers import ASKED, Asked
+from portal.http.headers import REQUEST_ORIGIN, RequestOrigin
 from portal.views.view import View
-from portal.writes.write_request import Landed, Tree, Wish
+from portal.writes.write_request import Landed, Tree, WriteRequest
 from tests.support import repos
 from tests.support.portal import Site
 from tests.support.wishes import broken, filing, landed, refused, submit, wish
@@ -54,7 +54,7 @@ def test_many_at_once_are_few_pushes(site: Site) -> None:
 
 def test_a_bad_one_fails_alone(site: Site) -> None:
     """A wish that would break main is refused with its problems; those beside it land."""
-    bad = Wish(site.portal.caller("bo-editor"), "Bad", filing("vision/bad", nodes=0))
+    bad = WriteRequest(site.portal.caller("bo-editor"), "Bad", filing("vision/bad", nodes=0))
     found = submit(site.portal, wish(site, "bo-editor", "vision/a"), bad, wish(site, "cy-editor", "nlp/b"))
     landed(found[0])
     landed(found[2])
@@ -73,8 +73,8 @@ def test_no_right(site: Site) -> None:
 def test_same_file(site: Site) -> None:
     """One wins, the other is told what changed: who, in which commit, which fields."""
     landed(submit(site.portal, wish(site, "bo-editor", "vision/train"))[0])
-    one = Wish(site.portal.caller("bo-editor"), "Longer", filing("vision/train", duration="2h"))
-    other = Wish(site.portal.caller("ada-owner"), "Shorter", filing("vision/train", duration="30m"))
+    one = WriteRequest(site.portal.caller("bo-editor"), "Longer", filing("vision/train", duration="2h"))
+    other = WriteRequest(site.portal.caller("ada-owner"), "Shorter", filing("vision/train", duration="30m"))
     found = submit(site.portal, one, other)
     won = landed(found[0])
     lost = refused(found[1])
@@ -98,7 +98,7 @@ def test_somebody_pushes_the_same_file(site: Site) -> None:
     """A push behind the portal's back counts as well as a write through it."""
     landed(submit(site.portal, wish(site, "bo-editor", "vision/train"))[0])
     hand = repos.commit(site.repo, {gpr_path("vision/train"): gpr("vision", "train", duration="3h")})
-    shorter = Wish(site.portal.caller("bo-editor"), "Shorter", filing("vision/train", duration="30m"))
+    shorter = WriteRequest(site.portal.caller("bo-editor"), "Shorter", filing("vision/train", duration="30m"))
     (found,) = submit(site.portal, shorter)
     assert refused(found).data is not None
     assert refused(found).data["commit"] == hand  # type: ignore[index]
@@ -110,7 +110,7 @@ def test_edits_of_what_holds_nodes(site: Site) -> None:
     """Terms of a lease do not change while it runs, whichever door is used."""
     site.file("vision/train")
     site.pass_time(3)
-    longer = Wish(site.portal.caller("bo-editor"), "Longer", filing("vision/train", duration="2h"))
+    longer = WriteRequest(site.portal.caller("bo-editor"), "Longer", filing("vision/train", duration="2h"))
     (found,) = submit(site.portal, longer)
     assert refused(found).status == 422
     assert "ForbiddenEdit" in str(found)
@@ -130,11 +130,11 @@ def test_the_same_key_again(site: Site) -> None:
 
 def test_a_key_for_something_else(site: Site) -> None:
     """A key that was used for another body is a mistake, and is told."""
-    ASKED.set(Asked("1" * 32, "a" * 16))
+    REQUEST_ORIGIN.set(RequestOrigin("1" * 32, "a" * 16))
     landed(submit(site.portal, wish(site, "bo-editor", "vision/train", idempotency="k1"))[0])
-    ASKED.set(Asked("2" * 32, "b" * 16))
+    REQUEST_ORIGIN.set(RequestOrigin("2" * 32, "b" * 16))
     (found,) = submit(site.portal, wish(site, "bo-editor", "vision/other", idempotency="k1"))
-    ASKED.set(None)
+    REQUEST_ORIGIN.set(None)
     assert refused(found).reason == "IdempotencyKeyReused"
 
 
@@ -162,7 +162,7 @@ def test_nothing_changed(site: Site) -> None:
 def test_a_wish_that_breaks(site: Site) -> None:
     """A fault in making one change is that caller's alone."""
 
-    bad = Wish(site.portal.caller("bo-editor"), "Broken", broken(RuntimeError("a bug")))
+    bad = WriteRequest(site.portal.caller("bo-editor"), "Broken", broken(RuntimeError("a bug")))
     found = submit(site.portal, bad, wish(site, "bo-editor", "vision/train"))
     assert isinstance(found[0], RuntimeError)
     landed(found[1])
@@ -191,7 +191,7 @@ def test_below(site: Site) -> None:
         return {}
 
     admin = site.portal.caller("ada-owner")
-    submit(site.portal, wish(site, "ada-owner", "vision/train"), Wish(admin, "Look", look))
+    submit(site.portal, wish(site, "ada-owner", "vision/train"), WriteRequest(admin, "Look", look))
     assert seen == [gpr_path("vision/train"), "slices/vision/slice.yaml"]
 
 
@@ -200,7 +200,7 @@ def test_injection(site: Site) -> None:
     ada = site.portal.caller("ada-owner")
     eve = replace(ada, name="Ada\n\nOn-Behalf-Of: x <x@example.com>")
     subject = "Hello\n\nOn-Behalf-Of: Eve <eve@example.com>"
-    landed(submit(site.portal, Wish(eve, subject, filing("vision/train")))[0])
+    landed(submit(site.portal, WriteRequest(eve, subject, filing("vision/train")))[0])
     message = repos.git(site.repo, "log", "-1", "--format=%B")
     assert message.startswith("Hello On-Behalf-Of: Eve <eve@example.com>\n\nRequest-Id: ")
     assert len(message.split("\n\n")) == 2

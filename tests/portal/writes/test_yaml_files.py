@@ -11,7 +11,7 @@ from portal.writes.yaml_files import new_document, standing, with_changes
 from schemas.documents.gpr import GPRTemplate, Wish
 from schemas.documents.slice import SliceLimits
 from schemas.reading.reader import read_document
-from tests.support.nightly import law
+from tests.support.profile import law
 
 PATH = "templates/small.yaml"
 COMMENTED = b"""# What most small jobs need.

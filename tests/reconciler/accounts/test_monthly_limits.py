@@ -21,9 +21,9 @@ from reconciler.accounts.gpu_hours import (
     under_way,
     with_spent,
 )
-from reconciler.accounts.monthly_limits import barred_pools, bounded_slices, bounded_turns, full_account
+from reconciler.accounts.monthly_limits import barred_pools, bounded_outcomes, bounded_slices, full_account
 from reconciler.approvals.is_approved import OUTSIDE
-from reconciler.model.facts import Facts, Scene, Seen, Wanted
+from reconciler.model.facts import Context, Facts, Seen, Wanted
 from reconciler.model.pools import manifest_pools
 from reconciler.settings import Settings
 from schemas.documents.base import Metadata
@@ -34,7 +34,7 @@ from schemas.documents.slice import Slice
 from schemas.rules.limits import HourBound, hour_bounds
 from schemas.status.gpr_status import Assignment, Cost, GPRStatus, Phase
 from schemas.status.usage import UsageRecord
-from tests.support.nightly import law
+from tests.support.profile import law
 from tests.support.world import START, cluster, parsed, slice_
 
 HOUR = timedelta(hours=1)
@@ -81,8 +81,10 @@ class Book:
         self.facts = replace(self.facts, requests=requests if status is None else {**requests, key: status})
 
     def cycle(self) -> None:
-        scene = Scene(self.facts.at, Settings(repo="", state=Path()), self.wanted, Seen({}), {})
-        for key, turn in bounded_turns(bounded_slices(self.wanted), self.statuses, self.facts.usage, scene):
+        context = Context(self.facts.at, Settings(repo="", state=Path()), self.wanted, Seen({}), {})
+        for key, turn in bounded_outcomes(
+            bounded_slices(self.wanted), self.statuses, self.facts.usage, context
+        ):
             self.put(key, turn.status)
 
     def passes(self, time: timedelta) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.acting import apply as applying
 from reconciler.acting.actions import Action, Do
-from reconciler.acting.apply import Troubles, announce, apply, compare, observe
+from reconciler.acting.apply import ClusterFailures, announce, apply, compare, observe
 from reconciler.clusters.simulated.embedded import EmbeddedCluster
 from reconciler.model.cluster_port import (
     Answer,
@@ -67,15 +67,15 @@ def isolations(*names: str) -> list[Action]:
 
 
 ROUNDS = {
-    "observe": lambda drivers, troubles, now: [*observe(drivers, troubles, now, {})],
-    "compare": lambda drivers, troubles, now: [
-        *compare(drivers, dict.fromkeys(drivers, (TERMS,)), troubles, now)
+    "observe": lambda drivers, failures, now: [*observe(drivers, failures, now, {})],
+    "compare": lambda drivers, failures, now: [
+        *compare(drivers, dict.fromkeys(drivers, (TERMS,)), failures, now)
     ],
-    "announce": lambda drivers, troubles, now: sorted(
-        announce(drivers, dict.fromkeys(drivers, (NOTE,)), troubles, now)
+    "announce": lambda drivers, failures, now: sorted(
+        announce(drivers, dict.fromkeys(drivers, (NOTE,)), failures, now)
     ),
-    "apply": lambda drivers, troubles, now: [
-        a.cluster for a in apply(isolations(*drivers)[: len(drivers)], drivers, troubles, STAMP, now).done
+    "apply": lambda drivers, failures, now: [
+        a.cluster for a in apply(isolations(*drivers)[: len(drivers)], drivers, failures, STAMP, now).done
     ],
 }
 
@@ -88,7 +88,7 @@ def test_clusters_behind_servers_are_asked_side_by_side(doing: str) -> None:
     for name in NAMES:
         waits = iter([lambda: together.wait()])
         once[name] = Told(name, lambda _, waits=waits: (next(waits, lambda: 0)(), None)[1])  # type: ignore[misc]
-    assert ROUNDS[doing](once, Troubles(), at(0)) == [*NAMES]
+    assert ROUNDS[doing](once, ClusterFailures(), at(0)) == [*NAMES]
 
 
 @pytest.mark.parametrize("doing", ROUNDS)
@@ -98,7 +98,7 @@ def test_simulated_clusters_and_a_single_server_are_asked_by_the_caller_itself(d
     drivers = {name: Told(name, lambda _: threads.add(threading.current_thread())) for name in NAMES}
     for name in NAMES[1:]:
         drivers[name].remote = False
-    assert ROUNDS[doing](drivers, Troubles(), at(0)) == [*NAMES]
+    assert ROUNDS[doing](drivers, ClusterFailures(), at(0)) == [*NAMES]
     assert threads == {threading.current_thread()}
 
 
@@ -117,7 +117,7 @@ def test_answers_come_in_the_order_of_the_actions_and_each_cluster_gets_its_own_
         return Busy(at(5), "later") if node == "h100-2" else None
 
     west, east = Server("west", lambda n: None if n == "call" else slow(n)), Server("east", fast)
-    answers = apply(actions, {"east": east, "west": west}, Troubles(), STAMP, at(0))
+    answers = apply(actions, {"east": east, "west": west}, ClusterFailures(), STAMP, at(0))
     assert (east.called, west.called) == (["h100-1", "h100-2"],) * 2
     assert answers.done == actions[:2]
     assert answers.begun == [*actions[:2], actions[3]]
@@ -129,7 +129,7 @@ def test_after_a_failure_the_rest_of_that_clusters_actions_waits_and_others_go_o
         raise UNANSWERED
 
     drivers: dict[str, ClusterDriver] = {"east": Server("east", fails), "west": Server("west")}
-    answers = apply(isolations("east", "west"), drivers, Troubles(), STAMP, at(0))
+    answers = apply(isolations("east", "west"), drivers, ClusterFailures(), STAMP, at(0))
     assert [action.cluster for action in answers.done] == ["west", "west"]
     assert (answers.unreachable, answers.counts[Do.ISOLATE, "Failed"]) == ({"east"}, 1)
 
@@ -140,7 +140,7 @@ def test_a_defect_of_ours_is_raised_as_it_is_by_one_thread() -> None:
 
     drivers: dict[str, ClusterDriver] = {"east": Server("east", breaks), "west": Server("west")}
     with pytest.raises(ZeroDivisionError):
-        observe(drivers, Troubles(), at(0), {})
+        observe(drivers, ClusterFailures(), at(0), {})
 
 
 @pytest.fixture
@@ -176,29 +176,29 @@ def failing(spent: list[float], took_s: float, error: Exception = UNANSWERED) ->
 def test_a_cluster_that_hung_is_not_asked_for_a_while(
     took_s: float, rests: list[float], spent: list[float]
 ) -> None:
-    east, west, troubles, now = failing(spent, took_s), Told("west"), Troubles(), at(0)
+    east, west, failures, now = failing(spent, took_s), Told("west"), ClusterFailures(), at(0)
     for count, rest in enumerate(rests, 1):
-        assert [*observe({"east": east, "west": west}, troubles, now, {})] == ["west"]
+        assert [*observe({"east": east, "west": west}, failures, now, {})] == ["west"]
         assert len(east.called) == count
         now += timedelta(seconds=took_s + rest)
         for doing in ROUNDS:
             just = now - timedelta(seconds=0.1)
-            assert ROUNDS[doing]({"east": east, "west": west}, troubles, just) == ["west"], doing
+            assert ROUNDS[doing]({"east": east, "west": west}, failures, just) == ["west"], doing
         assert len(east.called) == count
 
 
 @pytest.mark.parametrize("doing", ROUNDS)
 def test_whatever_hung_all_else_waits_too_and_an_answer_ends_it(doing: str, spent: list[float]) -> None:
-    east, west, troubles = failing(spent, 9), Told("west"), Troubles()
+    east, west, failures = failing(spent, 9), Told("west"), ClusterFailures()
     drivers = {"east": east, "west": west}
-    assert ROUNDS[doing](drivers, troubles, at(0)) == ["west"]
-    assert ROUNDS["observe"](drivers, troubles, at(0)) == ["west"]
+    assert ROUNDS[doing](drivers, failures, at(0)) == ["west"]
+    assert ROUNDS["observe"](drivers, failures, at(0)) == ["west"]
     east.met = lambda _: None
     later = at(0) + timedelta(seconds=18)
-    assert ROUNDS[doing](drivers, troubles, later) == ["east", "west"]
+    assert ROUNDS[doing](drivers, failures, later) == ["east", "west"]
     east.met = failing(spent, 9).met
-    ROUNDS[doing](drivers, troubles, later)
-    assert not troubles.rests("east", later + timedelta(seconds=18))  # it began anew
+    ROUNDS[doing](drivers, failures, later)
+    assert not failures.rests("east", later + timedelta(seconds=18))  # it began anew
 
 
 @pytest.mark.parametrize(
@@ -210,14 +210,14 @@ def test_whatever_hung_all_else_waits_too_and_an_answer_ends_it(doing: str, spen
 )
 def test_other_failures_are_tried_again_at_once(took_s: float, error: Exception, spent: list[float]) -> None:
     """Recovery is not put off where nobody waits for it."""
-    east, troubles = failing(spent, took_s, error), Troubles()
+    east, failures = failing(spent, took_s, error), ClusterFailures()
     for _ in range(3):
-        observe({"east": east, "west": Told("west")}, troubles, at(0), {})
+        observe({"east": east, "west": Told("west")}, failures, at(0), {})
     assert len(east.called) == 3
 
 
 def test_a_single_cluster_holds_up_nobody_and_is_asked_each_time(spent: list[float]) -> None:
-    east, troubles = failing(spent, 30), Troubles()
+    east, failures = failing(spent, 30), ClusterFailures()
     for _ in range(3):
-        observe({"east": east}, troubles, at(0), {})
+        observe({"east": east}, failures, at(0), {})
     assert len(east.called) == 3

@@ -8,7 +8,7 @@ from reconciler.acting.actions import Action, Do
 from reconciler.acting.drift import MOST_TOLD, Drift, Looked
 from reconciler.model import backoff
 from reconciler.model.cluster_port import Difference, SliceTerms
-from reconciler.model.events import Told
+from reconciler.model.events import EventReason
 from tests.support.world import at
 
 TERMS = SliceTerms("a", ("a",))
@@ -90,7 +90,7 @@ def test_in_a_pause_it_is_shown_and_left_also_when_everything_is_gone() -> None:
     drift.after(looked(terms=paused), [], [], at(0))
     assert drift.resting(looked(ROLE, terms=paused), at(1)) == {("east", "a")}
     (event,) = drift.after(looked(ROLE, terms=paused), [], [], at(1))
-    assert (event.reason, event.slice) == (Told.DRIFT_SEEN, "a")
+    assert (event.reason, event.slice) == (EventReason.DRIFT_SEEN, "a")
     assert event.message.endswith("; not repaired while it is paused")
     assert drift.after(looked(ROLE, terms=paused), [], [], at(2)) == []
 
@@ -176,4 +176,4 @@ def test_a_paused_cluster_is_left_as_a_whole() -> None:
     drift, policy = Drift(), Difference("", "MutatingAdmissionPolicy egs", "missing")
     found = Looked({"east": ()}, {"east": (policy,)}, paused=frozenset({"east"}))
     (event,) = drift.after(found, [], [], at(0))
-    assert event.reason is Told.DRIFT_SEEN
+    assert event.reason is EventReason.DRIFT_SEEN

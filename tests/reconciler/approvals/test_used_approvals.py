@@ -118,7 +118,7 @@ def test_a_row_lasts_as_long_as_its_statement_would_have() -> None:
     """Then it goes by itself; one whose end is not known any more is remembered longer than any counts."""
     known = spent_after(Facts(START, requests={KEY: WAITS}), {KEY: STARTS}, _wanted(WORD), START)
     assert [row.until for row in known["a"]] == [END]
-    after = Facts(START, requests={KEY: STARTS}, spent_words=known)
+    after = Facts(START, requests={KEY: STARTS}, used_approvals=known)
     assert spent_after(after, {KEY: STARTS}, _wanted(WORD), END - timedelta(seconds=1)) is known
     assert spent_after(after, {KEY: STARTS}, _wanted(WORD), END) == {}
     unknown = spent_after(Facts(START, requests={KEY: WAITS}), {}, _wanted(), START)
@@ -127,7 +127,7 @@ def test_a_row_lasts_as_long_as_its_statement_would_have() -> None:
 
 def _facts(*why: Literal["consumed", "withdrawn"], status: GPRStatus | None = None) -> Facts:
     rows = tuple(SpentApproval(id=ID, request=KEY, why=each, until=END) for each in why)
-    return Facts(START, requests={} if status is None else {KEY: status}, spent_words={"a": rows})
+    return Facts(START, requests={} if status is None else {KEY: status}, used_approvals={"a": rows})
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_statement_is_live(facts: Facts, want: bool) -> None:
 
 def test_where_no_more_can_be_remembered_nothing_new_counts() -> None:
     row = SpentApproval(id="sha256:0", request=KEY, why="consumed", until=END)
-    full = Facts(START, spent_words={"a": (row,) * MOST_SPENT})
+    full = Facts(START, used_approvals={"a": (row,) * MOST_SPENT})
     assert not is_live(ID, KEY, full)
     assert is_live(ID, KEY, replace(full, requests={KEY: WAITS}))
     assert is_live(ID, "b/x", full)

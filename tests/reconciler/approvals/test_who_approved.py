@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from reconciler.approvals.who_approved import MOST_CHECKS, Wording, with_readers_words
+from reconciler.approvals.who_approved import MOST_CHECKS, DecisionReader, with_readers_decisions
 from reconciler.model.facts import Facts, Filed, Wanted
 from reconciler.store.memory_store import MemoryRemote, MemoryStore
 from reconciler.trust.keyring import Keyring
@@ -46,7 +46,7 @@ class Counting:
         return SystemVerifier().key_of(namespace, message, signature)
 
 
-def _word(name: str = "x", by: str = "ada", **spec: object) -> Approval:
+def _decision(name: str = "x", by: str = "ada", **spec: object) -> Approval:
     given: dict[str, object] = {"notAfter": "2026-12-01T00:00:00Z", **spec}
     path = f"approvals/a/{name}/ada.yaml"
     unsigned = parsed(path, approval("a", name, DIGEST, **given))  # type: ignore[arg-type]
@@ -57,43 +57,45 @@ def _word(name: str = "x", by: str = "ada", **spec: object) -> Approval:
     return signed
 
 
-def _wanted(*words: Approval) -> Wanted:
+def _wanted(*decisions: Approval) -> Wanted:
     project = ProjectSpec.model_validate({"admins": [{"email": "ada@example.com"}]}, strict=False)
-    by_key = {f"a/{word.spec.gpr}": (word,) for word in words}
+    by_key = {f"a/{decision.spec.gpr}": (decision,) for decision in decisions}
     filed = {name: Filed(SPEC, provenance=BEHIND) for name in by_key}
     return Wanted("c", project, {}, {}, filed, by_key, {})
 
 
-def _wording(
+def _reader(
     verifier: Counting, keys: Callable[[], Keyring] = lambda: keyring(ADA), level: str = "signature"
-) -> Wording:
-    return Wording(level, MemoryStore(MemoryRemote()), keys, verifier)  # type: ignore[arg-type]
+) -> DecisionReader:
+    return DecisionReader(level, MemoryStore(MemoryRemote()), keys, verifier)  # type: ignore[arg-type]
 
 
-def _heard(wording: Wording, wanted: Wanted, now: datetime = START, facts: Facts | None = None) -> list[str]:
-    found = wording.hear(wanted, facts or Facts(now), now)
-    return [f"{word.by} {word.how}" for word in found.words.get("a/x", ())]
+def _heard(
+    reader: DecisionReader, wanted: Wanted, now: datetime = START, facts: Facts | None = None
+) -> list[str]:
+    found = reader.hear(wanted, facts or Facts(now), now)
+    return [f"{decision.by} {decision.how}" for decision in found.decisions.get("a/x", ())]
 
 
 def test_a_signature_is_checked_once() -> None:
-    verifier, wanted = Counting(), _wanted(_word())
-    wording = _wording(verifier)
-    first = wording.hear(wanted, Facts(START), START)
-    later = [wording.hear(wanted, Facts(START), START + timedelta(hours=n)) for n in range(20)]
-    assert [word.how for word in first.words["a/x"]] == ["signed"]
+    verifier, wanted = Counting(), _wanted(_decision())
+    reader = _reader(verifier)
+    first = reader.hear(wanted, Facts(START), START)
+    later = [reader.hear(wanted, Facts(START), START + timedelta(hours=n)) for n in range(20)]
+    assert [decision.how for decision in first.decisions["a/x"]] == ["signed"]
     assert all(found is first for found in later)  # so that nothing is rendered anew
     assert verifier.checked == 1
 
 
 def test_a_key_that_is_revoked_counts_no_more_in_the_next_cycle() -> None:
     revoked: list[str] = []
-    wording = _wording(Counting(), lambda: keyring(ADA, revoked=tuple(revoked)))
-    wanted = _wanted(_word())
-    assert _heard(wording, wanted) == ["ada signed"]
+    reader = _reader(Counting(), lambda: keyring(ADA, revoked=tuple(revoked)))
+    wanted = _wanted(_decision())
+    assert _heard(reader, wanted) == ["ada signed"]
     revoked.append("ada")
-    assert _heard(wording, wanted) == []
-    doubts = wording.hear(wanted, Facts(START), START).doubts
-    assert doubts == {
+    assert _heard(reader, wanted) == []
+    ignored_decisions = reader.hear(wanted, Facts(START), START).ignored_decisions
+    assert ignored_decisions == {
         "a/x": (
             "the word of ada does not count: it is signed with a key that is not known to be ada@example.com's",
         )
@@ -101,9 +103,9 @@ def test_a_key_that_is_revoked_counts_no_more_in_the_next_cycle() -> None:
 
 
 def test_a_word_is_over_at_its_end() -> None:
-    wording, wanted = _wording(Counting()), _wanted(_word(notAfter="2026-11-21T09:00:00Z"))
-    assert _heard(wording, wanted, START + timedelta(minutes=59)) == ["ada signed"]
-    assert _heard(wording, wanted, START + timedelta(minutes=60)) == []
+    reader, wanted = _reader(Counting()), _wanted(_decision(notAfter="2026-11-21T09:00:00Z"))
+    assert _heard(reader, wanted, START + timedelta(minutes=59)) == ["ada signed"]
+    assert _heard(reader, wanted, START + timedelta(minutes=60)) == []
 
 
 def test_while_the_keys_cannot_be_read_no_word_counts() -> None:
@@ -115,23 +117,23 @@ def test_while_the_keys_cannot_be_read_no_word_counts() -> None:
             raise Fault("trust folder: allowed_signers:3: no key", "BadTrustFolder")
         return keyring(ADA)
 
-    wording, wanted = _wording(Counting(), keys), _wanted(_word())
-    assert _heard(wording, wanted) == ["ada signed"]
+    reader, wanted = _reader(Counting(), keys), _wanted(_decision())
+    assert _heard(reader, wanted) == ["ada signed"]
     broken.append(True)
-    assert _heard(wording, wanted) == []
-    assert "allowed_signers:3" in wording.hear(wanted, Facts(START), START).doubts["a/x"][0]
+    assert _heard(reader, wanted) == []
+    assert "allowed_signers:3" in reader.hear(wanted, Facts(START), START).ignored_decisions["a/x"][0]
 
 
 def test_junk_that_claims_an_admins_key_does_not_keep_the_controller_busy() -> None:
     """So many signatures a cycle, the rest in the next; what claims another key is not checked at all."""
     verifier = Counting()
-    junk = [_word(f"j{n}").model_copy(deep=True) for n in range(MOST_CHECKS + 20)]
-    words = [w.model_copy(update={"spec": w.spec.model_copy(update={"reason": "other"})}) for w in junk]
-    wording = _wording(verifier)
-    wanted = _wanted(*words, *(_word(f"e{n}", "eve") for n in range(50)))
-    wording.hear(wanted, Facts(START), START)
+    junk = [_decision(f"j{n}").model_copy(deep=True) for n in range(MOST_CHECKS + 20)]
+    decisions = [w.model_copy(update={"spec": w.spec.model_copy(update={"reason": "other"})}) for w in junk]
+    reader = _reader(verifier)
+    wanted = _wanted(*decisions, *(_decision(f"e{n}", "eve") for n in range(50)))
+    reader.hear(wanted, Facts(START), START)
     assert verifier.checked == MOST_CHECKS
-    wording.hear(wanted, Facts(START), START)
+    reader.hear(wanted, Facts(START), START)
     assert verifier.checked == MOST_CHECKS + 20
 
 
@@ -143,9 +145,9 @@ def test_a_machine_in_trouble_is_asked_again() -> None:
                 raise Fault("no memory left", "GpgFailed")
             return found
 
-    wording, wanted = _wording(Troubled()), _wanted(_word())
-    assert _heard(wording, wanted) == []
-    assert _heard(wording, wanted) == ["ada signed"]
+    reader, wanted = _reader(Troubled()), _wanted(_decision())
+    assert _heard(reader, wanted) == []
+    assert _heard(reader, wanted) == ["ada signed"]
 
 
 @pytest.mark.parametrize(
@@ -159,28 +161,28 @@ def test_a_machine_in_trouble_is_asked_again() -> None:
     ],
 )
 def test_nobody_approves_their_own_request(behind: Provenance | None, want: list[str]) -> None:
-    wanted = _wanted(_word())
+    wanted = _wanted(_decision())
     wanted = replace(wanted, filed={"a/x": Filed(SPEC, provenance=behind)})
-    assert _heard(_wording(Counting()), wanted) == want
+    assert _heard(_reader(Counting()), wanted) == want
     allowed = wanted.project.model_copy(
         update={"approval": wanted.project.approval.model_copy(update={"own_requests": True})}
     )
-    assert _heard(_wording(Counting()), replace(wanted, project=allowed)) == ["ada signed"]
+    assert _heard(_reader(Counting()), replace(wanted, project=allowed)) == ["ada signed"]
 
 
 def test_where_nothing_is_verified_the_name_of_a_file_is_enough() -> None:
     """As in every release before; and readers go by that, too."""
-    word = parsed("approvals/a/x/ada.yaml", approval("a", "x", DIGEST))
+    decision = parsed("approvals/a/x/ada.yaml", approval("a", "x", DIGEST))
     other = parsed("approvals/a/y/bo.yaml", approval("a", "y", DIGEST, by="bo"))
-    assert isinstance(word, Approval)
+    assert isinstance(decision, Approval)
     assert isinstance(other, Approval)
-    wanted = _wanted(word, other)
-    found = _wording(Counting(), level="none").hear(wanted, Facts(START), START)
-    assert {name: [w.how for w in words] for name, words in found.words.items()} == {
+    wanted = _wanted(decision, other)
+    found = _reader(Counting(), level="none").hear(wanted, Facts(START), START)
+    assert {name: [w.how for w in decisions] for name, decisions in found.decisions.items()} == {
         "a/x": ["file"],
         "a/y": [],
     }
-    assert with_readers_words(wanted, Facts(START)).words == found.words
+    assert with_readers_decisions(wanted, Facts(START)).decisions == found.decisions
 
 
 def test_readers_without_keys_go_by_what_the_controller_found() -> None:
@@ -195,9 +197,11 @@ def test_readers_without_keys_go_by_what_the_controller_found() -> None:
         approval=state,
     )
     trust = TrustRecord.model_validate({"metadata": {"name": "trust"}, "main": "c" * 40}, strict=False)
-    wanted = _wanted(_word(), _word("y"))
-    found = with_readers_words(wanted, Facts(START, requests={"a/x": status}, trust=trust))
-    assert {name: [w.by for w in words] for name, words in found.words.items()} == {"a/x": ["ada", "grace-h"]}
+    wanted = _wanted(_decision(), _decision("y"))
+    found = with_readers_decisions(wanted, Facts(START, requests={"a/x": status}, trust=trust))
+    assert {name: [w.by for w in decisions] for name, decisions in found.decisions.items()} == {
+        "a/x": ["ada", "grace-h"]
+    }
 
 
 def test_readers_without_keys_are_told_why_a_word_does_not_count() -> None:
@@ -213,5 +217,5 @@ def test_readers_without_keys_are_told_why_a_word_does_not_count() -> None:
         spec_digest=DIGEST,
     )
     trust = TrustRecord.model_validate({"metadata": {"name": "trust"}, "main": "c" * 40}, strict=False)
-    found = with_readers_words(_wanted(_word()), Facts(START, requests={"a/x": status}, trust=trust))
-    assert found.doubts == {"a/x": (said.partition("; ")[2],)}
+    found = with_readers_decisions(_wanted(_decision()), Facts(START, requests={"a/x": status}, trust=trust))
+    assert found.ignored_decisions == {"a/x": (said.partition("; ")[2],)}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.changes.move import MOST, fewest, renumbered
-from scheduler.fairness.rank import Standing, rank_key
+from scheduler.fairness.rank import RankInputs, rank_key
 from tests.reconciler.cli.rig import (
     ADA,
     BO,
@@ -32,12 +32,12 @@ FREE = {"slices/a/slice.yaml": slice_("a")}
 
 
 @st.composite
-def orders(draw: st.DrawFn) -> list[Standing]:
+def orders(draw: st.DrawFn) -> list[RankInputs]:
     """Waiting requests of one priority, in any order at all."""
     numbers = st.integers(-3, 3) | st.sampled_from([-MOST, MOST])
     count = draw(st.integers(1, 7))
     found = [
-        Standing(
+        RankInputs(
             f"s/{i}", 101, move=draw(numbers), share=draw(st.integers(0, 1)), filed_at=draw(st.integers(0, 2))
         )
         for i in range(count)
@@ -45,12 +45,12 @@ def orders(draw: st.DrawFn) -> list[Standing]:
     return draw(st.permutations(found))
 
 
-def ranks(order: list[Standing], numbers: dict[str, int]) -> list[object]:
+def ranks(order: list[RankInputs], numbers: dict[str, int]) -> list[object]:
     return [(-numbers.get(q.key, q.move), q.share, q.filed_at, q.key) for q in order]
 
 
 @given(orders())
-def test_the_numbers_give_exactly_the_order_that_was_asked_for(order: list[Standing]) -> None:
+def test_the_numbers_give_exactly_the_order_that_was_asked_for(order: list[RankInputs]) -> None:
     numbers = renumbered(order)
     if numbers is not None:
         assert all(one < other for one, other in pairwise(ranks(order, numbers)))  # type: ignore[operator]
@@ -59,7 +59,7 @@ def test_the_numbers_give_exactly_the_order_that_was_asked_for(order: list[Stand
 
 @given(orders(), st.data())
 def test_a_request_that_is_moved_leaves_the_order_of_all_others(
-    order: list[Standing], data: st.DataObject
+    order: list[RankInputs], data: st.DataObject
 ) -> None:
     """Whose place no other request passes keeps the promise; so the others' order must not change."""
     moved = data.draw(st.sampled_from(order))

@@ -106,7 +106,7 @@ def test_what_is_varied_is_the_same_for_the_same_seed(trace: Path, args: list[st
 def test_a_request_that_never_starts_is_told_and_makes_the_answer_no(trace: Path) -> None:
     done = egs("simulate", trace, "--pool", "p=1", "-o", "json")
     assert done.code == 1
-    assert "egs: a: it asks for 2 nodes but no pool it may use has so many" in done.err
+    assert "egs: a: it asks for 2 nodes but no pool that it may use has so many" in done.err
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.cli.watch_command import looks
+from egs.commands.watch import as_text
+from reconciler.cli.signals import looks
 from reconciler.queries.event_search import Filter
 from reconciler.queries.status_changes import follow
 from schemas.errors import Fault
@@ -39,9 +40,8 @@ def watched(repo: object, *acts: Act, is_json: bool = True, **wanted: str) -> tu
 
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        follow(str(repo), Filter(**wanted), steps(), is_json=is_json)
-    lines = out.getvalue().splitlines()
-    return [json.loads(line) for line in lines] if is_json else lines, err.getvalue()
+        lines = list(follow(str(repo), Filter(**wanted), steps()))
+    return lines if is_json else [as_text(line) for line in lines], err.getvalue()
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.clusters.simulated.embedded import EmbeddedCluster
@@ -16,6 +16,7 @@ from reconciler.clusters.simulated.scripted_faults import DrainHangs, NodeCordon
 from reconciler.clusters.simulated.simulated_world import Job
 from reconciler.model.cluster_port import ClusterView, LeaseRef, SliceTerms, Stamp
 from schemas.documents.cluster import ClusterSpec
+from tests.support.profile import law
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -135,7 +136,7 @@ def test_looking_changes_nothing(history, faults):
     assert play(new(faults), history, look) == play(new(faults), history)
 
 
-@settings(max_examples=25)
+@law(25)
 @given(HISTORIES, SCRIPTS)
 def test_a_restart_at_any_instant_changes_nothing(history, faults):
     with tempfile.TemporaryDirectory() as folder:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from reconciler.clusters.simulated.scripted_faults import ApiFails, NodeDies
 from schemas.documents.gpr import RequestSpec
-from tests.support.nightly import law
+from tests.support.profile import law
 from tests.support.world import World, at, cluster, project, slice_
 
 NODES = 3

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.laws import Laws
-from tests.support.nightly import law
+from tests.support.profile import law
 from tests.support.world import World, at, cluster, project, slice_
 
 SLICES = "abcd"

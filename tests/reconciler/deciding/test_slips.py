@@ -19,7 +19,7 @@ from schemas.reading.units import instant
 from schemas.status.gpr_status import GPRStatus, Phase
 from tests.scheduler.play import BENIGN, HARMFUL, happen
 from tests.scheduler.worlds import pool, request, world, worlds
-from tests.support.nightly import law
+from tests.support.profile import law
 
 
 def committed(before: Snapshot) -> dict[str, GPRStatus]:

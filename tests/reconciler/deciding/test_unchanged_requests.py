@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler import loop
@@ -14,6 +14,7 @@ from reconciler.deciding.fold import Folded, fold
 from reconciler.model.request_files import raw
 from reconciler.model.statuses import UnreadRecord
 from reconciler.store.memory_store import Fate
+from tests.support.profile import law
 from tests.support.world import World, gpr, gpr_path, project, slice_
 
 KEYS = ("a/p", "a/q", "b/p", "b/q")
@@ -36,6 +37,7 @@ EDITS = st.one_of(
         st.integers(8, 24),
     ),
 )
+
 STEPS = st.lists(st.tuples(st.none() | EDITS, st.integers(0, 90)), min_size=1, max_size=8)
 
 
@@ -49,7 +51,7 @@ def as_without_a_memory(*known: Any) -> Folded:
     return found
 
 
-@settings(max_examples=25)
+@law(25)
 @given(STEPS)
 def test_a_fold_with_a_memory_is_one_without(steps: list[tuple[dict[str, str | None] | None, int]]) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from reconciler.documents.workspace_outcomes import workspace_turn
-from reconciler.model.events import Told
+from reconciler.model.events import EventReason
 from reconciler.model.facts import Facts, Wanted, Workspace
 from schemas.documents.base import Person
 from schemas.documents.project import ProjectSpec
@@ -161,5 +161,5 @@ def test_a_state_that_changes_is_told() -> None:
         }
     )
     _, told = workspace_turn(Facts(at(0), workspaces={"nlp": waiting}), wanted(nlp=Workspace(SPEC)), at(1))
-    assert [event.reason for event in told] == [Told.WORKSPACE_READY]
+    assert [event.reason for event in told] == [EventReason.WORKSPACE_READY]
     assert isinstance(SPEC, WorkspaceRequestSpec)

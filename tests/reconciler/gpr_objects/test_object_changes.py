@@ -23,12 +23,12 @@ from schemas.reading.reader import read_document
 from schemas.reading.strict_yaml import load
 from schemas.rules.view import gpr_path
 from schemas.status.gpr_status import Phase
-from tests.support.asked import BO, KEY, PATH, SPEC, asked, edit, file_of, said, scene, status, told
+from tests.support.asked import BO, KEY, PATH, SPEC, asked, edit, file_of, said, status, told, view
 from tests.support.world import START, approval, at, gpr, project
 
 
 def test_an_object_becomes_a_file_of_its_slice():
-    found = edit(scene(asked()))
+    found = edit(view(asked()))
     assert found.via == "commit"
     assert (found.author.name, found.author.is_verified) == (BO, True)
     assert list(found.changes) == [PATH]
@@ -48,8 +48,8 @@ def test_no_label_of_an_object_reaches_its_file():
     }  # fmt: skip
     thing = asked_from({"metadata": meta, "spec": {**SPEC, "metadata": {"labels": {NONCE: "mine"}}}})
     assert thing is not None
-    assert said(scene(thing)) == ("Refused", "UnknownField")
-    data = edit(scene(replace(thing, spec=SPEC))).changes[PATH]
+    assert said(view(thing)) == ("Refused", "UnknownField")
+    data = edit(view(replace(thing, spec=SPEC))).changes[PATH]
     assert data is not None
     assert load(data)["metadata"]["labels"] == {
         ORIGIN: "east/vision/vision-train/train/u1", GENERATION: "3", FILED_BY: BO,
@@ -60,9 +60,9 @@ def test_what_is_filed_and_mirrored_asks_for_nothing_more():
     """Level-based: a pass over a settled world does nothing."""
     thing = asked()
     files, statuses = {PATH: file_of(thing)}, {KEY: status()}
-    first = scene(thing, files=files, statuses=statuses)
+    first = view(thing, files=files, statuses=statuses)
     settled = replace(thing, status=told(first))
-    assert door_actions(scene(settled, files=files, statuses=statuses)) == ()
+    assert door_actions(view(settled, files=files, statuses=statuses)) == ()
 
 
 @pytest.mark.parametrize(
@@ -105,11 +105,11 @@ def test_what_is_filed_and_mirrored_asks_for_nothing_more():
     ],
 )  # fmt: skip
 def test_a_refusal_says_why_in_the_status(thing, more, want):
-    assert said(scene(thing, **more)) == want
+    assert said(view(thing, **more)) == want
 
 
 def test_a_refusal_names_what_to_do():
-    message = told(scene(asked(spec=SPEC | {"slice": "nlp"})))["message"]
+    message = told(view(asked(spec=SPEC | {"slice": "nlp"})))["message"]
     assert message == (
         "spec.slice says nlp, the namespace vision-train belongs to vision; leave spec.slice out, "
         "or create this in a namespace of that slice"
@@ -118,7 +118,7 @@ def test_a_refusal_names_what_to_do():
 
 def test_of_two_objects_of_one_name_the_older_is_filed():
     older, newer = asked(namespace="vision-eval"), asked(created=at(2))
-    first, second = door_actions(scene(newer, older))
+    first, second = door_actions(view(newer, older))
     assert isinstance(first, Edit)
     assert "vision-eval" in first.origin
     assert isinstance(second, StatusPatch)
@@ -128,7 +128,7 @@ def test_of_two_objects_of_one_name_the_older_is_filed():
 
 def test_a_refused_object_takes_no_name():
     bad, good = asked(namespace="vision-eval", spec=SPEC | {"clusters": ["mars"]}), asked(created=at(2))
-    first, second = door_actions(scene(bad, good))
+    first, second = door_actions(view(bad, good))
     assert isinstance(first, StatusPatch)
     assert first.status["reason"] == "ClusterNotAllowed"
     assert isinstance(second, Edit)
@@ -151,7 +151,7 @@ def test_a_refused_object_takes_no_name():
     ],
 )
 def test_who_asked_decides_the_way(via, more, guarded, want):
-    found = edit(scene(asked(**more), via=via, guarded_since=guarded))
+    found = edit(view(asked(**more), via=via, guarded_since=guarded))
     assert (found.via, found.author.name, found.author.is_verified) == want
 
 
@@ -161,14 +161,14 @@ def test_who_asked_decides_the_way(via, more, guarded, want):
 def test_a_newer_generation_replaces_the_file():
     thing = asked()
     changed = replace(thing, generation=2, spec=SPEC | {"nodes": 2})
-    found = edit(scene(changed, files={PATH: file_of(thing, priority=180)}))
+    found = edit(view(changed, files={PATH: file_of(thing, priority=180)}))
     assert load(found.changes[PATH])["spec"] == {"slice": "vision", "nodes": 2, "duration": "1h"}
 
 
 def test_what_people_edited_stands_until_the_object_changes():
     """An admin's move in Git is not undone by an object that says what it always said."""
     thing = asked()
-    found = scene(thing, files={PATH: file_of(thing, priority=180)}, statuses={KEY: status()})
+    found = view(thing, files={PATH: file_of(thing, priority=180)}, statuses={KEY: status()})
     assert told(found)["phase"] == "Queued"
 
 
@@ -176,7 +176,7 @@ def test_terms_of_a_lease_are_kept():
     thing = asked(generation=2, spec=SPEC | {"nodes": 2})
     filed = file_of(replace(thing, generation=1, spec=SPEC))
     running = status(Phase.PROVISIONED)
-    assert said(scene(thing, files={PATH: filed}, statuses={KEY: running})) == (
+    assert said(view(thing, files={PATH: filed}, statuses={KEY: running})) == (
         "Provisioned",
         "ForbiddenEdit",
     )
@@ -186,7 +186,7 @@ def test_a_finished_request_never_runs_again():
     thing = asked(generation=2, spec=SPEC | {"nodes": 2})
     filed = file_of(replace(thing, generation=1, spec=SPEC))
     over = status(Phase.COMPLETED)
-    assert said(scene(thing, files={PATH: filed}, statuses={KEY: over})) == ("Completed", "ForbiddenEdit")
+    assert said(view(thing, files={PATH: filed}, statuses={KEY: over})) == ("Completed", "ForbiddenEdit")
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_a_finished_request_never_runs_again():
 )
 def test_the_annotation_releases(phase, is_edited):
     thing = asked(is_released=True)
-    found = scene(thing, files={PATH: file_of(thing)}, statuses={KEY: status(phase)})
+    found = view(thing, files={PATH: file_of(thing)}, statuses={KEY: status(phase)})
     if is_edited:
         assert load(edit(found).changes[PATH])["spec"]["earlyRelease"] is True
     else:
@@ -209,7 +209,7 @@ def test_the_annotation_releases(phase, is_edited):
 def test_a_release_by_people_is_not_taken_back_by_a_later_change():
     thing = asked(generation=2, spec=SPEC | {"displayName": "again"})
     filed = file_of(replace(thing, generation=1, spec=SPEC), earlyRelease=True)
-    found = edit(scene(thing, files={PATH: filed}, statuses={KEY: status(Phase.RELEASING)}))
+    found = edit(view(thing, files={PATH: filed}, statuses={KEY: status(Phase.RELEASING)}))
     assert load(found.changes[PATH])["spec"]["earlyRelease"] is True
 
 
@@ -229,7 +229,7 @@ def test_a_release_by_people_is_not_taken_back_by_a_later_change():
 )
 def test_who_deletes_an_object_wants_the_end(phase, want):
     statuses = {} if phase is None else {KEY: status(phase)}
-    found = edit(scene(files={PATH: file_of(asked())}, statuses=statuses, gone=frozenset({KEY})))
+    found = edit(view(files={PATH: file_of(asked())}, statuses=statuses, gone=frozenset({KEY})))
     assert found.subject.startswith(want)
     data = found.changes[PATH]
     assert data is None if want == "Remove" else load(data)["spec"]["earlyRelease"] is True
@@ -237,14 +237,14 @@ def test_who_deletes_an_object_wants_the_end(phase, want):
 
 def test_what_ends_already_is_waited_for():
     files = {PATH: file_of(asked(), earlyRelease=True)}
-    assert door_actions(scene(files=files, statuses={KEY: status()}, gone=frozenset({KEY}))) == ()
+    assert door_actions(view(files=files, statuses={KEY: status()}, gone=frozenset({KEY}))) == ()
 
 
 def test_approvals_go_with_the_file():
     path = "approvals/vision/train/ada.yaml"
     files = {PATH: file_of(asked()), path: approval("vision", "train", f"sha256:{'0' * 64}")}
     over = {KEY: status(Phase.CANCELLED)}
-    found = edit(scene(files=files, statuses=over, gone=frozenset({KEY})))
+    found = edit(view(files=files, statuses=over, gone=frozenset({KEY})))
     assert found.changes == {PATH: None, path: None}
 
 
@@ -260,18 +260,18 @@ def test_approvals_go_with_the_file():
     ],
 )
 def test_other_files_are_never_touched(files):
-    assert orphans(scene(files=files)) == {}
-    assert door_actions(scene(files=files, gone=frozenset({KEY, "vision/copy"}))) == ()
+    assert orphans(view(files=files)) == {}
+    assert door_actions(view(files=files, gone=frozenset({KEY, "vision/copy"}))) == ()
 
 
 def test_nobody_is_cancelled_before_the_server_was_asked():
     """A watch that broke knows old things; `gone` is what was read anew."""
-    assert door_actions(scene(files={PATH: file_of(asked())})) == ()
+    assert door_actions(view(files={PATH: file_of(asked())})) == ()
 
 
 def test_one_that_was_made_anew_waits_for_the_old_one_to_go():
     old, new = asked(), asked(uid="another")
-    found = scene(new, files={PATH: file_of(old)}, statuses={KEY: status()}, gone=frozenset({KEY}))
+    found = view(new, files={PATH: file_of(old)}, statuses={KEY: status()}, gone=frozenset({KEY}))
     cancelled, waits = door_actions(found)
     assert isinstance(cancelled, Edit)
     assert load(cancelled.changes[PATH])["spec"]["earlyRelease"] is True
@@ -301,13 +301,13 @@ SEEN = {"filed": True, "observedGeneration": 1, "request": KEY}
     ],
 )  # fmt: skip
 def test_a_lease_without_a_file_hears_its_object(thing, more, want):
-    found = edit(scene(*([] if thing is None else [thing]), statuses=RUNS, **more))
+    found = edit(view(*([] if thing is None else [thing]), statuses=RUNS, **more))
     assert load(found.changes[PATH])["spec"].get("earlyRelease", False) is want
 
 
 def test_a_file_that_was_deleted_under_a_lease_stays_so_until_its_object_speaks():
     """Whoever spoke last counts; the object says what ends the lease."""
-    status_ = told(scene(asked(status=SEEN), statuses=RUNS))
+    status_ = told(view(asked(status=SEEN), statuses=RUNS))
     assert status_["phase"] == "Provisioned"
 
 
@@ -315,12 +315,12 @@ def test_many_at_once_wait_for_an_admin():
     things = [asked(f"t{n:02}") for n in range(11)]
     files = {gpr_path("vision", thing.name): file_of(thing) for thing in things}
     keys = frozenset(f"vision/{thing.name}" for thing in things)
-    found = scene(files=files, gone=keys)
+    found = view(files=files, gone=keys)
     digest = held_cancellations(found)
     assert digest == deletions_digest(sorted(keys))
     assert door_actions(found) == ()
     confirmed = files | {"project.yaml": project(confirmedDeletions=[digest])}
-    assert len(door_actions(scene(files=confirmed, gone=keys))) == 11
+    assert len(door_actions(view(files=confirmed, gone=keys))) == 11
 
 
 def test_what_is_over_does_not_count_as_cancelled():
@@ -328,4 +328,4 @@ def test_what_is_over_does_not_count_as_cancelled():
     files = {gpr_path("vision", thing.name): file_of(thing) for thing in things}
     keys = frozenset(f"vision/{thing.name}" for thing in things)
     over = dict.fromkeys(keys, status(Phase.COMPLETED))
-    assert len(door_actions(scene(files=files, gone=keys, statuses=over))) == 11
+    assert len(door_actions(view(files=files, gone=keys, statuses=over))) == 11

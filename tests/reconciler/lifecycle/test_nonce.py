@@ -12,7 +12,7 @@ from schemas.documents.identity import NONCE, uid_of
 from schemas.reading.strict_yaml import load
 from schemas.reading.yaml_text import dump
 from schemas.status.gpr_status import GPRStatus, Phase
-from tests.support.nightly import law
+from tests.support.profile import law
 from tests.support.world import World, at, gpr, gpr_path
 
 KEY = "a/train"

@@ -6,10 +6,10 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-from reconciler.lifecycle.free_nodes import Spares
+from reconciler.lifecycle.free_nodes import FreeNodes
 from reconciler.lifecycle.provisioning import with_check_results
 from reconciler.model.cluster_port import CheckResult
-from reconciler.model.facts import Outcomes, Scene, Seen
+from reconciler.model.facts import Context, Outcomes, Seen
 from reconciler.settings import Settings
 from reconciler.status.yaml_rows import document as rendered
 from scheduler.snapshot import Lease
@@ -40,7 +40,9 @@ def test_the_checks_of_a_thousand_nodes_stay_a_small_file_and_the_failed_one_tel
     bad = (*CHECKS[1:], CheckResult("NcclLatency", False, "900 us", "too slow"))
     found = {("u", node, "pre"): bad if node == "h100-7" else CHECKS for node in nodes}
     seen = Seen({}, outcomes=Outcomes(found))  # type: ignore[arg-type]
-    checked, told = with_check_results("a/x", status, Scene(at(1), Settings("", Path()), wanted(), seen, {}))
+    checked, told = with_check_results(
+        "a/x", status, Context(at(1), Settings("", Path()), wanted(), seen, {})
+    )
     assert [(c.node, c.name, c.value, c.log) for c in checked.checks if not c.passed] == [
         ("h100-7", "NcclLatency", "900 us", "too slow")
     ]
@@ -51,9 +53,9 @@ def test_the_checks_of_a_thousand_nodes_stay_a_small_file_and_the_failed_one_tel
 
 
 def test_of_two_late_starts_of_a_slice_the_second_sees_where_the_first_went() -> None:
-    spares = Spares({}, {"a/x": lease("a/x", 0, 10), "a/y": lease("a/y", 20, 30)}, at(12))
-    assert spares.move("a/x", at(12), at(20)), "they may touch"
-    assert not spares.move("a/y", at(19), at(29))
-    assert spares.move("a/y", at(25), at(35))
+    free_nodes = FreeNodes({}, {"a/x": lease("a/x", 0, 10), "a/y": lease("a/y", 20, 30)}, at(12))
+    assert free_nodes.move("a/x", at(12), at(20)), "they may touch"
+    assert not free_nodes.move("a/y", at(19), at(29))
+    assert free_nodes.move("a/y", at(25), at(35))
     other = {"a/x": lease("a/x", 0, 10), "b/y": replace(lease("b/y", 5, 30), slice="b")}
-    assert Spares({}, other, at(12)).move("a/x", at(12), at(22)), "other slices do not matter"
+    assert FreeNodes({}, other, at(12)).move("a/x", at(12), at(22)), "other slices do not matter"

@@ -22,7 +22,7 @@ from schemas.reading.units import instant
 from schemas.status.gpr_status import Assignment, Eviction, GPRStatus, Phase
 from schemas.status.usage import MonthSpent, UsageRecord
 from tests.reconciler.accounts.test_monthly_limits import wanted_of
-from tests.support.nightly import law
+from tests.support.profile import law
 from tests.support.world import START
 
 HOUR = timedelta(hours=1)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from reconciler.planning.reserve import Draw, left_over
 from scheduler.snapshot import FOREVER, Withheld
-from tests.support.nightly import law
+from tests.support.profile import law
 
 
 def kept(begin: int, end: int, nodes: int) -> Withheld:

@@ -20,7 +20,7 @@ from schemas.documents.scheduling import Ageing, Fairness, Scheduling
 from schemas.documents.slice import SliceSpec
 from schemas.status.gpr_status import GPRStatus, Phase, Place
 from tests.support import world as build
-from tests.support.nightly import law
+from tests.support.profile import law
 from tests.support.world import START, at
 
 EAST = build.parsed("clusters/east.yaml", build.cluster())

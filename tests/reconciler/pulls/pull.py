@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from reconciler.model.evidence import Voucher
-from reconciler.pulls.check import PullCheck, Wish
-from reconciler.pulls.check_repository import Asked, checked
+from reconciler.pulls.check import PullCheck, RequestChange
+from reconciler.pulls.check_repository import PullToCheck, checked
 from reconciler.store.memory_store import MemoryStore
 from reconciler.store.store_port import Draft, Outcome
 from tests.support.world import BO, START, World, at, cluster, gpr, gpr_path, project, slice_
@@ -69,11 +69,11 @@ class Pulls:
         store = MemoryStore(self.world.remote)
         tips = store.fetch(["*", "*/*"])
         vouchers = {} if by is None else {"": (Voucher("signature", email=by),)}
-        asked = Asked(tips["main"], head, tips.get("egs/status"), vouchers, by)
+        asked = PullToCheck(tips["main"], head, tips.get("egs/status"), vouchers, by)
         return checked(store, asked, self.world.now)
 
 
-def wish(check: PullCheck) -> Wish:
+def only_request(check: PullCheck) -> RequestChange:
     """Of a pull request about one request."""
-    (found,) = check.wishes
+    (found,) = check.requests
     return found

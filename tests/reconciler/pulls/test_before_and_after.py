@@ -7,17 +7,18 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.pulls import before_and_after
 from reconciler.pulls.check import PullCheck
-from reconciler.pulls.queue_at_check import Standing, standing
+from reconciler.pulls.queue_at_check import CommittedStatus, committed_status
 from reconciler.store.store_port import Store
 from reconciler.store.store_port import Store as AnyStore
 from schemas.reading.yaml_text import dump
 from schemas.status.gpr_status import Phase
 from tests.reconciler.pulls.pull import Pulls, request
+from tests.support.profile import law
 from tests.support.world import approval, at, cluster, gpr_path, project, slice_
 
 TEMPLATE = dump(
@@ -80,13 +81,13 @@ def pulls() -> Pulls:
 def everything_read() -> Iterator[None]:
     """Nobody can tell what moved, and every record of the status is read."""
 
-    def all_of_it(store: Store, tip: str, needed: Collection[str]) -> Standing:
+    def all_of_it(store: Store, tip: str, needed: Collection[str]) -> CommittedStatus:
         keys = {"/".join(p.split("/")[1::2]).removesuffix(".yaml") for p in _paths(store, tip)}
-        return standing(store, tip, {*needed, *keys})
+        return committed_status(store, tip, {*needed, *keys})
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(before_and_after, "_paths_since", lambda *_: None)
-        patch.setattr(before_and_after, "standing", all_of_it)
+        patch.setattr(before_and_after, "committed_status", all_of_it)
         yield
 
 
@@ -99,7 +100,7 @@ def said(check: PullCheck) -> PullCheck:
     return replace(check, stamps=replace(check.stamps, head=""))
 
 
-@settings(max_examples=40, deadline=None)
+@law(40)
 @given(chosen=st.sets(st.integers(0, len(CHANGES) - 1), min_size=1, max_size=4))
 def test_nothing_that_is_left_unread_matters(pulls: Pulls, chosen: set[int]) -> None:
     files: dict[str, str | None] = {}

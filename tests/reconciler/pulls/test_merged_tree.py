@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.pulls import merged_tree
@@ -18,6 +18,7 @@ from reconciler.store.memory_store import MemoryRemote, MemoryStore
 from reconciler.store.store_port import Draft
 from schemas.errors import UserError
 from tests.support import repos
+from tests.support.profile import law
 from tests.support.world import BO, START
 
 
@@ -142,7 +143,7 @@ def test_a_branch_that_left_main_in_several_places_is_refused(tmp_path: Path) ->
         assert merged(store, main, updated).fork == main
 
 
-@settings(max_examples=15, deadline=None)
+@law(15)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(-9, 9)), min_size=1, max_size=9))
 def test_merge_bases_are_the_common_commits_that_no_other_common_one_was_built_on(
     shape: list[tuple[int, int, int]],

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.status import event_files
 from reconciler.status.branch import StatusBranch
 from reconciler.status.event_files import PARTS_PER_HOUR, Row, age, appended
@@ -21,7 +21,7 @@ def rows(count: int, letter: str = "m", begin: int = 0) -> list[Row]:
     """So many events, as long as they may be."""
     texts = (f"{i} {letter * EVENT_BYTES}" for i in range(begin, begin + count))
     names = ("n" * 63 + "/" + "m" * 63, "s" * 63, "c" * 63, "k" * 253)
-    return [row for text in texts for row in event_rows([Event(at(0), Told.DELAYED, text, *names)])]
+    return [row for text in texts for row in event_rows([Event(at(0), EventReason.DELAYED, text, *names)])]
 
 
 @pytest.mark.parametrize("letter", ["m", "\u65e5", "\udcff", '"'], ids=ascii)
@@ -63,8 +63,8 @@ def test_what_an_hour_has_no_room_for_is_counted_in_its_last_event(bursts: list[
 def test_a_burst_is_found_again_by_the_next_controller_which_goes_on_after_it() -> None:
     world = World()
     world.run(at(0))
-    burst = [Event(at(0), Told.FOLLOWED, f"{i} of many") for i in range(2500)]
-    world.controller._news.note(burst)
+    burst = [Event(at(0), EventReason.FOLLOWED, f"{i} of many") for i in range(2500)]
+    world.controller._pending.note(burst)
     world.run(at(1))
     world.people.fetch([world.settings.status_branch])
     branch = StatusBranch(world.people, world.settings, "next")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Facts, Reachability
 from reconciler.status.branch import StatusBranch
 from reconciler.status.event_files import EVENTS_PER_FILE, event_file
@@ -96,7 +96,7 @@ def reservations(world: World) -> list[dict[str, Any]]:
 def test_texts_survive_their_file(text: str) -> None:
     status = queued(1, message=text, reason="FitsNowhere")
     assert request_status(request_file("a/x", status)).message == text.replace("\x07", "\ufffd")
-    event = Event(at(1), Told.FILED, text, "a/x")
+    event = Event(at(1), EventReason.FILED, text, "a/x")
     assert events_from(event_file(event_rows([event])))[0]["message"] == text.replace("\x07", "\ufffd")
 
 
@@ -144,7 +144,9 @@ def test_problems_that_quote_much_stay_under_a_megabyte() -> None:
 
 @pytest.mark.parametrize("letter", ["m", "\u65e5", "\udcff"], ids=ascii)
 def test_a_full_file_of_events_stays_under_a_megabyte(letter: str) -> None:
-    events = [Event(at(0), Told.DELAYED, letter * 4000, "a/x" * 10, "east", "h100-1")] * EVENTS_PER_FILE
+    events = [
+        Event(at(0), EventReason.DELAYED, letter * 4000, "a/x" * 10, "east", "h100-1")
+    ] * EVENTS_PER_FILE
     assert len(event_file(event_rows(events))) <= MEGABYTE
 
 

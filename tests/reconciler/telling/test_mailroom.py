@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model import backoff
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Facts, Wanted
 from reconciler.telling.courier import Answer
 from reconciler.telling.mailroom import SILENT_AFTER, SOON, Mailroom
@@ -21,7 +21,7 @@ from reconciler.telling.quiet_hours import is_quiet
 from reconciler.telling.route_secrets import Secrets
 from reconciler.telling.routing import Ways, grouped, names
 from schemas.status.outbox import Delivery
-from tests.support.nightly import law
+from tests.support.profile import law
 from tests.support.receivers import Noted
 from tests.support.routed import decided, routed
 from tests.support.world import START, at
@@ -110,7 +110,14 @@ class Desk:
 
 
 REASONS = st.sampled_from(
-    [Told.FILED, Told.FAILED, Told.DELAYED, Told.NODE_OUT, Told.ALARM, Told.ROUTE_SILENT]
+    [
+        EventReason.FILED,
+        EventReason.FAILED,
+        EventReason.DELAYED,
+        EventReason.NODE_OUT,
+        EventReason.ALARM,
+        EventReason.ROUTE_SILENT,
+    ]
 )
 CRASHES = st.sampled_from(["", "", "", "post", "commit", "hand over", "no push"])
 STEPS = st.lists(
@@ -125,7 +132,7 @@ STEPS = st.lists(
 
 
 def played(
-    folder: Path, steps: list[tuple[int, list[tuple[Told, str]], str, Answer]]
+    folder: Path, steps: list[tuple[int, list[tuple[EventReason, str]], str, Answer]]
 ) -> tuple[Desk, list[Event]]:
     """All of a random life, and the end of it, at which every service answers."""
     desk, happened = Desk(folder), []
@@ -151,7 +158,7 @@ def test_each_event_reaches_each_route_that_asks_for_it_and_no_other(folder: Pat
     want = {
         (name, entry.message)
         for name, (_, entries) in grouped(
-            [entry_of(e) for e in happened if e.reason is not Told.ROUTE_SILENT], Ways(WANTED)
+            [entry_of(e) for e in happened if e.reason is not EventReason.ROUTE_SILENT], Ways(WANTED)
         ).items()
         for entry in entries
     }
@@ -200,7 +207,7 @@ def test_the_first_of_many_that_wait_is_sent_and_the_others_follow_in_one(folder
     desk = Desk(folder, carrier=Noted(None))
     for minute in range(4):
         desk.now = at(minute)
-        desk.cycle(Event(desk.now, Told.ALARM, f"alarm {minute}"))
+        desk.cycle(Event(desk.now, EventReason.ALARM, f"alarm {minute}"))
     assert desk.wake() == desk.now + SOON, "somebody waits behind what is under way"
     (_, first), *others = [(w, p) for w, p in desk.carrier.tried if desk.of[p.id] == "project.ops"]
     assert others == []
@@ -214,7 +221,7 @@ def test_the_first_of_many_that_wait_is_sent_and_the_others_follow_in_one(folder
 
 def test_tries_come_ever_later_and_an_hour_of_silence_is_told_once(folder: Path) -> None:
     desk = Desk(folder, carrier=Noted(Answer.REFUSED))
-    desk.cycle(Event(at(0), Told.NODE_BACK, "a node", "", "east", "h100-1"))
+    desk.cycle(Event(at(0), EventReason.NODE_BACK, "a node", "", "east", "h100-1"))
     pauses, last = [], desk.now
     for _ in range(60):
         desk.cycle()
@@ -229,7 +236,7 @@ def test_tries_come_ever_later_and_an_hour_of_silence_is_told_once(folder: Path)
             last = desk.now
     assert pauses[:3] == [backoff.MESSAGES.first, 2 * backoff.MESSAGES.first, 4 * backoff.MESSAGES.first]
     assert max(pauses) == backoff.MESSAGES.longest
-    silent = [e for e in desk.told if e.reason is Told.ROUTE_SILENT]
+    silent = [e for e in desk.told if e.reason is EventReason.ROUTE_SILENT]
     assert len(silent) == 1
     assert silent[0].at - at(0) >= SILENT_AFTER
     assert [str(e.reason) for e in desk.told][-1] == "NotificationsLost"
@@ -238,7 +245,7 @@ def test_tries_come_ever_later_and_an_hour_of_silence_is_told_once(folder: Path)
 
 def test_a_secret_that_comes_later_is_found_without_a_restart(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
-    desk.cycle(Event(at(0), Told.ALARM, "an alarm"))
+    desk.cycle(Event(at(0), EventReason.ALARM, "an alarm"))
     desk.now = at(1)
     desk.cycle()
     assert [str(e.reason) for e in desk.told].count("RouteSilent") == 2, "ops and alarms have no secret"
@@ -253,7 +260,7 @@ def test_a_secret_that_comes_later_is_found_without_a_restart(tmp_path: Path) ->
 
 def test_an_address_that_cannot_be_used_is_told_at_once(folder: Path) -> None:
     desk = Desk(folder, carrier=Noted(Answer.UNUSABLE))
-    desk.cycle(Event(at(0), Told.NODE_BACK, "a node", "", "east", "h100-1"))
+    desk.cycle(Event(at(0), EventReason.NODE_BACK, "a node", "", "east", "h100-1"))
     desk.now = at(1)
     desk.cycle()
     assert [str(e.reason) for e in desk.told] == ["NodeBack", "RouteSilent"]
@@ -261,11 +268,11 @@ def test_an_address_that_cannot_be_used_is_told_at_once(folder: Path) -> None:
 
 def test_without_a_folder_nothing_is_kept_and_what_was_stays(folder: Path) -> None:
     desk = Desk(folder, carrier=Noted(None))
-    desk.cycle(Event(at(0), Told.ALARM, "an alarm"))
+    desk.cycle(Event(at(0), EventReason.ALARM, "an alarm"))
     kept = desk.committed
     assert kept
     off = Mailroom()
-    event = Event(at(9), Told.ALARM, "another")
+    event = Event(at(9), EventReason.ALARM, "another")
     decision, events = off.post(decided(kept, event), (event,), WANTED, at(9))
     off.hand_over(decision.facts, WANTED, at(9))
     assert (decision.facts.outbox, events, off.wake(decision.facts, WANTED, at(9))) == (kept, (event,), None)
@@ -274,7 +281,7 @@ def test_without_a_folder_nothing_is_kept_and_what_was_stays(folder: Path) -> No
 
 def test_what_came_back_is_counted_by_whose_route_it_was(folder: Path) -> None:
     desk = Desk(folder)
-    desk.cycle(Event(at(0), Told.FILED, "filed", "a/x"))
+    desk.cycle(Event(at(0), EventReason.FILED, "filed", "a/x"))
     desk.carrier.answer = Answer.REFUSED
     desk.now = at(70)
     desk.cycle()
@@ -295,5 +302,5 @@ def test_a_carrier_that_is_busy_is_asked_again(folder: Path) -> None:
 
     desk = Desk(folder)
     desk.mailroom = replace(desk.mailroom, carrier=Busy())
-    desk.cycle(Event(at(0), Told.ALARM, "an alarm"))
+    desk.cycle(Event(at(0), EventReason.ALARM, "an alarm"))
     assert desk.wake() == at(0) + SOON

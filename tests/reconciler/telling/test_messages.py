@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.telling.messages import LONGEST_TITLE, message_of
 from reconciler.telling.outbox import entry_of
 from schemas.documents.notifications import Template
 from schemas.status.outbox import Delivery
 from tests.support.world import at
 
-DELAYED = entry_of(Event(at(1), Told.DELAYED, "a/x starts an hour later", "a/x", "east"))
-NODE = entry_of(Event(at(2), Told.NODE_BACK, "h100-1 serves again", "", "east", "h100-1"))
+DELAYED = entry_of(Event(at(1), EventReason.DELAYED, "a/x starts an hour later", "a/x", "east"))
+NODE = entry_of(Event(at(2), EventReason.NODE_BACK, "h100-1 serves again", "", "east", "h100-1"))
 
 
 def delivery(*entries: object, more: int = 0) -> Delivery:
@@ -44,7 +44,7 @@ def test_templates_are_filled_in(words: str, want: str) -> None:
 
 
 def test_what_an_event_says_is_never_a_template() -> None:
-    sly = entry_of(Event(at(1), Told.DELAYED, "$time ${request} %s {0}", "a/x"))
+    sly = entry_of(Event(at(1), EventReason.DELAYED, "$time ${request} %s {0}", "a/x"))
     assert message_of(delivery(sly), Template(title="$message")).title == "$time ${request} %s {0}"
 
 
@@ -64,7 +64,7 @@ def test_what_was_given_up_is_told_by_the_next_that_arrives() -> None:
 
 
 def test_a_title_is_one_line_and_short_and_no_body_is_empty() -> None:
-    long = entry_of(Event(at(1), Told.DELAYED, "a\r\nBcc: everybody" + " long" * 100, "a/x"))
+    long = entry_of(Event(at(1), EventReason.DELAYED, "a\r\nBcc: everybody" + " long" * 100, "a/x"))
     message = message_of(delivery(long, NODE), Template(title="$message", body="$node"))
     assert "\n" not in message.title
     assert "\r" not in message.title

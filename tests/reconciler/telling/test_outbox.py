@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Facts, Wanted
 from reconciler.status.render import render
 from reconciler.telling.outbox import (
@@ -36,11 +36,11 @@ WANTED = routed()
 
 
 def filed(minute: float, key: str = "a/x") -> Event:
-    return Event(at(minute), Told.FILED, f"{key} was filed at {minute}", key)
+    return Event(at(minute), EventReason.FILED, f"{key} was filed at {minute}", key)
 
 
 def failed(minute: float, key: str = "a/x") -> Event:
-    return Event(at(minute), Told.FAILED, f"{key} failed at {minute}", key)
+    return Event(at(minute), EventReason.FAILED, f"{key} failed at {minute}", key)
 
 
 def after(
@@ -119,11 +119,13 @@ def test_an_id_follows_from_the_route_and_the_events() -> None:
 def test_what_has_nothing_new_is_the_very_same() -> None:
     outbox = after({}, 1, filed(1))
     assert after(outbox, 2) is outbox
-    assert after({}, 2, Event(at(2), Told.ROUTE_SILENT, "…"), wanted=WANTED) == {}
+    assert after({}, 2, Event(at(2), EventReason.ROUTE_SILENT, "…"), wanted=WANTED) == {}
 
 
 def test_it_is_read_back_as_it_was_written() -> None:
-    odd = Event(at(1) + timedelta(microseconds=7), Told.FAILED, 'a "quote"\u202e, \ttab\nno: "1"', "a/x")
+    odd = Event(
+        at(1) + timedelta(microseconds=7), EventReason.FAILED, 'a "quote"\u202e, \ttab\nno: "1"', "a/x"
+    )
     outbox = after({}, 1.0001, odd, filed(1))
     files = render(Facts(at(1), "c0", outbox=outbox), bare(), (), ())
     assert {p for p in files if p.startswith("outbox/")} == {f"outbox/{name}.yaml" for name in outbox}
@@ -201,7 +203,7 @@ def test_a_route_without_a_secret_is_told_once_and_waits() -> None:
     heard = Heard(silent={"slice.a.quiet": "file slice.a.chat cannot be read"})
     found = posted(outbox, (), WANTED, heard, at(2))
     (event,) = found.events
-    assert (event.reason, event.slice, event.request) == (Told.ROUTE_SILENT, "a", "")
+    assert (event.reason, event.slice, event.request) == (EventReason.ROUTE_SILENT, "a", "")
     assert event.message == "nothing is sent by slice/a/quiet: file slice.a.chat cannot be read"
     assert posted(found.outbox, [event], WANTED, heard, at(3)) == Posted(found.outbox)
     waits = after(found.outbox, 4, filed(4, "a/y"), heard=heard)
@@ -211,7 +213,9 @@ def test_a_route_without_a_secret_is_told_once_and_waits() -> None:
 
 
 def test_events_about_messages_are_sent_by_no_route() -> None:
-    own = [Event(at(1), told, "…", slice="a") for told in (Told.ROUTE_SILENT, Told.NOTICES_LOST)]
+    own = [
+        Event(at(1), told, "…", slice="a") for told in (EventReason.ROUTE_SILENT, EventReason.NOTICES_LOST)
+    ]
     assert after({}, 1, *own) == {}
 
 
@@ -220,8 +224,8 @@ def test_events_about_messages_are_sent_by_no_route() -> None:
 
 @pytest.mark.parametrize("letter", ["m", "\u65e5", "\udcff", '"'], ids=ascii)
 def test_a_flood_leaves_the_newest_and_the_number_of_the_others(letter: str) -> None:
-    flood = [Event(at(1), Told.FILED, f"{i} {letter * 1000}", "a/" + "x" * 60) for i in range(3000)]
-    flood += [Event(at(1), Told.FAILED, f"{i} {letter * 1000}", "a/" + "x" * 60) for i in range(3000)]
+    flood = [Event(at(1), EventReason.FILED, f"{i} {letter * 1000}", "a/" + "x" * 60) for i in range(3000)]
+    flood += [Event(at(1), EventReason.FAILED, f"{i} {letter * 1000}", "a/" + "x" * 60) for i in range(3000)]
     outbox = after(after({}, 1, *flood), 2, *flood)
     assert {len(record.deliveries) for record in outbox.values()} <= {1, 2, 3, 4}
     for record in outbox.values():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reconciler.telling.quiet_hours import free_from, is_quiet
 from schemas.documents.notifications import QuietHours
-from tests.support.nightly import law
+from tests.support.profile import law
 
 CLOCKS = st.times().map(lambda t: f"{t:%H:%M}")
 ZONES = st.sampled_from(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.model.events import Event, Told
+from reconciler.model.events import Event, EventReason
 from reconciler.telling.outbox import entry_of
 from reconciler.telling.routing import Way, Ways, grouped
 from schemas.documents.notifications import Route
@@ -14,14 +14,14 @@ from schemas.status.outbox import Entry
 from tests.support.routed import ROUTES, routed
 from tests.support.world import at
 
-FILED_A = Event(at(1), Told.FILED, "a/x was filed", "a/x")
-FILED_B = Event(at(1), Told.FILED, "b/x was filed", "b/x")
-FAILED_B = Event(at(1), Told.FAILED, "b/x failed", "b/x")
-NODE = Event(at(1), Told.NODE_OUT, "h100-1 left service", "", "east", "h100-1")
-NODE_OF_A = Event(at(1), Told.NODE_NOT_REPLACED, "no spare", "a/x", "east", "h100-1")
-SLICE_A = Event(at(1), Told.DRIFT, "a role was changed", "", "east", "", "a")
-ALARM = Event(at(1), Told.ALARM, "a stranger's commit")
-UNKNOWN = Event(at(1), Told.FILED, "gone/x was filed", "gone/x")
+FILED_A = Event(at(1), EventReason.FILED, "a/x was filed", "a/x")
+FILED_B = Event(at(1), EventReason.FILED, "b/x was filed", "b/x")
+FAILED_B = Event(at(1), EventReason.FAILED, "b/x failed", "b/x")
+NODE = Event(at(1), EventReason.NODE_OUT, "h100-1 left service", "", "east", "h100-1")
+NODE_OF_A = Event(at(1), EventReason.NODE_NOT_REPLACED, "no spare", "a/x", "east", "h100-1")
+SLICE_A = Event(at(1), EventReason.DRIFT, "a role was changed", "", "east", "", "a")
+ALARM = Event(at(1), EventReason.ALARM, "a stranger's commit")
+UNKNOWN = Event(at(1), EventReason.FILED, "gone/x was filed", "gone/x")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from reconciler.model.clock_reading import Heard
 from reconciler.model.cluster_port import ClusterDriver, ClusterView
 from reconciler.status.parse import events_from
 from reconciler.store.memory_store import Fate, Operation
-from reconciler.timekeeping.clock_doubt import Word, doubt
+from reconciler.timekeeping.clock_doubt import ClockReading, doubt
 from schemas.documents.cluster import ClusterSpec
 from schemas.status.gpr_status import Phase
 from tests.support.crash import BRANCH
@@ -335,12 +335,12 @@ def test_a_clock_that_was_set_right_is_believed_where_an_api_server_agrees():
 # -- whom to believe -----------------------------------------------------------------------------------------
 
 
-def said(minutes: float, who: str = "the API server of east") -> Word:
-    return Word(who, at(minutes))
+def said(minutes: float, who: str = "the API server of east") -> ClockReading:
+    return ClockReading(who, at(minutes))
 
 
-def fact(minutes: float) -> Word:
-    return Word("the status branch", at(minutes), is_least=True)
+def fact(minutes: float) -> ClockReading:
+    return ClockReading("the status branch", at(minutes), is_least=True)
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,14 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.store.git.local_store import LocalStore
 from reconciler.trust import ancestry
 from reconciler.trust.ancestry import Reads, TooMuch, side_of
 from tests.support import repos
+from tests.support.profile import law
 
 GRAPHS = st.lists(st.lists(st.integers(1, 6), max_size=3, unique=True), min_size=2, max_size=24)
 """Commits, each by how many before it lie its parents."""
@@ -40,7 +41,7 @@ def listed(repo: Path, *args: str) -> set[str]:
     return set(done.stdout.split())
 
 
-@settings(max_examples=25, deadline=None)
+@law(25)
 @given(GRAPHS, st.data())
 def test_a_side_is_what_git_says(graph: list[list[int]], data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.documents.base import Document
 from tests.reconciler.trust.test_policy_matrix import of_slice
 from tests.support.landing import Land, person, rules
+from tests.support.profile import law
 from tests.support.world import gpr, gpr_path, project
 
 PEOPLE = st.sampled_from(["ada", "olga", "bo", "cy", "eve", None])
@@ -35,7 +36,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=12, deadline=None)
+@law(12)
 @given(STEPS, st.data())
 def test_when_main_is_looked_at_changes_nothing(steps: list, data: st.DataObject) -> None:  # type: ignore[type-arg]
     """In one go, commit by commit, or by controllers that begin anew in between: the same is held.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reconciler.approvals.held_changes import MOST_TOLD, held_problems, told
-from reconciler.model.events import Told
+from reconciler.model.events import EventReason
 from reconciler.status.parse import OWN_BYTES
 from reconciler.status.render import MAX_HELD, trust_files
 from schemas.documents.base import Metadata
@@ -28,7 +28,7 @@ def reasons(before: TrustRecord | None, after: TrustRecord | None) -> list[tuple
 def test_a_hold_is_told_when_it_begins_and_when_it_ends() -> None:
     path = gpr_path("a/x")
     assert reasons(None, None) == []
-    assert reasons(None, record()) == [(str(Told.TRUST_BEGAN), "", "")]
+    assert reasons(None, record()) == [(str(EventReason.TRUST_BEGAN), "", "")]
     assert reasons(record(), record(path)) == [("ChangeNotAuthorised", "a/x", "")]
     assert reasons(record(path), record(path, main="4" * 40)) == []
     assert reasons(record(path), record(path, commit="5" * 40)) == [("ChangeNotAuthorised", "a/x", "")]

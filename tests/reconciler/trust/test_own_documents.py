@@ -14,7 +14,7 @@ from reconciler.trust.policy import Change, denial
 from schemas.documents.apikey import ApiKey
 from tests.reconciler.trust.own_changes import key_of, profile_of
 from tests.support.landing import Land, person, rules
-from tests.support.nightly import law
+from tests.support.profile import law
 from tests.support.world import parsed, slice_
 
 KEY, PROFILE = "keys/k.yaml", "people/p.yaml"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from reconciler.approvals.forge_reviews import Reviews
-from reconciler.approvals.who_approved import wording_of
+from reconciler.approvals.who_approved import decision_reader_of
 from reconciler.forges.open_forge import open_forge
 from reconciler.trust.gate import sources_of
 from tests.reconciler.trust.corpus import reviews
@@ -26,7 +26,7 @@ def test_no_other_review_counts_and_every_admins_does(tmp_path: Path) -> None:
         court.start(
             lambda store, settings: {
                 "sources": sources_of(settings, open_forge(address)),
-                "wording": wording_of(settings, store, Reviews(open_forge(address), "main")),
+                "decision_reader": decision_reader_of(settings, store, Reviews(open_forge(address), "main")),
             }
         )
         court.hold()

@@ -13,7 +13,7 @@ from tests.scheduler.crowds import history
 from tests.scheduler.plain import plainly
 from tests.scheduler.play import BENIGN, HARMFUL, commit, happen
 from tests.scheduler.worlds import EAST, WEST, promised_worlds, request
-from tests.support.nightly import law
+from tests.support.profile import law
 
 NOW = 100
 

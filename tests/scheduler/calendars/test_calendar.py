@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from scheduler.calendars.calendar import PoolCalendar, Steps, share_out
 from scheduler.snapshot import FOREVER, Window
-from tests.support.nightly import law
+from tests.support.profile import law
 
 SPAN = 40
 

@@ -16,7 +16,7 @@ from scheduler.snapshot import Change, ChangeKind, Displaced, Promise, Snapshot,
 from schemas.status.gpr_status import Cause
 from tests.scheduler.play import BENIGN, HARMFUL, at, commit, decide_due, happen, later, next_instant
 from tests.scheduler.worlds import EAST, OUT, lease, pool, request, world, worlds
-from tests.support.nightly import law
+from tests.support.profile import law
 
 TWO = pool(2)
 HELD = request("a", 2, promise=Promise(EAST, 0))

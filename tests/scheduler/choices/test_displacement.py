@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scheduler.calendars.calendar import PoolCalendar, Share
 from scheduler.choices.displacement import Overlapping, who_gives_way
 from scheduler.snapshot import FOREVER, Window
-from tests.support.nightly import law
+from tests.support.profile import law
 
 Held = tuple[int, int, tuple[Share, ...]]
 spans = st.tuples(st.integers(0, 20), st.integers(1, 10)).map(lambda t: (t[0], t[0] + t[1]))

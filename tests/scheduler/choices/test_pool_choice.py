@@ -16,7 +16,7 @@ from scheduler.plan import plan
 from scheduler.snapshot import FOREVER, Lease, Pool, PoolKey, Promise, Request, Snapshot, Window
 from schemas.documents.elastic import Burst
 from schemas.documents.gpr import RequestSpec
-from tests.support.nightly import law
+from tests.support.profile import law
 
 HOUR = 3600
 

@@ -18,7 +18,7 @@ from scheduler.snapshot import FOREVER, Lease, Plan, Pool, PoolKey, Request, Sna
 from tests.scheduler.brute import Job, assignable, busy_seconds
 from tests.scheduler.play import later
 from tests.scheduler.worlds import EAST, WEST, pool, request, world
-from tests.support.nightly import law
+from tests.support.profile import law
 
 NOW = 40
 TERMS = Terms(notice=4, guaranteed=10, spare_last=3, least_gain=2)

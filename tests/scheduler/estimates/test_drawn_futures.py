@@ -14,7 +14,7 @@ from scheduler.fairness.rank import in_rank_order
 from scheduler.plan import plan
 from scheduler.snapshot import FOREVER, Request, Snapshot, Window, Withheld
 from tests.scheduler.worlds import EAST, lease, pool, request, world, worlds
-from tests.support.nightly import law
+from tests.support.profile import law
 
 TWO = pool(2)
 

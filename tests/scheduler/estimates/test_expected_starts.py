@@ -27,7 +27,7 @@ from scheduler.fairness.rank import service_of
 from scheduler.plan import plan
 from scheduler.snapshot import Promise, Snapshot
 from tests.scheduler.worlds import EAST, lease, pool, request, world, worlds
-from tests.support.nightly import law
+from tests.support.profile import law
 
 DAY, HOUR = 86_400, 3600
 NOW = 20 * DAY

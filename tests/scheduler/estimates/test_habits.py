@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.estimates.habits import STRETCH, Kind, Released, Uses
-from tests.support.nightly import law
+from tests.support.profile import law
 
 HOUR = 3600
 KIND: Kind = ("a", "H100", 4 * HOUR)

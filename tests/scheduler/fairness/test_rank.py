@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scheduler.fairness.rank import (
     BAND,
     Rank,
-    Standing,
+    RankInputs,
     band,
     in_rank_order,
     mover,
@@ -22,7 +22,7 @@ from scheduler.fairness.rank import (
     room_in_band,
 )
 from tests.scheduler.worlds import request
-from tests.support.nightly import law
+from tests.support.profile import law
 
 A = request("a", filed_at=1)
 
@@ -66,7 +66,7 @@ ranks = st.dictionaries(
 
 def _ranks(found: dict[str, tuple[int, int, int]]) -> dict[str, Rank]:
     return {
-        key: rank_key(Standing(key, priority, move=move, filed_at=filed_at))
+        key: rank_key(RankInputs(key, priority, move=move, filed_at=filed_at))
         for key, (priority, move, filed_at) in found.items()
     }
 
@@ -95,7 +95,7 @@ def test_a_band_ends_where_the_next_begins(priority, room):
 
 few = st.integers(-1, 1)
 ranked = st.builds(
-    Standing,
+    RankInputs,
     key=st.text("ab/", max_size=3),
     priority=st.integers(100, 102),
     boost=st.integers(0, 2),
@@ -108,7 +108,7 @@ ranked = st.builds(
 
 @law(500)
 @given(st.lists(ranked, max_size=12, unique_by=lambda one: one.key))
-def test_many_at_once_come_in_the_same_order(waiting: list[Standing]) -> None:
+def test_many_at_once_come_in_the_same_order(waiting: list[RankInputs]) -> None:
     numbers = [(r.priority, r.boost, r.move, r.share, r.service, r.filed_at) for r in waiting]
     table = np.array(numbers, dtype=np.int64).reshape(len(waiting), 6)
     order = rank_order(table, [one.key for one in waiting]).tolist()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.fairness.usage_share import HOUR, Asked, Scale, ahead, decayed, of_lease, share, used
+from scheduler.fairness.usage_share import HOUR, Demand, Scale, ahead, decayed, of_lease, share, used
 from scheduler.plan import plan
 from scheduler.promises import with_promises
 from scheduler.snapshot import Lease, Request, Snapshot
@@ -102,7 +102,7 @@ def test_what_was_used_counts_half_after_a_half_life_of_waiting_and_what_is_prom
 def test_what_counts_as_ahead_of_a_request_are_those_filed_before_it_alone(
     given_: list[tuple[int, int, int]], order: object
 ) -> None:
-    asked = [Asked(f"s/{i}", filed, gpus, hours * HOUR) for i, (filed, gpus, hours) in enumerate(given_)]
+    asked = [Demand(f"s/{i}", filed, gpus, hours * HOUR) for i, (filed, gpus, hours) in enumerate(given_)]
     shuffled = list(asked)
     order.shuffle(shuffled)  # type: ignore[attr-defined]
     found = dict(ahead(shuffled))
@@ -119,7 +119,7 @@ def filed(snapshot: Snapshot, fresh: Request) -> Snapshot:
 
 def test_a_slice_that_files_a_hundred_at_once_does_not_shut_the_others_out() -> None:
     """Its second request waits behind the first of a slice that comes later; who comes first keeps the start."""
-    crowd = [Asked(f"a/{i:03}", 1, 8, 10 * HOUR) for i in range(100)]
+    crowd = [Demand(f"a/{i:03}", 1, 8, 10 * HOUR) for i in range(100)]
     scale, before = Scale(1.0, 50, WEEK), dict(ahead(crowd))
     many = [
         request(

@@ -17,7 +17,7 @@ from scheduler.replay.simulation import Rules, Simulation, queue_for, simulate
 from scheduler.replay.trace import Trace
 from schemas.documents.scheduling import Ageing, Scheduling
 from tests.scheduler.traces import Told, trace
-from tests.support.nightly import law
+from tests.support.profile import law
 
 COMPILED = Rules(compiled_from=0)
 FAILING = Failing(mean_s=60, mended_s=9, seed=2)

@@ -18,7 +18,7 @@ from scheduler.replay.trace import Trace, arriving_faster, from_rows, releasing_
 from scheduler.snapshot import Lease
 from schemas.documents.scheduling import Ageing, Scheduling
 from tests.scheduler.traces import HEAD, Told, trace, traces
-from tests.support.nightly import law
+from tests.support.profile import law
 
 FAIL_OFTEN = Rules(Failing(mean_s=40, mended_s=7, seed=3))
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.documents.base import Document
@@ -25,6 +25,7 @@ from schemas.reading.yaml_text import dump
 from schemas.rules.problems import MOST_CHARACTERS, Problem
 from schemas.rules.rule_list import BY_ID
 from tests.schemas.build import APPROVAL, EAST, SLICE, SPECS, TRAIN, file_of
+from tests.support.profile import law
 
 HEAD = "apiVersion: egs.dev/v1alpha1\nkind: GPR\nmetadata:\n  name: train\nspec:\n  slice: vision\n"
 GOOD = f"{HEAD}  nodes: 2\n  duration: 6h\n"
@@ -211,7 +212,9 @@ def test_paths_that_hold_no_document(path: str, rules: list[str]) -> None:
             "slices/vision", 0o120000, "slices/vision is a symbolic link", id="a slice behind a link"
         ),
         pytest.param("slices/vision/gprs", 0o160000, "is a submodule", id="the requests in a submodule"),
-        pytest.param("clusters", 0o100644, "clusters is no document's path", id="a file in a folder's place"),
+        pytest.param(
+            "clusters", 0o100644, "clusters is not the path of a document", id="a file in a folder's place"
+        ),
         pytest.param(
             "clusters/\udcff\udcfe.yaml",
             REGULAR,
@@ -321,7 +324,7 @@ VALID = [(path, file_of(path)) for path in SPECS]
 
 
 @given(st.sampled_from(VALID), st.data())
-@settings(max_examples=500, deadline=None)
+@law(500)
 def test_mutated_bytes_are_a_document_or_problems(valid: tuple[str, bytes], draw: st.DataObject) -> None:
     """Nothing that anybody commits makes reading fail."""
     path, data = valid

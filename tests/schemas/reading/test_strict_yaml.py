@@ -7,12 +7,13 @@ from contextlib import suppress
 
 import pytest
 import yaml
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from schemas.reading import strict_yaml
 from schemas.reading.strict_yaml import MAX_BYTES, MAX_DEPTH, MAX_NODES, Refused, load, locate
 from schemas.rules.rule_list import BY_ID
+from tests.support.profile import law
 
 
 @pytest.mark.parametrize(
@@ -248,7 +249,7 @@ def outcome(data: bytes) -> object:
     | st.text("[]{}:-,#&*!|>'\"%@? \n\tab01", max_size=120).map(str.encode)
 )
 @example(b"\xef\xbb\xbf")
-@settings(max_examples=400, deadline=None)
+@law(400)
 def test_any_bytes_are_a_value_or_one_refusal(data: bytes) -> None:
     got = outcome(data)
     if isinstance(got, Refused):
@@ -264,7 +265,7 @@ plain = st.text("yesnotrufalc0123456789._:-+eExXoObB~TZ ", min_size=1, max_size=
 
 
 @given(plain)
-@settings(max_examples=600, deadline=None)
+@law(600)
 def test_a_yaml_1_1_reader_understands_what_is_accepted_alike(text: str) -> None:
     """The reason for all refusals: whoever reads the file with another tool sees the same values."""
     data = f"a: {text}".encode()

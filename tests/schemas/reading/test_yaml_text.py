@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.reading.strict_yaml import FORBIDDEN, load
 from schemas.reading.yaml_text import dump
+from tests.support.profile import law
 
 texts = st.text(max_size=40).filter(lambda text: not FORBIDDEN.search(text)) | st.text(
     "yesnotrufal0123456789._:-+eE #,'\"&*[]{}|>%@`~", max_size=12
@@ -23,7 +24,7 @@ data = st.recursive(
 
 
 @given(data.filter(lambda value: value is not None))
-@settings(max_examples=600, deadline=None)
+@law(600)
 def test_what_is_written_is_read_back(value: Any) -> None:
     again = load(dump(value).encode())
     assert again == value

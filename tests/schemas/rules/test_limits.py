@@ -17,7 +17,7 @@ from schemas.documents.slice import LimitsWhere, Quota, QuotaWhere, SliceLimits,
 from schemas.rules.fit import approval_needs
 from schemas.rules.limits import NO_SHAPE, broken, broken_there, hour_bounds, in_project, over_quota
 from tests.schemas.build import GONE, SLICE, TRAIN, check
-from tests.support.nightly import law
+from tests.support.profile import law
 
 HOUR = timedelta(hours=1)
 NODE = Pool(name="h100", gpu_shape="H100-80GB", gpus_per_node=8, memory_per_gpu=80, nodes=9)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.reading.reader import read_document
 from schemas.rules.repository import Repository
 from tests.schemas.build import APPROVAL, EAST, GONE, POOL, SLICE, TRAIN, file_of, outcomes, repository
 from tests.schemas.rules.test_rule_list import WORD
+from tests.support.profile import law
 
 MANY = 200
 
@@ -109,7 +110,7 @@ STEPS: list[tuple[str, Any]] = [
 
 
 @given(st.lists(st.lists(st.sampled_from(STEPS), min_size=1, max_size=4), max_size=8))
-@settings(max_examples=200, deadline=None)
+@law(200)
 def test_any_way_to_a_tree_finds_the_same_as_reading_it_afresh(history: list[list[tuple[str, Any]]]) -> None:
     """The law of the incremental rules: no way through edits hides a problem or keeps one that is gone."""
     tree = repository()

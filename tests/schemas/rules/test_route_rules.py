@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.events import Told
+from reconciler.model.events import EventReason
 from schemas.reading.strict_yaml import locate
 from schemas.rules.event_reasons import REASONS, TEMPLATE_WORDS
 from schemas.rules.rule_list import BY_ID
 from tests.schemas.build import GONE, SLICE, check, files
-from tests.support.nightly import law
+from tests.support.profile import law
 
 PROFILE, SECOND = "people/bo.yaml", "people/bo-too.yaml"
 PLACES = ("project.yaml", SLICE, PROFILE)
@@ -42,8 +42,8 @@ def test_a_route_that_uses_everything_breaks_no_rule(place: str) -> None:
 
 def test_the_reasons_are_those_of_the_controller() -> None:
     """H10: `schemas` imports nothing of the reconciler, so the list is kept twice."""
-    assert tuple(Told) == REASONS, (
-        "bring schemas/rules/event_reasons.py up to date with reconciler.model.events.Told"
+    assert tuple(EventReason) == REASONS, (
+        "bring schemas/rules/event_reasons.py up to date with reconciler.model.events.EventReason"
     )
 
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from reconciler.clusters.kubernetes.admission.closed_nodes import Ground
+from reconciler.clusters.kubernetes.admission.closed_nodes import ClosedNodes
 from reconciler.clusters.kubernetes.admission.closing_objects import (
     bindings_policy,
-    ground_map,
+    closed_nodes_map,
     nodes_policy,
     outside_hook,
 )
@@ -81,7 +81,7 @@ def objects(
     admission: Admission,
     project: str,
     webhook: Webhook | None,
-    known: Ground,
+    known: ClosedNodes,
     grace_s: int = 0,
 ) -> list[Json]:
     """Everything that this cluster should have; `webhook` is given where it is needed.
@@ -102,7 +102,7 @@ def objects(
         found += secrets_policy(admission.failure_policy, project)
         found += [*nodes_policy(project, known), *bindings_policy(project, known)]
     elif webhook is not None:
-        found.append(ground_map(project, webhook.namespace, known))
+        found.append(closed_nodes_map(project, webhook.namespace, known))
         found.append(validating_webhook(features, admission.failure_policy, project, webhook))
     return found + _guards(features, webhook)
 

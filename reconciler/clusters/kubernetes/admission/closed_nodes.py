@@ -33,7 +33,7 @@ ACCOUNTS = "system:serviceaccount:"
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class ClosedNodes:
     """What is closed in one cluster, and to whom it is open."""
 
     nodes: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ class Ground:
         return re.fullmatch(_pattern(self.admitted), namespace) is not None
 
 
-def ground(nodes: Iterable[Node], outsiders: Outsiders, system: str) -> Ground:
+def closed_nodes_of(nodes: Iterable[Node], outsiders: Outsiders, system: str) -> ClosedNodes:
     """Of these managed nodes; `system`: our own namespace, where checks and agents run."""
     named: list[str] = []
     values: dict[str, set[str]] = {}
@@ -66,7 +66,7 @@ def ground(nodes: Iterable[Node], outsiders: Outsiders, system: str) -> Ground:
             counts[key] = counts.get(key, 0) + 1
     # Which slices have nodes changes with every start and end, and no selector of an outsider may go by it.
     values[SLICE], counts[SLICE] = set(), 0
-    return Ground(
+    return ClosedNodes(
         nodes=tuple(sorted(named)),
         values={k: tuple(sorted(v)) if len(v) <= MOST_VALUES else () for k, v in sorted(values.items())},
         everywhere=tuple(sorted(key for key, count in counts.items() if count == len(named) and count)),
@@ -75,7 +75,7 @@ def ground(nodes: Iterable[Node], outsiders: Outsiders, system: str) -> Ground:
     )
 
 
-def written(found: Ground) -> str:
+def written(found: ClosedNodes) -> str:
     """For `read`."""
     rows = {
         "nodes": found.nodes,
@@ -87,13 +87,13 @@ def written(found: Ground) -> str:
     return json.dumps(rows, sort_keys=True)
 
 
-def read(text: str) -> Ground | None:
+def read(text: str) -> ClosedNodes | None:
     """None for what nobody wrote by `written`."""
     try:
         rows = json.loads(text)
         values = {str(key): tuple(map(str, known)) for key, known in rows["values"].items()}
         nodes, everywhere, admitted = (tuple(map(str, rows[k])) for k in ("nodes", "everywhere", "admitted"))
-        return Ground(nodes, values, everywhere, admitted, bool(rows["daemonSets"]))
+        return ClosedNodes(nodes, values, everywhere, admitted, bool(rows["daemonSets"]))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
@@ -102,13 +102,13 @@ def read(text: str) -> Ground | None:
 class Visitor:
     """What is judged of one pod outside of slices."""
 
-    ground: Ground
+    closed: ClosedNodes
     born: bool
     spec: Json
     tolerations: tuple[Json, ...]  # new ones that bear upon scheduling
 
 
-def visitor(question: Json, known: Ground) -> Visitor | None:
+def visitor(question: Json, known: ClosedNodes) -> Visitor | None:
     """Of an admission request about a pod; None: it is let in, whatever it says."""
     user, item = str((question.get("userInfo") or {}).get("username", "")), question["object"]
     daemon = known.daemon_sets and _is_daemon(item) and _is_system(user)
@@ -119,7 +119,7 @@ def visitor(question: Json, known: Ground) -> Visitor | None:
     kept = old.get("tolerations") or ()
     new = (t for t in spec.get("tolerations") or () if t not in kept)
     return Visitor(
-        ground=known,
+        closed=known,
         born=before is None,
         spec=spec,
         tolerations=tuple(t for t in new if (t.get("effect") or EFFECT) == EFFECT),
@@ -147,12 +147,12 @@ def _kept_off(found: Visitor) -> bool:
     affinity = (found.spec.get("affinity") or {}).get("nodeAffinity") or {}
     needed = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     terms: list[Json] = needed.get("nodeSelectorTerms") or []
-    return any(not found.ground.may_have(key, value) for key, value in chosen) or (
-        bool(terms) and all(_leaves_none(term, found.ground) for term in terms)
+    return any(not found.closed.may_have(key, value) for key, value in chosen) or (
+        bool(terms) and all(_leaves_none(term, found.closed) for term in terms)
     )
 
 
-def _leaves_none(term: Json, known: Ground) -> bool:
+def _leaves_none(term: Json, known: ClosedNodes) -> bool:
     """No managed node fulfils it: one requirement that none fulfils is enough."""
     fields = term.get("matchFields") or ()
     return any(_excludes(one, known) for one in term.get("matchExpressions") or ()) or any(
@@ -160,7 +160,7 @@ def _leaves_none(term: Json, known: Ground) -> bool:
     )
 
 
-def _excludes(one: Json, known: Ground) -> bool:
+def _excludes(one: Json, known: ClosedNodes) -> bool:
     key, values = one["key"], one.get("values") or ()
     match one["operator"]:
         case "In":
@@ -174,7 +174,7 @@ def _excludes(one: Json, known: Ground) -> bool:
 
 def _tolerates_all(found: Visitor) -> bool:
     tolerant = any(not t.get("key") for t in found.tolerations)
-    return tolerant and bool(found.ground.nodes) and not _kept_off(found)
+    return tolerant and bool(found.closed.nodes) and not _kept_off(found)
 
 
 # --- CEL ---
@@ -220,7 +220,7 @@ def _own(project: str) -> str:
     )
 
 
-def variables(known: Ground, project: str) -> dict[str, str]:
+def variables(known: ClosedNodes, project: str) -> dict[str, str]:
     """What the rules' CEL reads, in an order in which each reads only earlier ones."""
     pairs = (f"{key}={value}" for key, values in known.values.items() for value in values)
     vague = (key for key, values in known.values.items() if not values)
@@ -266,12 +266,12 @@ def variables(known: Ground, project: str) -> dict[str, str]:
     }
 
 
-def names_of(known: Ground) -> dict[str, str]:
+def names_of(known: ClosedNodes) -> dict[str, str]:
     """The variables that name managed nodes."""
     return _words("nodes", known.nodes)
 
 
-def _named(known: Ground, name: str) -> str:
+def _named(known: ClosedNodes, name: str) -> str:
     return _among(_words("nodes", known.nodes), name)
 
 
@@ -282,7 +282,7 @@ RULES: tuple[Rule[Visitor], ...] = (
     Rule(
         reason="ManagedNodeNamed",
         text=f"spec.nodeName is a GPU node that only slices use; name another node, or none; {ADVICE}",
-        broken=lambda v: v.born and v.spec.get("nodeName") in v.ground.nodes,
+        broken=lambda v: v.born and v.spec.get("nodeName") in v.closed.nodes,
         cel="variables.born && variables.named && !(variables.admitted)",
     ),
     Rule(
@@ -306,10 +306,10 @@ RULES: tuple[Rule[Visitor], ...] = (
 """What a pod outside of slices is refused for."""
 
 
-def broken(question: Json, grounds: Iterable[Ground]) -> tuple[Rule[Visitor], ...]:
+def broken(question: Json, closed: Iterable[ClosedNodes]) -> tuple[Rule[Visitor], ...]:
     """The rules that a pod outside of slices breaks, of whichever project the nodes are."""
     found: dict[str, Rule[Visitor]] = {}
-    for known in grounds:
+    for known in closed:
         judged = visitor(question, known)
         if judged is not None:
             found |= {rule.reason: rule for rule in refusals(judged, RULES)}
@@ -325,7 +325,7 @@ SUSPECT = (
 BINDER = f"{_SYSTEM} || {_USER}.matches('^{ACCOUNTS}(%s):')"
 
 
-def binding_rule(known: Ground, project: str) -> str:
+def binding_rule(known: ClosedNodes, project: str) -> str:
     """CEL: somebody who is no scheduler of the cluster binds a pod to a managed node, past every taint."""
     trusted = BINDER % "|".join(name.replace("*", "[^:]*") for name in known.admitted)
     return (

@@ -6,7 +6,7 @@ What is refused is in `closing`. Nothing here ever stops a pod that cannot be ju
 from __future__ import annotations
 
 from reconciler.clusters.kubernetes.admission import closed_nodes
-from reconciler.clusters.kubernetes.admission.closed_nodes import Ground
+from reconciler.clusters.kubernetes.admission.closed_nodes import ClosedNodes
 from reconciler.clusters.kubernetes.admission.object_shapes import (
     CONFIG_MAP,
     Webhook,
@@ -17,7 +17,7 @@ from reconciler.clusters.kubernetes.admission.object_shapes import (
 )
 from reconciler.clusters.kubernetes.api.api_client import Json
 from reconciler.clusters.kubernetes.api.api_features import Features
-from reconciler.clusters.kubernetes.names import GROUND, NAMESPACE_SLICE
+from reconciler.clusters.kubernetes.names import CLOSED_NODES, NAMESPACE_SLICE
 
 NODES_PATH = "/nodes"
 """Of our webhook, for pods outside of slices."""
@@ -25,7 +25,7 @@ TIMEOUT_S = 2
 """Longest that such a pod waits for our webhook."""
 
 
-def nodes_policy(project: str, known: Ground) -> list[Json]:
+def nodes_policy(project: str, known: ClosedNodes) -> list[Json]:
     """A ValidatingAdmissionPolicy and its binding: managed nodes are closed to pods outside of slices."""
     spec: Json = {
         **_everywhere(on_pods("CREATE", "UPDATE")),
@@ -42,7 +42,7 @@ def nodes_policy(project: str, known: Ground) -> list[Json]:
     return denying(f"egs-{project}-nodes", project, spec)
 
 
-def bindings_policy(project: str, known: Ground) -> list[Json]:
+def bindings_policy(project: str, known: ClosedNodes) -> list[Json]:
     """The same for bindings that somebody makes by hand, which no taint holds up."""
     rule = closed_nodes.binding_rule(known, project)
     bindings = {**on("pods/binding", "CREATE"), "resources": ["pods/binding", "bindings"]}
@@ -71,15 +71,15 @@ def _everywhere(*on: Json) -> Json:
     }
 
 
-def ground_map(project: str, namespace: str, known: Ground) -> Json:
+def closed_nodes_map(project: str, namespace: str, known: ClosedNodes) -> Json:
     """What our webhook goes by when it closes managed nodes."""
     found = made(CONFIG_MAP, f"egs-{project}-nodes", project, data={"ground": closed_nodes.written(known)})
     meta = {**found["metadata"], "namespace": namespace}
-    meta["labels"] = {**meta["labels"], GROUND: "true"}
+    meta["labels"] = {**meta["labels"], CLOSED_NODES: "true"}
     return {**found, "apiVersion": "v1", "metadata": meta}
 
 
-def read_ground(item: Json) -> Ground | None:
+def read_closed_nodes(item: Json) -> ClosedNodes | None:
     """What such an object says."""
     return closed_nodes.read((item.get("data") or {}).get("ground", ""))
 

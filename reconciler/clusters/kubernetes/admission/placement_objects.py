@@ -17,7 +17,7 @@ from typing import Literal
 
 from reconciler.clusters.kubernetes.admission import webhook_certificates
 from reconciler.clusters.kubernetes.admission.admission_policies import is_shared, needs_webhook, objects
-from reconciler.clusters.kubernetes.admission.closed_nodes import Ground, ground
+from reconciler.clusters.kubernetes.admission.closed_nodes import ClosedNodes, closed_nodes_of
 from reconciler.clusters.kubernetes.admission.object_shapes import (
     CONFIG_MAP,
     KINDS,
@@ -30,7 +30,7 @@ from reconciler.clusters.kubernetes.admission.webhook import SERVICE
 from reconciler.clusters.kubernetes.api.api_client import Api, Json, Rejected
 from reconciler.clusters.kubernetes.api.api_features import ADMISSION, Features, serves_requests
 from reconciler.clusters.kubernetes.api.informer import Informer, key_of
-from reconciler.clusters.kubernetes.names import GROUND, MANAGED_BY, MANAGER, OBJECT_STAMP, OWNER
+from reconciler.clusters.kubernetes.names import CLOSED_NODES, MANAGED_BY, MANAGER, OBJECT_STAMP, OWNER
 from reconciler.clusters.kubernetes.nodes.cluster_view import Known, managed
 from reconciler.clusters.kubernetes.nodes.node_inventory import Node, Pod
 from reconciler.clusters.kubernetes.nodes.node_marks import late, read_stamp, write_stamp
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 ASK_AGAIN = timedelta(minutes=1)
 """How old it may be what we know of the webhook's authority, which changes once in years, and of custom resources."""
-NOTHING = Ground()
+NOTHING = ClosedNodes()
 TAKEN = frozenset({404, 409, 422})
 """Answers to the repair of a pod that has changed or ended in between."""
 
@@ -63,13 +63,13 @@ class Closed:
 
     def __init__(self, spec: ClusterSpec, named: Mapping[str, Pool], system: str) -> None:
         self._spec, self._named, self._system = spec, named, system
-        self._last: tuple[Mapping[str, Node], Ground] = ({}, NOTHING)
+        self._last: tuple[Mapping[str, Node], ClosedNodes] = ({}, NOTHING)
 
-    def of(self, known: Known) -> Ground:
+    def of(self, known: Known) -> ClosedNodes:
         """Of the nodes that are managed now."""
         if self._last[0] is not known.nodes:
             nodes = managed(known, self._spec, self._named)
-            self._last = (known.nodes, ground(nodes, self._spec.admission.outsiders, self._system))
+            self._last = (known.nodes, closed_nodes_of(nodes, self._spec.admission.outsiders, self._system))
         return self._last[1]
 
 
@@ -91,7 +91,9 @@ class Placement:
             if _served(kind, features)
         }
         maps = f"/api/v1/namespaces/{site.namespace}/configmaps"
-        self._known[CONFIG_MAP] = Informer(api, maps, self._kept, f"{MANAGED_BY}={MANAGER},{GROUND}", wake)
+        self._known[CONFIG_MAP] = Informer(
+            api, maps, self._kept, f"{MANAGED_BY}={MANAGER},{CLOSED_NODES}", wake
+        )
         self._had: dict[str, Json] = {}  # by object, the content that was wanted when it last was so
         self._quarrels = Quarrels()
         self._webhook: tuple[datetime, Webhook] | None = None
@@ -107,7 +109,7 @@ class Placement:
         ours = (item["metadata"].get("labels") or {}).get(OWNER) == self._site.project
         return dict(item) if ours or is_shared(item) else None
 
-    def ensure(self, stamp: Stamp, now: datetime, known: Ground = NOTHING) -> Answer:
+    def ensure(self, stamp: Stamp, now: datetime, known: ClosedNodes = NOTHING) -> Answer:
         """Exactly the right objects are there; `known` is what is closed to pods outside of slices."""
         wanted, missing = self._wanted(now, known)
         answer: Answer = missing or Done()
@@ -122,7 +124,7 @@ class Placement:
         """Nothing of this project's is left: pods of its slices are nobody's business any more."""
         return self._drop(self._left_over([]), stamp)
 
-    def differences(self, now: datetime, known: Ground = NOTHING) -> tuple[Difference, ...]:
+    def differences(self, now: datetime, known: ClosedNodes = NOTHING) -> tuple[Difference, ...]:
         """What `ensure` would do."""
         wanted, missing = self._wanted(now, known)
         found = [Difference("", "admission webhook", "missing", missing.message)] if missing else []
@@ -160,7 +162,7 @@ class Placement:
                 continue
             log.info("pod given its toleration path=%s", found.path)
 
-    def _wanted(self, now: datetime, known: Ground) -> tuple[list[Json], Refused | None]:
+    def _wanted(self, now: datetime, known: ClosedNodes) -> tuple[list[Json], Refused | None]:
         """The objects, and what stands in the way of some."""
         try:
             needed = needs_webhook(self._features, self._admission)

@@ -27,14 +27,14 @@ from reconciler.clusters.kubernetes.admission.admission_policies import (
     FailurePolicy,
     rules,
 )
-from reconciler.clusters.kubernetes.admission.closed_nodes import Ground, broken
-from reconciler.clusters.kubernetes.admission.closing_objects import NODES_PATH, read_ground
+from reconciler.clusters.kubernetes.admission.closed_nodes import ClosedNodes, broken
+from reconciler.clusters.kubernetes.admission.closing_objects import NODES_PATH, read_closed_nodes
 from reconciler.clusters.kubernetes.admission.object_authors import authored
 from reconciler.clusters.kubernetes.admission.pod_review import placing, refusals, subject
 from reconciler.clusters.kubernetes.admission.webhook_certificates import Certificate, shared
 from reconciler.clusters.kubernetes.api.api_client import Api, Json
 from reconciler.clusters.kubernetes.api.informer import Informer
-from reconciler.clusters.kubernetes.names import GROUND, MANAGED_BY, MANAGER, NAMESPACE_SLICE
+from reconciler.clusters.kubernetes.names import CLOSED_NODES, MANAGED_BY, MANAGER, NAMESPACE_SLICE
 from reconciler.clusters.kubernetes.tenancy.disruptions import JOBS_PATH, granting, sparing
 from reconciler.clusters.kubernetes.tenancy.token_secrets import REFUSAL, is_refused
 from schemas.errors import Fault, UserError
@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 SliceOf = Callable[[str], str | None]
 """Which slice a namespace belongs to; may raise `Fault`."""
-Grounds = Callable[[], Iterable[Ground]]
+KnownClosedNodes = Callable[[], Iterable[ClosedNodes]]
 """What each project closes to pods outside of slices."""
 Answered = Callable[[Json, str], Json]
 """A question of a review and the slice, to the answer's fields beside its uid."""
@@ -99,10 +99,10 @@ def kept_empty(question: Json, _slice: str) -> Json:
     return _denied(REFUSAL) if is_refused(question["object"], before) else {"allowed": True}
 
 
-def kept_out(question: Json, slice_of: SliceOf, grounds: Grounds) -> Json:
+def kept_out(question: Json, slice_of: SliceOf, closed: KnownClosedNodes) -> Json:
     """A pod outside of slices gets onto no managed node."""
     subject(question["object"], "")  # what is no pod is no question either
-    found = broken(question, grounds())
+    found = broken(question, closed())
     if not found or slice_of(question["namespace"]) is not None:  # `validated` judges those
         return {"allowed": True}
     return _denied("; ".join(str(rule) for rule in found))
@@ -136,7 +136,7 @@ JOBS: Json = {"group": "batch", "version": "v1", "resource": "jobs"}
 REQUESTS: Json = {"group": GROUP, "version": VERSION, "resource": PLURAL}
 
 
-def answer(path: str, body: bytes, slice_of: SliceOf, grounds: Grounds = tuple) -> Json:
+def answer(path: str, body: bytes, slice_of: SliceOf, closed: KnownClosedNodes = tuple) -> Json:
     """An AdmissionReview with its response; raises NotAReviewError, or what `slice_of` raises."""
     path, grace_s = routed(path)
     about = {AUTHORS_PATH: REQUESTS, SECRETS_PATH: SECRETS, JOBS_PATH: JOBS}.get(path, PODS)
@@ -145,7 +145,7 @@ def answer(path: str, body: bytes, slice_of: SliceOf, grounds: Grounds = tuple) 
         if path == AUTHORS_PATH:
             found = signed(question)
         elif path == NODES_PATH:
-            found = kept_out(question, slice_of, grounds)
+            found = kept_out(question, slice_of, closed)
         else:
             found = _judged(path, question, slice_of)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -222,13 +222,13 @@ class AdmissionServer:
     """Answers API servers on `host:port` (port 0: any free one) with the certificate given."""
 
     def __init__(
-        self, listen: str, certificate: Certificate, slice_of: SliceOf, grounds: Grounds = tuple
+        self, listen: str, certificate: Certificate, slice_of: SliceOf, closed: KnownClosedNodes = tuple
     ) -> None:
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._tls.minimum_version = ssl.TLSVersion.TLSv1_2
         self.show(certificate)
         try:
-            self._http = _Server(listen, self._tls, slice_of, grounds)
+            self._http = _Server(listen, self._tls, slice_of, closed)
         except UserError as error:
             raise UserError(str(error), "BadAddress") from error
 
@@ -267,7 +267,9 @@ class AdmissionService:
         self._shown = shared(api, namespace, self._names, clock.now())
         maps = f"/api/v1/namespaces/{namespace}/configmaps"
         # Known at the start or not: a pod is let in where nobody has said what is closed.
-        self._grounds = Informer(api, maps, read_ground, f"{MANAGED_BY}={MANAGER},{GROUND}=true")
+        self._closed_maps = Informer(
+            api, maps, read_closed_nodes, f"{MANAGED_BY}={MANAGER},{CLOSED_NODES}=true"
+        )
         self._server = AdmissionServer(listen, self._shown, self._slices, self._closed)
         self._ended = Event()
         self._renewal = Thread(target=self._renew, name="certificate", daemon=True)
@@ -280,7 +282,7 @@ class AdmissionService:
     def start(self) -> None:
         """Begin to watch, to answer and to renew; returns at once."""
         self._slices.start()
-        self._grounds.start()
+        self._closed_maps.start()
         self._server.start()
         self._renewal.start()
 
@@ -289,10 +291,10 @@ class AdmissionService:
         self._ended.set()
         self._server.stop()
         self._slices.stop()
-        self._grounds.stop()
+        self._closed_maps.stop()
 
-    def _closed(self) -> list[Ground]:
-        return [known for _, known in sorted(self._grounds.items().items())]
+    def _closed(self) -> list[ClosedNodes]:
+        return [known for _, known in sorted(self._closed_maps.items().items())]
 
     def refresh(self) -> None:
         """Show the certificate that all replicas show, renewed if it is due."""
@@ -315,9 +317,9 @@ class AdmissionService:
 
 
 class _Server(HttpServer):
-    def __init__(self, listen: str, tls: ssl.SSLContext, slice_of: SliceOf, grounds: Grounds) -> None:
+    def __init__(self, listen: str, tls: ssl.SSLContext, slice_of: SliceOf, closed: KnownClosedNodes) -> None:
         super().__init__(listen, _Handler, BOUNDS, tls)
-        self.slice_of, self.grounds = slice_of, grounds
+        self.slice_of, self.closed = slice_of, closed
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -347,7 +349,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _review(self, path: str, body: bytes) -> None:
         try:
-            found = answer(path, body, self.server.slice_of, self.server.grounds)
+            found = answer(path, body, self.server.slice_of, self.server.closed)
         except NotAReviewError as error:
             self._no(400, str(error))
         except Fault as fault:

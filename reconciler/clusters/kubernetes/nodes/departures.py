@@ -106,7 +106,7 @@ class Departures:
 
     def ask(
         self, node: str, pods: tuple[Pod, ...], by: datetime, stamp: Stamp, now: datetime
-    ) -> pod_exits.Asked:
+    ) -> pod_exits.EvictionRound:
         """Evict pods of a node."""
         return pod_exits.ask(self._api, self._still(node, pods, stamp), by, now, self._sight.eviction())
 

@@ -23,14 +23,14 @@ RETRY = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class EvictionRound:
     """What became of one round of asking; `blocked` names pods that a budget keeps for now, and why."""
 
     blocked: tuple[str, ...] = ()
     refused: Refused | None = None  # the first pod that the server keeps for another reason
 
 
-def ask(api: Api, pods: Iterable[Pod], by: datetime, now: datetime, version: str) -> Asked:
+def ask(api: Api, pods: Iterable[Pod], by: datetime, now: datetime, version: str) -> EvictionRound:
     """Evict every pod that is not leaving yet, with all the time until `by`. `version`: policy/v1 or policy/v1beta1."""
     blocked, denied = [], None
     for pod in pods:
@@ -46,7 +46,7 @@ def ask(api: Api, pods: Iterable[Pod], by: datetime, now: datetime, version: str
                 blocked.append(f"{pod.key}: {no.body.get('message') or no}")
             else:
                 denied = denied or refused(no)
-    return Asked(tuple(blocked), denied)
+    return EvictionRound(tuple(blocked), denied)
 
 
 def force(api: Api, pods: Iterable[Pod], grace_s: int = 0) -> Refused | None:

@@ -16,7 +16,7 @@ from reconciler.clusters.kubernetes.api import api_client as api_module
 from reconciler.clusters.kubernetes.api.api_client import Api, Limiter, Rate, Rejected
 from reconciler.clusters.kubernetes.api.connection import from_text
 from reconciler.clusters.kubernetes.api.informer import Informer
-from reconciler.clusters.open_cluster import Ground, open_cluster
+from reconciler.clusters.open_cluster import DriverOptions, open_cluster
 from schemas.documents.cluster import Access, ClientRate
 from schemas.errors import Fault
 from tests.reconciler.clusters.kubernetes.living import (
@@ -243,5 +243,5 @@ def test_the_manifests_rate_is_that_of_its_client(kube):
     spec = OBSERVED.model_copy(
         update={"client_rate": ClientRate(qps=7, burst=9), "access": Access(kubeconfig=kube.kubeconfig.name)}
     )
-    driver = open_cluster("east", spec, Ground(keys=Keys(kube.kubeconfig.parent)))
+    driver = open_cluster("east", spec, DriverOptions(keys=Keys(kube.kubeconfig.parent)))
     assert driver._api._limiter._rate == Rate(7, 9) != FAST

@@ -8,55 +8,55 @@ from datetime import timedelta
 import pytest
 
 from reconciler.gpr_objects.object_files import (
-    Asked,
+    GprObject,
     asked_from,
 )
 from schemas.status.gpr_status import Assignment, Phase
-from tests.support.asked import BO, KEY, PATH, SPEC, asked, edit, file_of, said, scene, status, told
+from tests.support.asked import BO, KEY, PATH, SPEC, asked, edit, file_of, said, status, told, view
 from tests.support.world import at, gpr
 
 # -- branches ------------------------------------------------------------------------------------------------
 
 
-def proposal(thing: Asked) -> bytes:
+def proposal(thing: GprObject) -> bytes:
     return file_of(thing).encode()
 
 
 def test_a_proposal_waits_to_be_merged():
     thing = asked()
-    found = told(scene(thing, via="branch", proposals={KEY: proposal(thing)}))
+    found = told(view(thing, via="branch", proposals={KEY: proposal(thing)}))
     assert (found["phase"], found["branch"]) == ("Proposed", "egs/gpr/east/vision/train")
 
 
 def test_a_branch_that_was_deleted_is_not_made_again():
     thing = asked()
-    proposed = told(scene(thing, via="branch", proposals={KEY: proposal(thing)}))
-    assert said(scene(replace(thing, status=proposed), via="branch")) == ("Refused", "NotMerged")
+    proposed = told(view(thing, via="branch", proposals={KEY: proposal(thing)}))
+    assert said(view(replace(thing, status=proposed), via="branch")) == ("Refused", "NotMerged")
 
 
 def test_a_changed_object_is_proposed_again():
     thing = asked()
-    proposed = told(scene(thing, via="branch", proposals={KEY: proposal(thing)}))
+    proposed = told(view(thing, via="branch", proposals={KEY: proposal(thing)}))
     changed = replace(thing, status=proposed, generation=2, spec=SPEC | {"nodes": 2})
-    assert edit(scene(changed, via="branch")).via == "branch"
+    assert edit(view(changed, via="branch")).via == "branch"
 
 
 def test_a_proposal_whose_object_is_gone_is_withdrawn():
-    found = edit(scene(via="branch", proposals={KEY: proposal(asked())}, gone=frozenset({KEY})))
+    found = edit(view(via="branch", proposals={KEY: proposal(asked())}, gone=frozenset({KEY})))
     assert (found.via, found.changes) == ("branch", {})
 
 
 def test_a_proposal_that_main_overtook_is_withdrawn():
     thing = asked(generation=2)
     found = edit(
-        scene(thing, files={PATH: file_of(thing)}, proposals={KEY: file_of(asked(), nodes=3).encode()})
+        view(thing, files={PATH: file_of(thing)}, proposals={KEY: file_of(asked(), nodes=3).encode()})
     )
     assert (found.via, found.changes) == ("branch", {})
 
 
 def test_withdrawing_never_takes_a_file_of_people():
     files = {PATH: gpr("vision", "train")}
-    found = edit(scene(files=files, via="branch", proposals={KEY: proposal(asked())}, gone=frozenset({KEY})))
+    found = edit(view(files=files, via="branch", proposals={KEY: proposal(asked())}, gone=frozenset({KEY})))
     assert found.changes == {}
 
 
@@ -67,7 +67,7 @@ def test_the_committed_status_is_mirrored():
     held = Assignment(cluster="east", pool="h100", nodes=("h100-1",))
     running = status(Phase.PROVISIONED, assignment=held, start_time=at(5), end_time=at(65), message="it runs")
     thing = asked()
-    found = told(scene(thing, files={PATH: file_of(thing)}, statuses={KEY: running}))
+    found = told(view(thing, files={PATH: file_of(thing)}, statuses={KEY: running}))
     assert found["phase"] == "Provisioned"
     assert found["assignment"] == {"cluster": "east", "pool": "h100", "nodes": ["h100-1"]}
     assert (found["start"], found["end"]) == ("2026-11-21T08:05:00Z", "2026-11-21T09:05:00Z")
@@ -81,19 +81,19 @@ def test_the_committed_status_is_mirrored():
 def test_a_promise_is_shown_as_the_start():
     thing = asked()
     waiting = status(estimated_start_time=at(30), estimated_end_time=at(30) + timedelta(hours=1))
-    found = told(scene(thing, files={PATH: file_of(thing)}, statuses={KEY: waiting}))
+    found = told(view(thing, files={PATH: file_of(thing)}, statuses={KEY: waiting}))
     assert (found["start"], found["estimatedStartTime"]) == ("2026-11-21T08:30:00Z", "2026-11-21T08:30:00Z")
 
 
 def test_a_file_that_people_removed_is_not_filed_again():
     thing = asked(status={"filed": True, "phase": "Queued"})
-    found = told(scene(thing))
+    found = told(view(thing))
     assert (found["phase"], found["reason"]) == ("Cancelled", "FileRemoved")
 
 
 def test_the_last_word_on_a_finished_request_stays():
     thing = asked(status={"filed": True, "phase": "Completed", "reason": "Ended"})
-    found = told(scene(thing))
+    found = told(view(thing))
     assert (found["phase"], found["reason"]) == ("Completed", "Ended")
 
 

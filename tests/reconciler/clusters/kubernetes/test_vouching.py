@@ -19,7 +19,7 @@ from reconciler.trust.vouchers import on_behalf_of
 from schemas.reading.reader import READER_VERSION
 from schemas.reading.strict_yaml import load
 from schemas.status.gpr_status import Phase
-from tests.support.asked import BO, KEY, PATH, asked, edit, file_of, scene, status
+from tests.support.asked import BO, KEY, PATH, asked, edit, file_of, status, view
 from tests.support.machinekeys import key
 from tests.support.world import START, at
 
@@ -41,7 +41,7 @@ NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 )
 @pytest.mark.parametrize("via", ["commit", "branch"])
 def test_a_door_vouches_for_whom_admission_names(thing, guarded, behalf, via):
-    found = edit(scene(thing, guarded_since=guarded, via=via))
+    found = edit(view(thing, guarded_since=guarded, via=via))
     assert found.behalf == behalf
     assert load(found.changes[PATH])["metadata"]["labels"].get(FILED_BY, "") == behalf
 
@@ -49,14 +49,14 @@ def test_a_door_vouches_for_whom_admission_names(thing, guarded, behalf, via):
 def test_a_release_is_on_behalf_of_whoever_asked_for_it():
     """Admission names who wrote the annotation: GPUs are given back without a review where main is protected."""
     thing = asked(is_released=True, author="cy@example.com")
-    found = edit(scene(thing, files={PATH: file_of(asked())}, statuses={KEY: status(Phase.PROVISIONED)}))
+    found = edit(view(thing, files={PATH: file_of(asked())}, statuses={KEY: status(Phase.PROVISIONED)}))
     assert found.behalf == "cy@example.com"
     assert load(found.changes[PATH])["spec"]["earlyRelease"] is True
 
 
 @pytest.mark.parametrize("phase", [Phase.QUEUED, Phase.PROVISIONED, Phase.COMPLETED])
 def test_a_deletion_is_on_behalf_of_whom_the_file_is_from(phase):
-    found = edit(scene(files={PATH: file_of(asked())}, statuses={KEY: status(phase)}, gone=frozenset({KEY})))
+    found = edit(view(files={PATH: file_of(asked())}, statuses={KEY: status(phase)}, gone=frozenset({KEY})))
     assert (found.author, found.behalf) == (DOOR, BO)
 
 
@@ -66,14 +66,14 @@ def test_a_deletion_is_on_behalf_of_whom_the_file_is_from(phase):
 def test_a_label_that_is_no_address_vouches_for_nobody(label):
     text = file_of(asked()).replace(f"{FILED_BY}: {BO}", f"{FILED_BY}: {label!r}")
     assert label in str(load(text.encode())["metadata"]["labels"]) or "\n" in label
-    found = edit(scene(files={PATH: text}, statuses={KEY: status()}, gone=frozenset({KEY})))
+    found = edit(view(files={PATH: text}, statuses={KEY: status()}, gone=frozenset({KEY})))
     assert found.behalf == ""
 
 
 def test_a_file_of_an_older_door_is_left_as_it_is():
     thing = asked()
     text = file_of(thing).replace(f"    {FILED_BY}: {BO}\n", "")
-    found = scene(replace(thing, is_released=True), files={PATH: text}, statuses={KEY: status()})
+    found = view(replace(thing, is_released=True), files={PATH: text}, statuses={KEY: status()})
     assert FILED_BY not in load(edit(found).changes[PATH])["metadata"]["labels"]
 
 
@@ -87,7 +87,7 @@ def committed(found: Edit):
 
 
 def test_its_commits_are_signed_and_name_the_person():
-    found = committed(edit(scene(asked(author=CI))))
+    found = committed(edit(view(asked(author=CI))))
     assert signer(GIT, found.payload, found.signature) == key("service:door").public
     assert on_behalf_of(found) == CI_ADDRESS
     assert found.trailers["On-Behalf-Of"] == f"{CI} <{CI_ADDRESS}>"
@@ -105,7 +105,7 @@ def test_its_commits_are_signed_and_name_the_person():
 )
 def test_no_name_brings_a_trailer_in(name):
     """Names come from whatever a cluster takes for one; for those nobody is vouched for."""
-    found = edit(scene(asked(author=name)))
+    found = edit(view(asked(author=name)))
     assert found.behalf == ""
     assert on_behalf_of(committed(found)) is None
 

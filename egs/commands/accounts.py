@@ -10,11 +10,13 @@ from urllib.parse import urlsplit
 
 import typer
 
+from egs.commands import output
+from egs.commands.errors import not_allowed, wrong_use
+from egs.commands.options import Output
+from egs.commands.output import Column, Form, field
 from egs.contexts import Context, checked, path_of, read, write
 from egs.modes import SERVER, Target, key_in
-from egs.remote import asking, output
-from egs.remote.errors import not_allowed, wrong_use
-from egs.remote.output import Column, Form, Output, field
+from egs.remote import asking
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _Name = Annotated[str, typer.Argument(metavar="NAME", help="The context.", show_default=False)]

@@ -10,38 +10,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+from egs.commands import output
+from egs.commands.errors import not_allowed, wrong_use
+from egs.commands.kinds import CHECKS, Kind
+from egs.commands.output import Column, Form, Row
 
-from egs.kinds import CHECKS, SINGULAR, Kind
-from egs.remote import output
-from egs.remote.errors import not_allowed, wrong_use
-from egs.remote.output import Column, Form, Row
-
-_OTHER = {**SINGULAR, **{singular: plural for plural, singular in SINGULAR.items()}}
-_LISTS = {
-    "gprs": "Requests, in every phase.",
-    "slices": "Slices, with what they hold and used.",
-    "clusters": "Clusters, their freshness and pools.",
-    "nodes": "Nodes, with state, lease and schedule.",
-    "requests": "Slices that people asked for.",
-    "queue": "Who waits, in order, and how long.",
-    "events": "What happened, newest first.",
-    "problems": "What is wrong with the documents.",
-    "workloads": "What runs on requests' nodes.",
-}
-_WHOLES = {
-    "gpr": "A request: checks, slips, cost.",
-    "slice": "A slice: bounds, requests, usage.",
-    "request": "A slice that a person asked for.",
-    "cluster": "A cluster: pools and schedule.",
-    "node": "A node: state, GPUs, calendar.",
-}
 EVERY_S = 5.0
 """Pause between two looks of `-w`: repositories are read every few seconds, too."""
 
@@ -55,71 +34,8 @@ class GetForm(StrEnum):
     YAML = "yaml"
 
 
-class EventType(StrEnum):
-    """Type of an event."""
-
-    NORMAL = "Normal"
-    WARNING = "Warning"
-
-
-Output = Annotated[GetForm, typer.Option("--output", "-o", help="How to answer; wide: with more columns.")]
-Watch = Annotated[
-    bool, typer.Option("--watch", "-w", help="Then tell each row again when it changes, until Ctrl-C.")
-]
-Checks = Annotated[
-    bool, typer.Option("--checks", help="Only the checks of its nodes, each with its value and log.")
-]
-Slice = Annotated[
-    str | None, typer.Option("--slice", metavar="S", help="Only this slice.", show_default=False)
-]
-Cluster = Annotated[str | None, typer.Option(metavar="C", help="Only this cluster.", show_default=False)]
-Pool = Annotated[str | None, typer.Option(metavar="P", help="Only this pool.", show_default=False)]
-PhaseName = Annotated[
-    str | None,
-    typer.Option(
-        "--phase", metavar="PHASE", help="Only in this phase, for example Queued.", show_default=False
-    ),
-]
-OfRequest = Annotated[
-    str | None,
-    typer.Option("--gpr", metavar="[SLICE/]GPR", help="Only this request.", show_default=False),
-]
-OfNode = Annotated[
-    str | None,
-    typer.Option("--node", metavar="[CLUSTER/]NODE", help="Only this node.", show_default=False),
-]
-Reason = Annotated[
-    str | None,
-    typer.Option(
-        "--reason", metavar="REASON", help="Only these, for example GPRDelayed.", show_default=False
-    ),
-]
-OfType = Annotated[
-    EventType | None,
-    typer.Option("--type", help="Only what is a warning, or what is none.", show_default=False),
-]
-Since = Annotated[
-    str | None,
-    typer.Option("--since", metavar="TIME", help="From this time on; 2h: two hours ago.", show_default=False),
-]
-Until = Annotated[
-    str | None,
-    typer.Option("--until", metavar="TIME", help="Before this time, or so long ago.", show_default=False),
-]
-Grep = Annotated[
-    str | None,
-    typer.Option(
-        "--grep", metavar="TEXT", help="Only with this text, in capitals or not.", show_default=False
-    ),
-]
-Limit = Annotated[int, typer.Option("--limit", min=1, metavar="N", help="At most so many.")]
-Names = Annotated[
-    list[str] | None, typer.Argument(metavar="[NAME]...", help="Only these; none: all.", show_default=False)
-]
-
-
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ListOptions:
     """How somebody wants it."""
 
     form: GetForm = GetForm.TABLE
@@ -127,40 +43,10 @@ class Asked:
     is_watched: bool = False
 
 
-def register(
-    app: typer.Typer, lists: Mapping[str, Callable[..., None]], wholes: Mapping[str, Callable[..., None]]
-) -> None:
-    """Add `get` with a command for each kind of `lists`, and `describe` with one for each of `wholes`."""
-    get = typer.Typer(
-        help="List GPRs, slices, requests for slices, clusters, nodes, the queue, events, problems or workloads."
-        "\n\n\b\nExample:\n  egs get queue",
-        short_help="List things of one kind.",
-        no_args_is_help=True,
-    )
-    describe = typer.Typer(
-        help="Show everything about one thing.\n\n\b\nExample:\n  egs describe gpr vision/train",
-        short_help="Show everything about one thing.",
-        no_args_is_help=True,
-    )
-    for kind, function in lists.items():
-        add(get, kind, function, _LISTS[kind])
-    for kind, function in wholes.items():
-        add(describe, kind, function, _WHOLES[kind])
-    app.add_typer(get, name="get")
-    app.add_typer(describe, name="describe")
-
-
-def add(group: typer.Typer, kind: str, function: Callable[..., None], about: str) -> None:
-    """Add the command of a kind, and hidden beside it the same under its other number."""
-    group.command(kind, short_help=about)(function)
-    if kind in _OTHER:
-        group.command(_OTHER[kind], short_help=about, hidden=True)(function)
-
-
 def answer(
     kind: Kind,
     fetch: Callable[[], Sequence[Row]],
-    asked: Asked,
+    asked: ListOptions,
     spread: Callable[[list[Row]], list[Row]] = list,
     looks: Iterable[None] | None = None,
 ) -> None:
@@ -186,7 +72,7 @@ def every(seconds: float) -> Iterator[None]:
         time.sleep(seconds)
 
 
-def _show(kind: Kind, rows: list[Row], asked: Asked, spread: Callable[[list[Row]], list[Row]]) -> None:
+def _show(kind: Kind, rows: list[Row], asked: ListOptions, spread: Callable[[list[Row]], list[Row]]) -> None:
     if asked.form in (GetForm.JSON, GetForm.YAML):
         is_one = len(asked.names or ()) == 1 == len(rows)
         output.data(rows[0] if is_one else rows, Form(asked.form))
@@ -232,7 +118,7 @@ def checks(described: Row, form: str) -> None:
 Source = tuple[Callable[[], Sequence[Row]], Callable[[list[Row]], list[Row]]]
 
 
-def _follow(kind: Kind, source: Source, asked: Asked, looks: Iterable[None]) -> None:
+def _follow(kind: Kind, source: Source, asked: ListOptions, looks: Iterable[None]) -> None:
     """What is, then each row that is new or another, in one line. The header comes once."""
     fetch, spread = source
     columns = _columns(kind, asked.form)

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from egs.remote import output
-from egs.remote.output import Column, Row, at, field, key, place
+from egs.commands import output
+from egs.commands.output import Column, Row, at, field, key, place
 
 
 @dataclass(frozen=True, slots=True)

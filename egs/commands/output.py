@@ -1,18 +1,18 @@
-"""How commands on a server answer: data on stdout, in one of three forms; everything else on stderr.
+"""How commands answer: data on stdout, in one of three forms; everything else on stderr.
 
-Data is the same as on a repository (docs/commands.md); tables are for people and only look alike.
+Times are RFC 3339 UTC in data and local in tables. Data is a stable contract (docs/commands.md), tables are not.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 Row = Mapping[str, Any]
 Column = tuple[str, Callable[[Row], Any]]
@@ -27,12 +27,21 @@ class Form(StrEnum):
     YAML = "yaml"
 
 
-Output = Annotated[Form, typer.Option("--output", "-o", help="How to answer.")]
-
-
 def note(sentence: str) -> None:
     """Tell a person something that is not the answer."""
     sys.stderr.write(f"egs: {sentence}\n")
+
+
+@contextlib.contextmanager
+def working(what: str) -> Iterator[None]:
+    """A sign on stderr that something goes on, if a person can see it."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(f"{what} …"):
+        yield
 
 
 def text(line: str) -> None:
@@ -50,19 +59,44 @@ def data(content: Any, form: Form) -> None:
     if form is Form.JSON:
         text(json.dumps(content, indent=2, ensure_ascii=False))
         return
+    sys.stdout.write(_yaml(content))
+
+
+_PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./-]*")
+"""Texts that every version of YAML reads as text, but for words like `on`, which the library quotes itself."""
+
+
+def _yaml(content: Any) -> str:
     import yaml
 
-    sys.stdout.write(yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
+    class Quoting(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # the C one, where it is built
+        """Quotes every text that some reader could take for a number, a time or a truth value."""
+
+    def text_node(dumper: Any, value: str) -> Any:
+        style = None if _PLAIN.fullmatch(value) else '"'
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+    Quoting.add_representer(str, text_node)
+    found: str = yaml.dump(content, Dumper=Quoting, sort_keys=False, allow_unicode=True, width=2**30)
+    return found
 
 
 def rows(found: Sequence[Row], form: Form, columns: Sequence[Column], empty: str) -> None:
     """The answer as data, or as a table; of a table without a row, the sentence `empty` on stderr."""
     if form is not Form.TABLE:
         data(found, form)
-    elif not found:
+        return
+    cells = ([cell(row) for _, cell in columns] for row in found)
+    table([name for name, _ in columns], cells, empty)
+
+
+def table(head: Sequence[str], found: Iterable[Sequence[Any]], empty: str) -> None:
+    """A table; without a row, the sentence `empty` on stderr, if there is one."""
+    cells = [[shown(cell) for cell in row] for row in found]
+    if cells:
+        _table(head, cells)
+    elif empty:
         note(empty)
-    else:
-        _table([name for name, _ in columns], [[shown(cell(row)) for _, cell in columns] for row in found])
 
 
 def page(content: Row, form: Form) -> None:
@@ -86,7 +120,7 @@ def _table(head: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
             grid.add_row(*map(Text, row))
         Console(file=sys.stdout).print(grid)
         return
-    # Programs that read tables get each row in one line, however wide.
+    # Programs that read tables get each row in one line, however wide, and thousands at once.
     widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
     for row in (head, *cells):
         text("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
@@ -147,13 +181,18 @@ def spoken(value: timedelta) -> str:
     return " ".join(f"{count}{unit}" for unit, count in units[first : first + 2] if count)
 
 
+def counted(count: int, thing: str) -> str:
+    """`1 node`, `2 nodes`."""
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+
+
 def time(value: str | None) -> datetime | None:
-    """A time of the server's, to be shown in a table."""
+    """A time from data, to be shown in a table."""
     return None if not value else datetime.fromisoformat(value)
 
 
 def seconds(count: int | None) -> timedelta | None:
-    """Seconds of the server's, to be shown in a table."""
+    """Seconds from data, to be shown in a table."""
     return None if count is None else timedelta(seconds=count)
 
 

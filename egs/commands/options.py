@@ -1,12 +1,72 @@
-"""Options and arguments that several commands share, as commands on a repository have them."""
+"""Options and arguments, each declared once, so that it means the same in every command."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from egs.commands.output import Form
+
+ON_A_REPOSITORY = "On a repository"
+"""The panel of options that only a repository understands (`egs.commands.limits`)."""
+
+
+def of_repository(*names: str, **about: Any) -> Any:
+    """Such an option."""
+    return typer.Option(*names, rich_help_panel=ON_A_REPOSITORY, **{"show_default": False, **about})
+
+
+Repo = Annotated[
+    str | None,
+    of_repository(
+        "--repo",
+        metavar="PATH|URL",
+        help="Folder, bare repository or URL. Default: EGS_REPO, else the folder you stand in.",
+    ),
+]
+Now = Annotated[
+    str | None, of_repository("--now", metavar="TIME", help="Decide as if it were this time (RFC 3339).")
+]
+Author = Annotated[
+    str | None,
+    of_repository("--author", metavar="'NAME <MAIL>'", help="Who changes it. Default: as git is configured."),
+]
+_PULL_OR_PUSH = "--pull-request/--push"
+AsPull = Annotated[
+    bool | None,
+    of_repository(_PULL_OR_PUSH, help="Open a pull request, or push to main. Default: as the project says."),
+]
+AsksFirst = Annotated[
+    bool | None,
+    of_repository(_PULL_OR_PUSH, help="Open a pull request (the default here), or push to main."),
+]
+StraightOn = Annotated[
+    bool | None,
+    of_repository(_PULL_OR_PUSH, help="Open a pull request, or push to main (the default here)."),
+]
+Fields = Annotated[
+    list[str],
+    typer.Argument(metavar="FIELD=VALUE...", help="Fields of spec; nothing behind = takes one out."),
+]
+Pools = Annotated[
+    list[str] | None,
+    of_repository("--pool", metavar="NAME=NODES", help="A pool of the CSV; may be repeated."),
+]
+OwnKubeconfig = Annotated[
+    str | None,
+    of_repository(
+        "--kubeconfig",
+        metavar="FILE",
+        help="Your own kubeconfig of the cluster. Default: KUBECONFIG, else ~/.kube/config.",
+    ),
+]
+OwnContext = Annotated[
+    str | None,
+    of_repository("--context", metavar="NAME", help="Context of it. Default: its current one."),
+]
 Request = Annotated[str, typer.Argument(metavar="SLICE/GPR", help="The request.", show_default=False)]
+Output = Annotated[Form, typer.Option("--output", "-o", help="How to answer.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would happen and write nothing.")]
 Nodes = Annotated[int | None, typer.Option(min=1, metavar="N", help="Whole GPU nodes.", show_default=False)]
 GpusPerNode = Annotated[

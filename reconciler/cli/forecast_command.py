@@ -1,4 +1,4 @@
-"""The commands `egs insights` and `egs forecast`. Only their words; the work is imported late."""
+"""The command `egs forecast`. Only its words; the work is imported late."""
 
 from __future__ import annotations
 
@@ -6,35 +6,13 @@ from typing import Annotated
 
 import typer
 
-from reconciler.cli.command_options import Now, Output, Repo
-from reconciler.sources.output import Form
+from egs.commands.options import Now, Output, Repo
+from egs.commands.output import Form
 
 
 def register(app: typer.Typer) -> None:
-    """Add them to the app."""
-    app.command("insights", short_help="Show demand, waits, use and how good estimates were.")(insights)
+    """Add it to the app."""
     app.command("forecast", short_help="Say how many more nodes would shorten waits.")(forecast)
-
-
-def insights(
-    repo: Repo = None,
-    now: Now = None,
-    days: Annotated[
-        int, typer.Option(metavar="N", min=1, max=92, help="Days that are shown one by one.")
-    ] = 14,
-    output: Output = Form.TABLE,
-) -> None:
-    """Show what requests that are over have shown: demand, waits, utilisation, how good estimates were, and why
-    promises moved; by shape, slice, hour and day.
-
-    \b
-    Examples:
-      egs insights
-      egs insights --days 30 -o json
-    """
-    from reconciler.queries.insight_rows import show_insights
-
-    show_insights(repo, now, days, output)
 
 
 def forecast(  # noqa: PLR0913 - each is an option of the command

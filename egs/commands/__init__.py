@@ -1,0 +1,20 @@
+"""The commands that work on a repository and on a server: words, options, columns and help, each declared once.
+
+`backend` is the port behind them and `limits` says what a server does not carry out. Functions import what they need
+when they run, because `egs --help` loads nothing heavy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add all of them to the app."""
+    from egs.commands import access, accounts, decisions, keys, lists, questions, requests, slices, watch
+
+    for part in (questions, lists, watch, requests, slices, keys, decisions, access, accounts):
+        part.register(app)

@@ -1,0 +1,94 @@
+"""`egs kubeconfig`: a way into a slice's namespaces."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from egs.commands import output
+from egs.commands.backend import Access, Backend
+from egs.commands.declare import READS_NOW, declare
+from egs.commands.errors import not_allowed, wrong_use
+from egs.commands.options import OwnContext, OwnKubeconfig, of_repository
+
+
+def register(app: typer.Typer) -> None:
+    """Add it to the app."""
+    declare(app, "kubeconfig", "Get a kubeconfig of a slice.", kubeconfig, READS_NOW)
+
+
+def kubeconfig(  # noqa: PLR0913 - each is an option of the command
+    backend: Backend,
+    slice_: Annotated[str, typer.Argument(metavar="SLICE", help="The slice.", show_default=False)],
+    cluster: Annotated[str, typer.Option(metavar="C", help="The cluster.", show_default=False)],
+    namespace: Annotated[
+        str | None, of_repository(metavar="N", help="This namespace only. Default: all of them.")
+    ] = None,
+    member: Annotated[
+        str | None, of_repository(metavar="EMAIL", help="For whom. Default: you, as git is configured.")
+    ] = None,
+    static: Annotated[
+        bool, of_repository("--static", help="Put a token in, for machines without `egs`.")
+    ] = False,
+    expires: Annotated[
+        str,
+        of_repository(metavar="DURATION", help="How long that token lives, 10m to 7d.", show_default=True),
+    ] = "8h",
+    plugin_api: Annotated[
+        str,
+        of_repository(metavar="VERSION", help="v1beta1 for a kubectl older than 1.22.", show_default=True),
+    ] = "v1",
+    kubeconfig: OwnKubeconfig = None,
+    context: OwnContext = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write it there, for your eyes only. Default: stdout.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Get a kubeconfig of a slice's namespaces in a cluster. Those you got before end at once.
+
+    \b
+    Examples:
+      egs kubeconfig vision --cluster east --out ~/.kube/vision
+      egs kubeconfig vision --cluster east --static --expires 2d --member bo@example.com
+
+    On a repository kubectl then gets short-lived tokens by itself, with your own credentials of the cluster or an
+    admin's. A server puts a token in that lives for an hour; it is a secret.
+    """
+    if out is not None:
+        _check_outside_of_git(out)
+    life = expires if static else None
+    text = backend.kubeconfig(
+        slice_, cluster, Access(namespace, member, life, plugin_api, kubeconfig, context, out)
+    )
+    _hand_over(text, out)
+
+
+def _check_outside_of_git(path: Path) -> None:
+    folder = path.expanduser().absolute().parent
+    if any((place / ".git").exists() for place in (folder, *folder.parents)):
+        raise not_allowed(
+            f"{path} is inside of a Git work tree, where it may get into a commit; write it elsewhere"
+        )
+
+
+def _hand_over(text: str, out: Path | None) -> None:
+    if out is None:
+        output.text(text.rstrip("\n"))
+        return
+    path = out.expanduser().absolute()
+    try:
+        # Only its owner may ever read it, and it is never half there.
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(name).replace(path)
+    except OSError as error:
+        raise wrong_use(f"--out {out}: it cannot be written ({error.strerror})") from error
+    output.note(f"wrote {out}; use it with `kubectl --kubeconfig {out} get pods`")

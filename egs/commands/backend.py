@@ -1,0 +1,164 @@
+"""The port between the commands and what answers them: a repository, or a server in front of one.
+
+Commands are declared once, in this package. A backend gives data (the JSON of docs/commands.md), and the commands
+print it, so a command gives the same table and the same JSON on both. `egs.remote.server.Server` is the backend for a
+server; an installed package brings the one for repositories (`egs.cli.Register`).
+
+Held by tests/contract/test_command_contract.py, on both backends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from egs.commands.output import Row
+
+Data = dict[str, Any]
+STANDS = ("phase", "reason", "estimatedStartTime", "estimatedEndTime")
+"""Fields of a request that `egs watch` tells changes of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Which repository, and how a change reaches its main branch, as typed. A server takes none of it."""
+
+    repo: str | None = None
+    now: str | None = None
+    author: str | None = None
+    pull_request: bool | None = None
+    by_default: Literal["push", "pull-request"] | None = None
+    """How this kind of change reaches main if the caller does not say; None: as the project says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filed:
+    """A request that was filed, or only tried: the data of `egs gpr create`, and sentences beside it."""
+
+    data: Row
+    notes: Sequence[str] = ()
+    text: str = ""
+    """The file that a trial would write; a server does not tell."""
+
+
+Rule = Literal["request", "extension"]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What an admin decides about a request, as typed; a server takes neither `handle` nor `key`."""
+
+    decision: Literal["approve", "reject"]
+    reason: str = ""
+    limit_gpus: int | None = None
+    limit_nodes: int | None = None
+    not_after: str | None = None
+    handle: str | None = None
+    rule: Rule = "request"
+    limit_extend: str | None = None
+    key: Path | None = None
+    """To sign with; None: as git is configured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How a kubeconfig is made on a repository; a server takes none of it."""
+
+    namespace: str | None
+    member: str | None
+    life: str | None
+    """Of a token that is put in; None: a plugin asks for tokens."""
+    protocol: str
+    kubeconfig: str | None
+    """The caller's own, with the context below."""
+    context: str | None
+    out: Path | None
+    """Where the new one goes; never over the caller's own."""
+
+
+class Backend(Protocol):
+    """What every command needs. Refusals and faults are exceptions with a `reason` and an exit code (`egs.cli`)."""
+
+    def rows(self, kind: str, filters: Mapping[str, Any]) -> list[Row]:
+        """The rows of `egs get KIND`; a filter that is None is not applied."""
+
+    def whole(self, kind: str, name: str) -> Row:
+        """The data of `egs describe KIND NAME`."""
+
+    def plan(self, ref: str | None, against: str | None) -> Row:
+        """The data of `egs plan`, with `changes` if `against` is given."""
+
+    def instance(self, file: str, pools: Sequence[str], form: str, is_fair: bool) -> int:
+        """Answer `egs plan --instance` and give the exit code."""
+
+    def quotes(self, slice_: str, terms: Mapping[str, Any]) -> tuple[list[Row], list[str]]:
+        """The rows of `egs wait`, and sentences beside them; `terms` are fields of its spec, None: not given."""
+
+    def why(self, request: str) -> Row:
+        """The data of `egs why`."""
+
+    def insights(self, days: int) -> Row:
+        """The data of `egs insights`."""
+
+    def watch(self, slice_: str | None, gpr: str | None, every_s: int) -> Iterable[Row]:
+        """The lines of `egs watch -o json`, until the caller has enough."""
+
+    def create(self, request: str, terms: Mapping[str, Any], *, is_trial: bool) -> Filed:
+        """File a request; `terms` as for `quotes`."""
+
+    def edit(self, request: str, words: Sequence[str]) -> None:
+        """Change fields of a request, typed as `FIELD=VALUE`. Every change says on stderr where it is then."""
+
+    def change(self, request: str, fields: Mapping[str, Any], subject: str) -> None:
+        """Change fields of a request; None takes one out. `subject` is the commit's."""
+
+    def release(self, request: str) -> None:
+        """End a request, whatever its phase."""
+
+    def cancel(self, request: str) -> None:
+        """End a request that waits."""
+
+    def restore(self, request: str) -> None:
+        """Write a request's file back as it counts."""
+
+    def request_slice(self, name: str, about: Mapping[str, Any], *, is_trial: bool) -> None:
+        """Ask for a slice; `about` has clusters, namespaces, members, owners, quota, limits, text, keys and forge."""
+
+    def create_slice(self, name: str, about: Mapping[str, Any], *, is_trial: bool) -> None:
+        """Make a slice, of the same."""
+
+    def slice_parts(self, name: str) -> Row:
+        """What goes with a slice: `slice`, `files` (null: a server does not tell), `clusters` and `namespaces`."""
+
+    def delete_slice(self, name: str) -> None:
+        """Take a slice away."""
+
+    def add_member(
+        self, name: str, mail: str, *, is_owner: bool, keys: tuple[Path, ...], forge: str | None
+    ) -> None:
+        """Add a person to a slice, or what is new of one who is there."""
+
+    def remove_member(self, name: str, mail: str) -> None:
+        """Take a person out of a slice."""
+
+    def decide(self, request: str, decision: Decision) -> None:
+        """Approve or reject a request as it reads now."""
+
+    def keys(self) -> list[Row]:
+        """The rows of `egs key list`."""
+
+    def create_key(self, name: str, about: Mapping[str, Any], *, is_trial: bool) -> str:
+        """Make a key and give its text, of a trial the manifest; `about`: role, slices, email, expires, description."""
+
+    def revoke_key(self, name: str) -> None:
+        """Make a key open nothing any more."""
+
+    def kubeconfig(self, slice_: str, cluster: str, access: Access) -> str:
+        """A kubeconfig of a slice's namespaces in a cluster; those the caller got before end."""
+
+
+REPOSITORY: ContextVar[Callable[[Where], Backend] | None] = ContextVar("repository", default=None)
+"""How the running command line opens a repository; None: only the client is installed. Set by `egs.cli`."""

@@ -1,0 +1,82 @@
+"""Declare a command: a function of a backend and what was typed, with the options that choose the backend's place.
+
+`declare` appends those options, so that each is written once and means the same everywhere. Options that only a
+repository understands stand in the panel `ON_A_REPOSITORY`; `egs.commands.limits` refuses them on a server.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_type_hints
+
+import typer
+
+from egs.commands import options
+from egs.commands.backend import Where
+from egs.commands.opened import backend
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which options choose where a command runs; fields of `Where` by name."""
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+    by_default: Literal["push", "pull-request"] | None = None
+
+
+_WRITES = {"repo": options.Repo, "author": options.Author}
+READS = Place({"repo": options.Repo, "now": options.Now})
+READS_NOW = Place({"repo": options.Repo})
+CHANGES = Place({"pull_request": options.AsPull, **_WRITES})
+CHANGES_AT = Place({**CHANGES.options, "now": options.Now})
+PUSHES = Place({"pull_request": options.StraightOn, **_WRITES}, "push")
+PUSHES_AT = Place({**PUSHES.options, "now": options.Now}, "push")
+ASKS = Place({"pull_request": options.AsksFirst, **_WRITES}, "pull-request")
+DECIDES = Place({**_WRITES, "now": options.Now})
+
+
+def group(app: typer.Typer, name: str, short: str, about: str) -> typer.Typer:
+    """A new group of commands; `about` is its help, an example included."""
+    made = typer.Typer(help=about, short_help=short, no_args_is_help=True)
+    app.add_typer(made, name=name)
+    return made
+
+
+def declare(app: typer.Typer, name: str, short: str, function: Callable[..., None], place: Place) -> None:
+    """Add `function(backend, …)` as a command; its own parameters are what can be typed."""
+    hints = get_type_hints(function, include_extras=True)
+    _backend, *own = inspect.signature(function).parameters.values()
+    typed = [one.replace(annotation=hints[one.name]) for one in own]
+    add(app, (name, short, function.__doc__ or ""), function, typed, place)
+
+
+def add(
+    app: typer.Typer,
+    words: tuple[str, str, str],
+    function: Callable[..., None],
+    typed: Sequence[inspect.Parameter],
+    place: Place,
+    *also: str,
+) -> None:
+    """The same with the parameters given; `words` are name, short help and help, `also` further names, not shown."""
+    name, short, about = words
+
+    def command(**given: Any) -> None:
+        where = Where(**{one: given.pop(one) for one in place.options}, by_default=place.by_default)
+        function(backend(where), **given)
+
+    more = [parameter(one, hint) for one, hint in place.options.items()]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    signature = inspect.Signature([one.replace(kind=keyword) for one in (*typed, *more)])
+    command.__signature__ = signature  # type: ignore[attr-defined]  # read by Typer
+    command.__doc__ = about
+    app.command(name, short_help=short)(command)
+    for other in also:
+        app.command(other, short_help=short, hidden=True)(command)
+
+
+def parameter(name: str, hint: Any, default: Any = None) -> inspect.Parameter:
+    """A parameter of a command; without a default it must be given (`inspect.Parameter.empty`)."""
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)

@@ -1,0 +1,124 @@
+"""`egs key …`: make, list and revoke keys of the HTTP API."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from egs.commands import output
+from egs.commands.backend import Backend
+from egs.commands.declare import CHANGES, PUSHES, READS, declare, group
+from egs.commands.options import Output, of_repository
+from egs.commands.output import Column, Form, at, field
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The key's name.", show_default=False)]
+
+
+class KeyRole(StrEnum):
+    """What a key carries."""
+
+    OWNER = "Owner"
+    EDITOR = "Editor"
+    VIEWER = "Viewer"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group to the app."""
+    keys = group(
+        app,
+        "key",
+        "Make, list and revoke API keys.",
+        "Make, list and revoke keys of the HTTP API. The repository has their SHA-256 alone.\n\n\b\nExample:\n"
+        "  egs key create nightly --role Editor --slice vision",
+    )
+    declare(keys, "create", "Make a key; it is shown once.", create, CHANGES)
+    declare(keys, "list", "Keys without their secrets.", list_keys, READS)
+    declare(keys, "revoke", "Make a key open nothing any more.", revoke, PUSHES)
+
+
+def create(  # noqa: PLR0913 - each is an option of the command
+    backend: Backend,
+    name: Name,
+    role: Annotated[
+        KeyRole,
+        typer.Option(
+            help="Owner: everything the person may do; Editor: file, change and end requests; Viewer: read.",
+            show_default=False,
+        ),
+    ],
+    slice_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--slice",
+            metavar="S",
+            help="Slice it is good for; may be repeated on a repository. Default: the whole project.",
+            show_default=False,
+        ),
+    ] = None,
+    for_: Annotated[
+        str | None,
+        typer.Option(
+            "--for",
+            metavar="MAIL",
+            help="In whose name it acts (another's: admins). Default: yours.",
+            show_default=False,
+        ),
+    ] = None,
+    expires: Annotated[
+        str, typer.Option(metavar="D", help="How long it is good for; on a repository also never.")
+    ] = "90d",
+    description: Annotated[
+        str, typer.Option(metavar="TEXT", help="What it is for.", show_default=False)
+    ] = "",
+    dry_run: Annotated[
+        bool, of_repository("--dry-run", help="Say what would happen and write nothing.")
+    ] = False,
+) -> None:
+    """Make a key of the HTTP API. It is printed once and is nowhere else: keep it in a vault.
+
+    \b
+    Examples:
+      egs key create nightly --role Editor --slice vision
+      egs key create dashboard --role Viewer --for robot@example.com --expires 365d
+
+    It never carries more than the person may by the manifests, and ends when they leave.
+    """
+    about = {"role": role.value, "slices": tuple(slice_ or ()), "email": for_, "expires": expires}
+    output.text(backend.create_key(name, {**about, "description": description}, is_trial=dry_run))
+
+
+KEYS: tuple[Column, ...] = (
+    ("NAME", field("name")),
+    ("STATE", field("state")),
+    ("EMAIL", field("email")),
+    ("ROLE", field("role")),
+    ("SLICES", lambda row: row["slices"] or "all"),
+    ("UNTIL", at("notAfter")),
+    ("DESCRIPTION", field("description")),
+)
+
+
+def list_keys(backend: Backend, output: Output = Form.TABLE) -> None:
+    """List keys with person, role, slices, end and state. A server shows yours, and an admin all of them.
+
+    \b
+    Example:
+      egs key list
+    """
+    _rows(backend.keys(), output, KEYS, "there is no key; `egs key create` makes one")
+
+
+def revoke(backend: Backend, name: Name) -> None:
+    """Make a key open nothing any more. Its manifest stays, and says so.
+
+    \b
+    Example:
+      egs key revoke nightly
+    """
+    backend.revoke_key(name)
+
+
+# A command calls its option `output`, as people type it; the module of that name is meant here.
+_rows = output.rows

@@ -1,0 +1,62 @@
+"""What a server does not carry out: commands and options for repositories alone. Said here and nowhere else.
+
+Where only the client is installed, help does not show them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from egs.commands.errors import Said, wrong_use
+from egs.commands.options import ON_A_REPOSITORY
+
+NOT_ON_A_SERVER = frozenset(
+    {"codeowners", "diff", "forecast", "gpr move", "pr", "prune", "resubmit", "slice edit"}
+)
+"""Commands, or groups of them. What is for the caller's own files and machines is not for a server either, and runs."""
+
+
+def limit(command: Any, path: str = "", *, is_alone: bool) -> None:
+    """Refuse those commands and options in a tree of commands; hide them too if the client is alone."""
+    for name, inner in getattr(command, "commands", {}).items():
+        full = f"{path} {name}".strip()
+        if full in NOT_ON_A_SERVER:
+            _refuse(inner, full, is_alone)
+            inner.hidden = inner.hidden or is_alone
+        else:
+            limit(inner, full, is_alone=is_alone)
+    marked = [p for p in command.params if getattr(p, "rich_help_panel", None) == ON_A_REPOSITORY]
+    if marked and command.callback is not None:
+        _refuse_options(command, path, marked, is_alone)
+
+
+def _refuse(command: Any, path: str, is_alone: bool) -> None:
+    for name, inner in getattr(command, "commands", {}).items():
+        _refuse(inner, f"{path} {name}", is_alone)
+
+    def refused(**_: object) -> None:
+        raise not_here(f"egs {path}", is_alone=is_alone)
+
+    if not hasattr(command, "commands"):
+        command.callback = refused
+
+
+def _refuse_options(command: Any, path: str, marked: list[Any], is_alone: bool) -> None:
+    carried_out = command.callback
+
+    def checked(**given: Any) -> Any:
+        for option in marked:
+            value = given.get(option.name)
+            if value not in (None, [], ()) and value != option.default:
+                raise not_here(f"{option.opts[0]} of egs {path}", is_alone=is_alone)
+        return carried_out(**given)
+
+    for option in marked:
+        option.hidden = is_alone
+    command.callback = checked
+
+
+def not_here(what: str, *, is_alone: bool = False) -> Said:
+    """The one sentence for what a server does not carry out."""
+    remedy = "install egs-gitops for that" if is_alone else "stand in one, or name it with --repo"
+    return wrong_use(f"{what} works on a repository and not on a server; {remedy}")

@@ -1,0 +1,290 @@
+"""`egs get …` and `egs describe …`: a command for each kind, made from a table. Columns: `egs.commands.kinds`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from egs.commands import kinds, listing, output
+from egs.commands.backend import Backend
+from egs.commands.declare import READS, READS_NOW, Place, add, group, parameter
+from egs.commands.kinds import SINGULAR, Kind
+from egs.commands.listing import GetForm, ListOptions
+from egs.commands.options import Output
+from egs.commands.output import Form
+
+
+class EventType(StrEnum):
+    """Type of an event."""
+
+    NORMAL = "Normal"
+    WARNING = "Warning"
+
+
+GetOutput = Annotated[GetForm, typer.Option("--output", "-o", help="How to answer; wide: with more columns.")]
+Watch = Annotated[
+    bool, typer.Option("--watch", "-w", help="Then tell each row again when it changes, until Ctrl-C.")
+]
+Checks = Annotated[
+    bool, typer.Option("--checks", help="Only the checks of its nodes, each with its value and log.")
+]
+Slice = Annotated[
+    str | None, typer.Option("--slice", metavar="S", help="Only this slice.", show_default=False)
+]
+Cluster = Annotated[str | None, typer.Option(metavar="C", help="Only this cluster.", show_default=False)]
+Pool = Annotated[str | None, typer.Option(metavar="P", help="Only this pool.", show_default=False)]
+PhaseName = Annotated[
+    str | None,
+    typer.Option(
+        "--phase", metavar="PHASE", help="Only in this phase, for example Queued.", show_default=False
+    ),
+]
+OfRequest = Annotated[
+    str | None,
+    typer.Option("--gpr", metavar="[SLICE/]GPR", help="Only this request.", show_default=False),
+]
+OfNode = Annotated[
+    str | None,
+    typer.Option("--node", metavar="[CLUSTER/]NODE", help="Only this node.", show_default=False),
+]
+Reason = Annotated[
+    str | None,
+    typer.Option(
+        "--reason", metavar="REASON", help="Only these, for example GPRDelayed.", show_default=False
+    ),
+]
+OfType = Annotated[
+    EventType | None,
+    typer.Option("--type", help="Only what is a warning, or what is none.", show_default=False),
+]
+Since = Annotated[
+    str | None,
+    typer.Option("--since", metavar="TIME", help="From this time on; 2h: two hours ago.", show_default=False),
+]
+Until = Annotated[
+    str | None,
+    typer.Option("--until", metavar="TIME", help="Before this time, or so long ago.", show_default=False),
+]
+Grep = Annotated[
+    str | None,
+    typer.Option(
+        "--grep", metavar="TEXT", help="Only with this text, in capitals or not.", show_default=False
+    ),
+]
+Limit = Annotated[int, typer.Option("--limit", min=1, metavar="N", help="At most so many.")]
+Names = Annotated[
+    list[str] | None, typer.Argument(metavar="[NAME]...", help="Only these; none: all.", show_default=False)
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One command of `egs get`: short help, help, examples, and its filters by name."""
+
+    kind: Kind
+    short: str
+    about: str
+    examples: tuple[str, ...]
+    filters: Mapping[str, Any] = field(default_factory=dict)
+    place: Place = READS
+    has_names: bool = True
+
+
+LISTS: Mapping[str, Listed] = {
+    "gprs": Listed(
+        kinds.GPRS,
+        "Requests, in every phase.",
+        "List requests, in every phase.",
+        ("gprs --slice vision --phase Provisioned",),
+        {"slice": Slice, "phase": PhaseName},
+    ),
+    "slices": Listed(
+        kinds.SLICES,
+        "Slices, with what they hold and used.",
+        "List slices, with what they wait for, hold, used and spent.",
+        ("slices",),
+    ),
+    "clusters": Listed(
+        kinds.CLUSTERS,
+        "Clusters, their freshness and pools.",
+        "List clusters and their pools: whether they answer, since when, and how fresh the status is.",
+        ("clusters",),
+    ),
+    "nodes": Listed(
+        kinds.NODES,
+        "Nodes, with state, lease and schedule.",
+        "List nodes: state, who has them until when, and who is likely to be next.",
+        ("nodes --cluster east -o json",),
+        {"cluster": Cluster, "pool": Pool},
+    ),
+    "requests": Listed(
+        kinds.REQUESTS,
+        "Slices that people asked for.",
+        "List slices that people asked for, and what became of each.",
+        ("requests",),
+    ),
+    "queue": Listed(
+        kinds.QUEUE,
+        "Who waits, in order, and how long.",
+        "List who waits, in rank order: position in the pool, promised start, time until then.",
+        ("queue --slice vision",),
+        {"slice": Slice},
+    ),
+    "events": Listed(
+        kinds.EVENTS,
+        "What happened, newest first.",
+        "List what happened, newest first.",
+        ("events --gpr vision/train --reason GPRDelayed", "events --since 2h --grep h100-7"),
+        {
+            "slice": Slice,
+            "gpr": OfRequest,
+            "node": OfNode,
+            "reason": Reason,
+            "cluster": Cluster,
+            "type": OfType,
+            "since": Since,
+            "until": Until,
+            "grep": Grep,
+            "limit": Limit,
+        },
+        READS_NOW,
+        has_names=False,
+    ),
+    "problems": Listed(
+        kinds.PROBLEMS,
+        "What is wrong with the documents.",
+        "List what is wrong with the documents; `egs validate` says the same and exits 1. On a server for admins.",
+        ("problems",),
+        place=READS_NOW,
+        has_names=False,
+    ),
+    "workloads": Listed(
+        kinds.WORKLOADS,
+        "What runs on requests' nodes.",
+        "List what runs on requests' nodes: model, GPUs, health, idleness, cost so far.",
+        ("workloads --slice vision",),
+        {"slice": Slice},
+    ),
+}
+_DEFAULTS = {"limit": 50}
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """One command of `egs describe`: short help, help, examples, and what names the thing."""
+
+    short: str
+    about: str
+    examples: tuple[str, ...]
+    metavar: str
+    what: str = "Its name."
+
+
+WHOLES: Mapping[str, Described] = {
+    "gpr": Described(
+        "A request: checks, slips, cost.",
+        "Show a request: why it stands where it does, its checks with their logs, its slips, its cost.",
+        ("gpr vision/train", "gpr vision/train --checks"),
+        "SLICE/GPR",
+        "The request.",
+    ),
+    "slice": Described(
+        "A slice: bounds, requests, usage.",
+        "Show a slice: its people and bounds, its requests, what it used in each month.",
+        ("slice vision",),
+        "SLICE",
+    ),
+    "request": Described(
+        "A slice that a person asked for.",
+        "Show a slice that a person asked for: what for, how it stands, and what to do next.",
+        ("request nlp",),
+        "SLICE",
+    ),
+    "cluster": Described(
+        "A cluster: pools and schedule.",
+        "Show a cluster: its pools, how fresh its view is, who has how many nodes when.",
+        ("cluster east",),
+        "CLUSTER",
+    ),
+    "node": Described(
+        "A node: state, GPUs, calendar.",
+        "Show a node: its state and why, its GPUs as last reported, who has it when.",
+        ("node east/h100-1",),
+        "CLUSTER/NODE",
+        "Its cluster and name.",
+    ),
+}
+
+
+def register(app: typer.Typer) -> None:
+    """Add both groups."""
+    get = group(
+        app,
+        "get",
+        "List things of one kind.",
+        "List GPRs, slices, requests for slices, clusters, nodes, the queue, events, problems or workloads."
+        "\n\n\b\nExample:\n  egs get queue",
+    )
+    for name, listed in LISTS.items():
+        _add_list(get, name, listed)
+    describe = group(
+        app,
+        "describe",
+        "Show everything about one thing.",
+        "Show everything about one thing.\n\n\b\nExample:\n  egs describe gpr vision/train",
+    )
+    for name, described in WHOLES.items():
+        _add_whole(describe, name, described)
+
+
+def _add_list(app: typer.Typer, name: str, listed: Listed) -> None:
+    def get(
+        backend: Backend, watch: bool, output: GetForm, names: list[str] | None = None, **filters: Any
+    ) -> None:
+        spread = kinds.by_pool if listed.kind is kinds.CLUSTERS else list
+        listing.answer(
+            listed.kind, lambda: backend.rows(name, filters), ListOptions(output, names, watch), spread
+        )
+
+    typed = [
+        *([parameter("names", Names)] if listed.has_names else []),
+        *(parameter(one, hint, _DEFAULTS.get(one)) for one, hint in listed.filters.items()),
+        parameter("watch", Watch, False),
+        parameter("output", GetOutput, GetForm.TABLE),
+    ]
+    words = (name, listed.short, _help("get", listed.about, listed.examples))
+    add(app, words, get, typed, listed.place, *_other(name))
+
+
+def _add_whole(app: typer.Typer, name: str, described: Described) -> None:
+    def describe(backend: Backend, thing: str, form: Form, checks: bool = False) -> None:
+        found = backend.whole(name, thing)
+        if checks:
+            listing.checks(found, form)
+        else:
+            output.page(found, form)
+
+    argument = typer.Argument(metavar=described.metavar, help=described.what, show_default=False)
+    typed = [
+        parameter("thing", Annotated[str, argument], inspect.Parameter.empty),
+        *([parameter("checks", Checks, False)] if name == "gpr" else []),
+        parameter("form", Output, Form.TABLE),
+    ]
+    words = (name, described.short, _help("describe", described.about, described.examples))
+    add(app, words, describe, typed, READS, *_other(name))
+
+
+def _help(group_name: str, about: str, examples: tuple[str, ...]) -> str:
+    head = "Example:" if len(examples) == 1 else "Examples:"
+    return "\n".join((about, "", "\b", head, *(f"  egs {group_name} {one}" for one in examples)))
+
+
+def _other(name: str) -> tuple[str, ...]:
+    """The plural of a singular and the other way round, as people type either."""
+    other = {**SINGULAR, **{singular: plural for plural, singular in SINGULAR.items()}}
+    return (other[name],) if name in other else ()

@@ -1,0 +1,122 @@
+"""The data of `egs get KIND` and `egs describe KIND NAME` on a repository."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from egs.commands import output
+from reconciler.cli.answers.validation import checked
+from reconciler.model.events import EventReason
+from reconciler.queries import details, holds, policy_problems, tables, workload_rows, workspace_requests
+from reconciler.queries.arguments import moment
+from reconciler.queries.event_search import EventRow, Filter, event_row, events
+from reconciler.queries.state import State, clock, read_state
+from reconciler.queries.tables import Rows
+from reconciler.sources.command_errors import NotFound, WrongUse
+from reconciler.sources.open_source import opened
+from reconciler.sources.source import Source
+from schemas.status.gpr_status import Phase
+
+_NAMED = 5
+"""Requests that are named beside a table."""
+Filters = Mapping[str, Any]
+
+
+def rows(repo: str | None, now: str | None, kind: str, filters: Filters) -> Rows:
+    """The rows of a kind, now or at that time. Raises WrongUse and NotFound for filters that fit nothing."""
+    with opened(repo) as source:
+        if kind in _OF_FILES:
+            return _OF_FILES[kind](source, filters)
+        state = read_state(source, clock(now, source))
+        if kind == "requests":
+            return workspace_requests.rows(source, state)
+    _check("slice", filters.get("slice"), state.wanted.slices)
+    _check("cluster", filters.get("cluster"), state.wanted.clusters)
+    return _OF_STATE[kind](state, filters)
+
+
+def described(repo: str | None, now: str | None, kind: str, name: str) -> dict[str, Any]:
+    """The data of `egs describe KIND NAME`. Raises NotFound and WrongUse."""
+    with opened(repo) as source:
+        state = read_state(source, clock(now, source))
+
+        def latest(wanted: Filter) -> list[EventRow]:
+            return list(events(source, wanted, details.EVENTS))
+
+        match kind:
+            case "gpr":
+                return details.gpr(source, state, name)
+            case "slice":
+                return details.slice_data(state, name, latest(Filter(slice=name)))
+            case "cluster":
+                return details.cluster_data(state, name, latest(Filter(cluster=name)))
+            case "node":
+                cluster, node = details.parts_of_node(name)
+                return details.node_data(
+                    state, name, events(source, Filter(cluster=cluster, node=node), details.EVENTS)
+                )
+        return workspace_requests.request_data(source, state, name)
+
+
+def _check(what: str, name: str | None, known: Iterable[str]) -> None:
+    if name is not None and name not in set(known):
+        raise NotFound(what, name, known)
+
+
+def _gprs(state: State, filters: Filters) -> Rows:
+    slice_, phase = filters["slice"], filters["phase"]
+    if phase is not None and phase not in set(Phase):
+        raise WrongUse(f"there is no phase {phase}; phases are {', '.join(Phase)}")
+    held = [key for key in holds.held_new(state.committed) if slice_ in (None, key.partition("/")[0])]
+    if held:
+        more = ", …" if len(held) > _NAMED else ""
+        output.note(f"held, so not listed: {', '.join(held[:_NAMED])}{more}; `egs why {held[0]}` says why")
+    return tables.gprs(state, slice_, phase)
+
+
+def _nodes(state: State, filters: Filters) -> Rows:
+    """Those of no pool at the end."""
+    cluster, pool = filters["cluster"], filters["pool"]
+    _check("pool", pool, {key[1] for key in state.wanted.pools if cluster in (None, key[0])})
+    for name in tables.open_clusters(state, cluster):
+        output.note(
+            f"{name}: spec.admission.mode is none, so any pod of the cluster that tolerates every taint or names "
+            "a node may land on these nodes, also while a slice has them; use auto to close them"
+        )
+    unmanaged = tables.unmanaged_nodes(state, cluster) if pool is None else []
+    return tables.nodes(state, cluster, pool) + unmanaged
+
+
+def _events(source: Source, filters: Filters) -> Rows:
+    if filters["reason"] is not None and filters["reason"] not in set(EventReason):
+        raise WrongUse(str(NotFound("reason", filters["reason"], set(EventReason))))
+    now = clock(None, source)
+    wanted = Filter(
+        **{name: filters[name] for name in ("slice", "gpr", "node", "cluster", "reason")},
+        type=None if filters["type"] is None else str(filters["type"]),
+        text=filters["grep"],
+        since=moment("--since", filters["since"], now),
+        until=moment("--until", filters["until"], now),
+    )
+    return [event_row(row) for row in events(source, wanted, filters["limit"])]
+
+
+def _problems(source: Source, _: Filters) -> Rows:
+    """What is wrong with the documents, what of main does not count, and which requests break a policy now."""
+    now = clock(None, source)
+    broken = policy_problems.problem_rows(source, now)
+    documents = policy_problems.without_rejected(checked(source, None, None).problems, broken)
+    return [*holds.problem_rows(source, now), *broken, *map(asdict, documents)]
+
+
+_OF_FILES: Mapping[str, Callable[[Source, Filters], Rows]] = {"events": _events, "problems": _problems}
+_OF_STATE: Mapping[str, Callable[[State, Filters], Rows]] = {
+    "gprs": _gprs,
+    "slices": lambda state, _: tables.slices(state),
+    "clusters": lambda state, _: tables.clusters(state),
+    "nodes": _nodes,
+    "queue": lambda state, filters: tables.queue(state, filters["slice"]),
+    "workloads": lambda state, filters: workload_rows.rows(state, filters["slice"]),
+}

@@ -1,0 +1,174 @@
+"""The backend of the commands for a repository. Each method imports what it needs when it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from egs.commands.backend import Access, Decision, Filed, Where
+from egs.commands.output import Row
+
+if TYPE_CHECKING:
+    from reconciler.changes.change import Means
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A repository, and how a change reaches its main branch."""
+
+    where: Where
+
+    def rows(self, kind: str, filters: Mapping[str, Any]) -> list[Row]:
+        from reconciler.cli.lists import rows
+
+        return list(rows(self.where.repo, self.where.now, kind, filters))
+
+    def whole(self, kind: str, name: str) -> Row:
+        from reconciler.cli.lists import described
+
+        return described(self.where.repo, self.where.now, kind, name)
+
+    def plan(self, ref: str | None, against: str | None) -> Row:
+        from reconciler.queries.plans import plan_json
+
+        return plan_json(self.where.repo, self.where.now, ref, against)
+
+    def instance(self, file: str, pools: Sequence[str], form: str, is_fair: bool) -> int:
+        from reconciler.queries.plans import show_instance
+        from schemas.documents.scheduling import Fairness
+
+        return show_instance(file, pools, self.where.now, form, Fairness() if is_fair else None)
+
+    def quotes(self, slice_: str, terms: Mapping[str, Any]) -> tuple[list[Row], list[str]]:
+        from reconciler.queries.quotes import quoted
+
+        rows, notes = quoted(self.where.repo, self.where.now, slice_, nested(terms))
+        return list(rows), notes
+
+    def why(self, request: str) -> Row:
+        from reconciler.queries.why import why_json
+
+        return why_json(self.where.repo, self.where.now, request)
+
+    def insights(self, days: int) -> Row:
+        from reconciler.queries.insight_rows import insights_of
+
+        return insights_of(self.where.repo, self.where.now, days)
+
+    def watch(self, slice_: str | None, gpr: str | None, every_s: int) -> Iterator[Row]:
+        from reconciler.cli.signals import ended_by_signals, looks
+        from reconciler.queries.event_search import Filter
+        from reconciler.queries.status_changes import follow
+
+        with ended_by_signals() as ended:
+            yield from follow(self.where.repo, Filter(slice=slice_, gpr=gpr), looks(every_s, ended))
+
+    def create(self, request: str, terms: Mapping[str, Any], *, is_trial: bool) -> Filed:
+        from reconciler.changes.requests import create
+
+        return create(self._means(), request, nested(terms), self.where.now, is_trial=is_trial)
+
+    def edit(self, request: str, words: Sequence[str]) -> None:
+        from reconciler.changes.requests import assignments, change
+
+        edits = assignments(words)
+        change(self._means(), request, edits, f"Edit {request}: {', '.join('.'.join(f) for f, _ in edits)}")
+
+    def change(self, request: str, fields: Mapping[str, Any], subject: str) -> None:
+        from reconciler.changes.requests import change
+        from reconciler.queries.arguments import lasting
+
+        lasting("extend", fields.get("extend"))
+        edits = [(tuple(name.split(".")), value) for name, value in fields.items()]
+        change(self._means(), request, edits, subject)
+
+    def release(self, request: str) -> None:
+        from reconciler.changes.requests import release
+
+        release(self._means(), request)
+
+    def cancel(self, request: str) -> None:
+        from reconciler.changes.requests import cancel
+
+        cancel(self._means(), request, self.where.now)
+
+    def restore(self, request: str) -> None:
+        from reconciler.changes.requests import restore
+
+        restore(self._means(), request)
+
+    def request_slice(self, name: str, about: Mapping[str, Any], *, is_trial: bool) -> None:
+        from reconciler.changes.slices import NewSlice, request
+
+        request(self._means(), NewSlice(name, **about), is_trial=is_trial)
+
+    def create_slice(self, name: str, about: Mapping[str, Any], *, is_trial: bool) -> None:
+        from reconciler.changes.slices import NewSlice, create
+
+        create(self._means(), NewSlice(name, **about), is_trial=is_trial)
+
+    def slice_parts(self, name: str) -> Row:
+        from reconciler.changes.slices import parts
+
+        return parts(self._means(), name)
+
+    def delete_slice(self, name: str) -> None:
+        from reconciler.changes.slices import delete
+
+        delete(self._means(), name)
+
+    def add_member(
+        self, name: str, mail: str, *, is_owner: bool, keys: tuple[Path, ...], forge: str | None
+    ) -> None:
+        from reconciler.changes.members import add
+        from reconciler.changes.people import Newcomer
+
+        add(self._means(), name, Newcomer(mail, is_owner, keys, forge))
+
+    def remove_member(self, name: str, mail: str) -> None:
+        from reconciler.changes.members import remove
+
+        remove(self._means(), name, mail)
+
+    def decide(self, request: str, decision: Decision) -> None:
+        from reconciler.changes.approve import decide
+
+        decide(self.where.repo, request, decision, self.where.author, self.where.now)
+
+    def keys(self) -> list[Row]:
+        from reconciler.changes.keys import listed
+
+        return list(listed(self.where.repo, self.where.now))
+
+    def create_key(self, name: str, about: Mapping[str, Any], *, is_trial: bool) -> str:
+        from reconciler.changes.keys import NewKey, create
+
+        return create(self._means(), NewKey(name, **about), is_trial=is_trial)
+
+    def revoke_key(self, name: str) -> None:
+        from reconciler.changes.keys import revoke
+
+        revoke(self._means(), name)
+
+    def kubeconfig(self, slice_: str, cluster: str, access: Access) -> str:
+        from reconciler.cli.answers.member_kubeconfig import given
+
+        return given(self.where.repo, slice_, cluster, access)
+
+    def _means(self) -> Means:
+        from reconciler.changes.change import Means
+
+        return Means(self.where.repo, self.where.author, self.where.pull_request, self.where.by_default)
+
+
+def nested(terms: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields by dotted name as a request's spec has them, without those that are not given."""
+    spec: dict[str, Any] = {}
+    for name, value in terms.items():
+        outer, _, inner = name.partition(".")
+        if value is not None:
+            spec[outer] = {**spec.get(outer, {}), inner: value} if inner else value
+    shapes = spec.get("gpuShape")
+    return spec | ({"gpuShape": shapes[0]} if isinstance(shapes, list) and len(shapes) == 1 else {})
