@@ -27,7 +27,10 @@ _SHARED = tuple(field.name for field in fields(Wanted) if field.name not in OF_O
 
 
 class Looked:
-    """Outcomes of the last of several looks at one committed status and instant; see `preview`. One owner."""
+    """Outcomes of the last of several looks at one committed status and instant; see `preview`. One owner.
+
+    Worth it by `benchmarks.cycle --only against`: without it `egs plan --against` costs 30 % more.
+    """
 
     def __init__(self) -> None:
         self._found: dict[str, GPRStatus | None] = {}
