@@ -201,4 +201,4 @@ def test_a_step_with_too_many_files_freezes_main(land: Land, monkeypatch: pytest
     monkeypatch.setattr(gates, "MOST_CHANGED", 3)
     base = land.at
     land.push({f"{number}.md": "x\n" for number in range(5)}, "ada")
-    assert "more than 3 changed files" in judged(land, base).alarm
+    assert "more than 3 files" in judged(land, base).alarm

@@ -91,7 +91,7 @@ def test_a_node_belongs_to_a_pool(found, pool):
         ),
         pytest.param(node(product="NVIDIA-Unheard-Of"), "", id="a product that the manifest does not map"),
         pytest.param(node(product="NVIDIA-A100-SXM4-40GB"), "which is A100-40GB", id="another GPU"),
-        pytest.param(node(gpus=4), "promises 8", id="fewer GPUs: one fell off the bus"),
+        pytest.param(node(gpus=4), "declares 8", id="fewer GPUs: one fell off the bus"),
         pytest.param(read_node(as_served(cpu_node("a"))), "shows no GPU", id="no device plugin"),
     ],
 )
