@@ -155,16 +155,16 @@ class Sending(Walk):
 
 
 def kills(number: int, kind: str) -> Iterator[str]:
-    """Around sends and pushes; those that the commit under test draws."""
+    """Around the first push, and around those sends and pushes that the commit under test draws."""
     if kind in {"send", "push"}:
-        yield from (way for way in ("before", "after") if drawn(f"{number} {kind} {way}", 14))
+        yield from (way for way in ("before", "after") if number == 1 or drawn(f"{number} {kind} {way}", 14))
 
 
 def test_whatever_dies_when_each_event_reaches_each_route(tmp_path: Path) -> None:
     walk = Sending(tmp_path, kills)
     walk.stage.play()
     assert found_in(walk.stage).wrong() == []
-    assert len(walk.verdicts) > 4
+    assert walk.verdicts
     wrong = {str(kill): found.wrong() for kill, found in walk.verdicts.items()}  # type: ignore[attr-defined]
     assert {kill: what for kill, what in wrong.items() if what} == {}
     ids = [id_ for found in walk.verdicts.values() for id_, _ in found.sent["ops"]]  # type: ignore[attr-defined]
