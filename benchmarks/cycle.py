@@ -4,10 +4,11 @@
 
 A bare repository in which each slice of 100 requests has ten waiting ones; all others are over, except those that hold
 the nodes of the two embedded clusters. The real controller has written the status branch, promises included. Timed is
-the real controller on the real remote: cycles without changes; cycles after one request was pushed, by phase; and a
-new controller in a process of its own, with the mirror and caches of the last one, until its first cycle is
-committed. `egs plan --against` is a whole command, on a clone and on its second run. Goals: a
-push answered in 1 s, a restart in 3 s, a comparison of two commits in 5 s.
+the real controller on the real remote: cycles without changes; cycles after one request was pushed, by phase; cycles in
+which nothing changed while extensions are refused, and while a burst cluster is short of hours; and a new controller in
+a process of its own, with the mirror and caches of the last one, until its first cycle is committed. `egs plan
+--against` is a whole command, on a clone and on its second run. Goals: a push answered in 1 s, a restart in 3 s, a
+comparison of two commits in 5 s.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cache as remembered
@@ -93,7 +94,7 @@ def make(folder: Path, manifests: int) -> None:
 
 def _close(acting: Reconciler) -> None:
     """Close its mirror, so that another controller can use it."""
-    acting._store.close()  # type: ignore[attr-defined]
+    acting._ports.store.close()
 
 
 def _settings(folder: Path) -> Settings:
@@ -110,12 +111,7 @@ def _commit(ref: str, message: str, files: Iterator[tuple[str, bytes]]) -> Itera
 def _files(manifests: int) -> Iterator[tuple[str, bytes]]:
     yield "project.yaml", _document("Project", "default", {"admins": [{"email": ADA.email}]})
     for cluster in ("east", "west"):
-        pools = [
-            {"name": name, "gpuShape": "H100-80GB", "gpusPerNode": 8, "memoryPerGpu": 80, "nodes": NODES}
-            for name in ("a", "b")
-        ]
-        spec = {"driver": "embedded", "mode": "manage", "pricePerGpuHour": 2.5, "pools": pools}
-        yield f"clusters/{cluster}.yaml", _document("Cluster", cluster, spec)
+        yield f"clusters/{cluster}.yaml", _cluster(cluster)
     for number in range(manifests):
         slice_, name = slice_and_name(number)
         if number % PER_SLICE == 0:
@@ -207,9 +203,39 @@ def file_one(repo: Path, slice_: int, run: int) -> None:
     """One person's merge: a new request of one slice, in the middle of its slice's ranks."""
     name = f"new-{run}-{slice_}"
     content = request(slice_ * PER_SLICE, 101).replace(f"g{slice_ * PER_SLICE:06d}".encode(), name.encode())
-    stream = b"commit refs/heads/main\n" + _COMMITTER + data(b"File a request") + b"from refs/heads/main^0\n"
-    stream += f"M 100644 inline {gpr_path(f's{slice_:04d}', name)}\n".encode() + data(content) + b"done\n"
-    git(repo, "fast-import", "--quiet", "--done", given=stream)
+    push(repo, {gpr_path(f"s{slice_:04d}", name): content})
+
+
+def push(repo: Path, files: Mapping[str, bytes]) -> None:
+    """Somebody's commit on main."""
+    stream = b"commit refs/heads/main\n" + _COMMITTER + data(b"Change files") + b"from refs/heads/main^0\n"
+    for path, content in files.items():
+        stream += f"M 100644 inline {path}\n".encode() + data(content)
+    git(repo, "fast-import", "--quiet", "--done", given=stream + b"done\n")
+
+
+def longer(running: Iterable[str]) -> dict[str, bytes]:
+    """The files of these requests, which ask for an hour more: others are promised their nodes."""
+    found = {}
+    for key in running:
+        slice_, name = key.split("/")
+        content = request(int(name[1:])).replace(b"spec:\n", b"spec:\n  extend: 0d1h0m\n")
+        found[gpr_path(slice_, name)] = content
+    return found
+
+
+def burst() -> dict[str, bytes]:
+    """One of the clusters for those alone who wait long, with fewer GPU-hours than they ask for."""
+    return {"clusters/west.yaml": _cluster("west", burst={"after": "0d0h10m", "gpuHoursPerMonth": 60_000})}
+
+
+def _cluster(name: str, **more: object) -> bytes:
+    pools = [
+        {"name": name, "gpuShape": "H100-80GB", "gpusPerNode": 8, "memoryPerGpu": 80, "nodes": NODES}
+        for name in ("a", "b")
+    ]
+    spec = {"driver": "embedded", "mode": "manage", "pricePerGpuHour": 2.5, "pools": pools, **more}
+    return _document("Cluster", name, spec)
 
 
 # -- the figures -----------------------------------------------------------------------------------------------------
@@ -301,6 +327,19 @@ def measure(folder: Path, runs: int, slices: int, profile: bool) -> None:
             cycle(acting, clock, now)
         now += SECOND
     _print("one request pushed", found[1:], "Committed")
+    for _ in range(3):  # until requests run
+        now += timedelta(minutes=1)
+        acting.cycle(now)
+    running = [key for key, s in acting._facts().requests.items() if s.phase is Phase.PROVISIONED]
+    asked = {"ten extensions refused": longer(sorted(running)[:10]), "a burst cluster's hours short": burst()}
+    for what, files in asked.items():
+        push(folder / "fleet.git", files)
+        for _ in range(6):
+            now += SECOND
+            cycle(acting, clock, now)
+        quiet = [cycle(acting, clock, now + i * SECOND) for i in range(1, runs + 1)]
+        _print(f"nothing changed, {what}", quiet, "Unchanged")
+        now += (runs + 1) * SECOND
     _close(acting)
     if profile:
         profiler.dump_stats("cycle.prof")

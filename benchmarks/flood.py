@@ -111,8 +111,8 @@ class Answered:
 
     def watch(self, _: Cycle) -> None:
         """A cycle ended."""
-        judged = self._acting._gate._at  # type: ignore[attr-defined]
-        if judged == self._wanted and not self._acting._has_more:  # type: ignore[attr-defined]
+        main = self._acting._memory.main
+        if main._gate._at == self._wanted and not main.has_more:
             self._there.set()
 
     def took_s(self, waking: Waking, commit: str) -> float:

@@ -210,7 +210,7 @@ def run(  # noqa: PLR0913 - one for each option
     forge: ForgeOptions,
     state: State = DEFAULT_STATE,
     poll: Annotated[
-        int, typer.Option("--poll", min=1, max=300, help="Seconds between two fetches of the repository.")
+        int, typer.Option("--poll", min=1, max=300, help="Seconds between two polls of the repository.")
     ] = 5,
     pushes_per_minute: Annotated[
         int | None,

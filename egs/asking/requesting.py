@@ -11,7 +11,7 @@ from typing import Any, Unpack, overload
 
 from egs.arguments import check
 from egs.asking.paging import pages
-from egs.asking.wishes import More, Span, Wish, gpr_body, priority_in_range, span_text
+from egs.asking.wishes import More, RequestFields, Span, gpr_body, priority_in_range, span_text
 from egs.calling import API, Ask, call
 from egs.data.gpr import GpuRequestData, read_gpr
 from egs.data.records import Change, Items, Named, each, of
@@ -165,7 +165,9 @@ def _documented_signature() -> inspect.Signature:
         SESSION, kinds.POSITIONAL_OR_KEYWORD, default=None, annotation="AuthenticatedSession | None"
     )
     rest = [
-        param(n, kinds.KEYWORD_ONLY, default=None, annotation=Wish.__annotations__[n].__forward_arg__)
+        param(
+            n, kinds.KEYWORD_ONLY, default=None, annotation=RequestFields.__annotations__[n].__forward_arg__
+        )
         for n in More.__annotations__
     ]
     return inspect.Signature([*first, session, *rest], return_annotation="Script[str]")
@@ -173,7 +175,7 @@ def _documented_signature() -> inspect.Signature:
 
 def _shown(argument: str) -> str:
     """The type of a documented argument; None is left out, since it only means absent."""
-    return str(Wish.__annotations__[argument].__forward_arg__).removesuffix(" | None")
+    return str(RequestFields.__annotations__[argument].__forward_arg__).removesuffix(" | None")
 
 
 request_gpu.__signature__ = _documented_signature()  # type: ignore[attr-defined]
@@ -306,7 +308,10 @@ def extend(
 
 
 def update_gpu_request(
-    request_id: str, *, authenticated_session: AuthenticatedSession | None = None, **new: Unpack[Wish]
+    request_id: str,
+    *,
+    authenticated_session: AuthenticatedSession | None = None,
+    **new: Unpack[RequestFields],
 ) -> Script[Change]:
     """Change anything that `request_gpu` takes by keyword, of a waiting request.
 

@@ -53,7 +53,7 @@ class More(TypedDict, total=False):
     name: str | None
 
 
-class Wish(More, total=False):
+class RequestFields(More, total=False):
     """All arguments of a request."""
 
     request_name: str | None
@@ -68,7 +68,7 @@ class Wish(More, total=False):
     priority: int | None
 
 
-TYPES = fields_of(Wish)
+TYPES = fields_of(RequestFields)
 
 
 def gpr_body(said: Mapping[str, Any], of: str = "request_gpu") -> dict[str, Any]:

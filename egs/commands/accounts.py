@@ -111,7 +111,7 @@ def _warn_of_plain_http(address: str) -> None:
     parts = urlsplit(address)
     if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
         output.note(
-            f"{parts.hostname} is asked over plain http: whoever is on the way can read what opens it"
+            f"{parts.hostname} is reached over plain http: others on the network can read your credentials"
         )
 
 

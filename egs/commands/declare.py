@@ -14,7 +14,8 @@ from typing import Any, Literal, get_type_hints
 import typer
 
 from egs.commands import options
-from egs.commands.backend import Where, backend
+from egs.commands.backend import Where
+from egs.commands.opened import backend
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ def broken(sentence: str, reason: str = "Unavailable") -> Said:
 
 
 def of(error: EgsApplicationException, login: str) -> Said:
-    """What the server said, or that it says nothing; `login` is the command that helps a caller nobody knows."""
+    """What the server said, or that it says nothing; `login` is the command for a caller that it does not know."""
     if error.status == 0 or error.status >= 500:
         return broken(str(error), error.key or "Unavailable")
     if error.status == 401:

@@ -147,7 +147,7 @@ NODES = Kind(
 )
 REQUESTS = Kind(
     "request for a slice called",
-    "nobody asks for a slice",
+    "no request for a slice",
     (
         ("SLICE", field("name")),
         ("PHASE", field("phase")),
@@ -162,7 +162,7 @@ REQUESTS = Kind(
 )
 QUEUE = Kind(
     "waiting request",
-    "nobody waits",
+    "no request waits",
     (
         ("RANK", field("rank")),
         ("POSITION", field("position")),

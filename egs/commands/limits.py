@@ -21,7 +21,7 @@ def limit(command: Any, path: str = "", *, is_alone: bool) -> None:
     for name, inner in getattr(command, "commands", {}).items():
         full = f"{path} {name}".strip()
         if full in NOT_ON_A_SERVER:
-            _refuse(inner, full)
+            _refuse(inner, full, is_alone)
             inner.hidden = inner.hidden or is_alone
         else:
             limit(inner, full, is_alone=is_alone)
@@ -30,12 +30,12 @@ def limit(command: Any, path: str = "", *, is_alone: bool) -> None:
         _refuse_options(command, path, marked, is_alone)
 
 
-def _refuse(command: Any, path: str) -> None:
+def _refuse(command: Any, path: str, is_alone: bool) -> None:
     for name, inner in getattr(command, "commands", {}).items():
-        _refuse(inner, f"{path} {name}")
+        _refuse(inner, f"{path} {name}", is_alone)
 
     def refused(**_: object) -> None:
-        raise not_here(f"egs {path}")
+        raise not_here(f"egs {path}", is_alone=is_alone)
 
     if not hasattr(command, "commands"):
         command.callback = refused
@@ -46,8 +46,9 @@ def _refuse_options(command: Any, path: str, marked: list[Any], is_alone: bool) 
 
     def checked(**given: Any) -> Any:
         for option in marked:
-            if given.get(option.name) not in (None, False, [], (), option.default):
-                raise not_here(f"{option.opts[0]} of egs {path}")
+            value = given.get(option.name)
+            if value not in (None, [], ()) and value != option.default:
+                raise not_here(f"{option.opts[0]} of egs {path}", is_alone=is_alone)
         return carried_out(**given)
 
     for option in marked:
@@ -55,8 +56,7 @@ def _refuse_options(command: Any, path: str, marked: list[Any], is_alone: bool) 
     command.callback = checked
 
 
-def not_here(what: str) -> Said:
+def not_here(what: str, *, is_alone: bool = False) -> Said:
     """The one sentence for what a server does not carry out."""
-    return wrong_use(
-        f"{what} works on a repository and not on a server; stand in one, or name it with --repo"
-    )
+    remedy = "install egs-gitops for that" if is_alone else "stand in one, or name it with --repo"
+    return wrong_use(f"{what} works on a repository and not on a server; {remedy}")

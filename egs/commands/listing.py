@@ -36,7 +36,7 @@ class GetForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:
-    """How somebody wants it."""
+    """Which rows are asked for, and how they are shown."""
 
     form: GetForm = GetForm.TABLE
     names: Sequence[str] | None = None

@@ -172,7 +172,7 @@ def extend(
     request: Request,
     duration: Annotated[str, typer.Argument(metavar="D", help="Total grace beyond the duration.")],
 ) -> None:
-    """Ask for grace beyond the duration, in total; granted within the project's bound if it delays nobody.
+    """Ask for grace beyond the duration, in total; granted within the project's bound if it delays no other request.
 
     \b
     Example:

@@ -29,7 +29,7 @@ _MOST = 1000
 
 
 def target() -> Target:
-    """Who is asked. Raises Said: nobody is named."""
+    """The chosen server. Raises Said: none is chosen."""
     found = SERVER.get()
     if found is None:
         raise not_allowed("no server is named; `egs login SERVER` does that, or EGS_SERVER", "NoServer")
@@ -87,7 +87,7 @@ def session_of(server: Target) -> AuthenticatedSession:
 
 
 def heard(path: str, params: Mapping[str, Any]) -> Iterator[Message]:
-    """Server-sent events of a path, opened again where they break off, until nobody reads on. Raises Said."""
+    """Server-sent events of a path, reopened where they break off, until the caller stops. Raises Said."""
     from egs.calling import Ask
     from egs.transport import feed
 

@@ -66,7 +66,7 @@ def report(subject: str, change: Row) -> None:
         case "pull-request":
             output.note(f"{subject}: asks to be merged, {url or branch}")
         case "branch":
-            output.note(f"{subject}: on the branch {branch}; somebody merges it into main")
+            output.note(f"{subject}: on the branch {branch}; it counts once it is merged into main")
         case _:
             output.note(f"{subject}: accepted; {url} says when it is done")
 

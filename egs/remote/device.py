@@ -140,7 +140,7 @@ def _json(answer: httpx.Response) -> dict[str, Any]:
 
 
 def _safe(address: str) -> str:
-    """The address itself when nobody on the way can read what goes there. Raises Said."""
+    """The address itself, if what goes there is encrypted. Raises Said."""
     parts = urlsplit(address)
     if parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK):
         return address
@@ -155,4 +155,4 @@ def _host(address: str) -> str:
 
 
 def _too_late() -> Said:
-    return not_allowed("nobody logged in in time; run it again", "TooLate")
+    return not_allowed("the login took too long; run it again", "TooLate")

@@ -49,9 +49,9 @@ _BY_STATUS: Mapping[int, Mapping[str, str]] = {
         "IdempotencyKeyReused": "this Idempotency-Key was already used for another change; use a new key for each "
         "change",
         "NotProvisioned": "vision/train has no nodes yet; cancel it instead",
-        "NotSeenYet": "the controller has not seen vision/train yet; decide a moment later",
-        "NothingToDecide": "vision/train does not wait for a decision",
-        "Unchanged": "vision/train already says so; nothing changes",
+        "NotSeenYet": "vision/train was not looked at by the controller yet; decide a moment later",
+        "NothingToDecide": "vision/train waits for nobody's decision",
+        "Unchanged": "vision/train has these values already; nothing to change",
         "WorkspaceAlreadyExists": "workspace vision exists already; choose another name, or ask its owner to add you",
         "WorkspaceInUse": "vision/train not over yet; release or cancel first",
         "WorkspaceNotReady": "the namespaces of workspace vision do not exist yet; try again in a minute",

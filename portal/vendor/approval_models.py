@@ -206,6 +206,6 @@ def _end(word: Decision, now: datetime) -> datetime:
         raise bad_parameters(f"notAfter {word.not_after}: {error}") from error
     if end <= now:
         raise bad_parameters(
-            f"notAfter {word.not_after} is in the past: it is {format_instant(now)}; give a later time"
+            f"notAfter {word.not_after} is in the past: it is {format_instant(now)}; choose a later time"
         )
     return end

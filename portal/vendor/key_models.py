@@ -70,7 +70,7 @@ class KeyWish(Wire):
     workspace_name: str | None = Field(
         default=None,
         max_length=253,
-        description="The workspace that it is for; required for Editor and Viewer. Absent: the whole project.",
+        description="The workspace that the key is for; absent: the whole project.",
     )
 
 

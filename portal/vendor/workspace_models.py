@@ -271,7 +271,7 @@ class Workspaces(Wire):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RequestTotals:
     """Sums over a slice's live requests."""
 
     waiting: int = 0
@@ -282,7 +282,7 @@ class Standing:
     amount: float = 0.0
 
 
-def standings(view: View) -> Mapping[str, Standing]:
+def standings(view: View) -> Mapping[str, RequestTotals]:
     """By slice, in one pass over the live requests; call it through `View.once`."""
     found: dict[str, list[GPRStatus]] = {}
     for key, status in live(view.facts.requests).items():
@@ -290,11 +290,11 @@ def standings(view: View) -> Mapping[str, Standing]:
     return {name: _standing(view, own) for name, own in found.items()}
 
 
-def _standing(view: View, own: list[GPRStatus]) -> Standing:
+def _standing(view: View, own: list[GPRStatus]) -> RequestTotals:
     holding = [status for status in own if status.phase in HOLDING]
     held = [(len(s.assignment.nodes) if s.assignment else 0, _gpus_per_node(view, s)) for s in holding]
     costs = [_running_cost(view, status) for status in holding]
-    return Standing(
+    return RequestTotals(
         waiting=sum(status.phase in WAITING for status in own),
         holding=len(holding),
         nodes=sum(nodes for nodes, _ in held),
@@ -327,7 +327,7 @@ def workspaces(view: View, caller: Caller) -> tuple[Workspace, ...]:
 
 def workspace_of(view: View, name: str) -> Workspace:
     """A slice in force."""
-    spec, standing = view.wanted.slices[name], view.once(standings).get(name, Standing())
+    spec, standing = view.wanted.slices[name], view.once(standings).get(name, RequestTotals())
     return Workspace(
         name=name,
         overlay_network_deployment_mode=NO_NETWORK,
@@ -363,7 +363,7 @@ def _limits(spec: SliceSpec) -> WorkspaceLimits:
     return WorkspaceLimits.model_validate(limits)
 
 
-def _cost(view: View, name: str, standing: Standing) -> WorkspaceCost:
+def _cost(view: View, name: str, standing: RequestTotals) -> WorkspaceCost:
     usage = view.facts.usage.get(name)
     months = () if usage is None else usage.months
     return WorkspaceCost(

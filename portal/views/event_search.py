@@ -57,9 +57,7 @@ class EventQuery:
     def filter(self, view: View, now: datetime) -> Filter:
         """The filter as commands use it; a request may also be named by its id. ApiError 422."""
         if self.reason and self.reason not in set(EventReason):
-            raise bad_parameters(
-                f"reason: there is no reason {self.reason}; choose from {listed(EventReason)}"
-            )
+            raise bad_parameters(f"reason: there is no reason {self.reason}; there are {listed(EventReason)}")
         try:
             since, until = moment("since", self.since or None, now), moment("until", self.until or None, now)
         except WrongUse as error:

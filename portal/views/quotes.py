@@ -93,9 +93,7 @@ def quoted(view: View, ask: WaitAsk, now: datetime) -> Quoted:
     items = tuple(_item(view, answer, (broken, likely.get(answer.pool)), now) for answer in answers)
     notes = [*wanted.notes, *(violation.message for violation in broken)]
     if not answers:
-        notes.append(
-            f"no pool that it may use could ever hold it: {would_fit(spec, slice_, view.wanted.pools)}"
-        )
+        notes.append(f"it fits no pool that it may use: {would_fit(spec, slice_, view.wanted.pools)}")
     return Quoted(items, tuple(notes))
 
 

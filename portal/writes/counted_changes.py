@@ -31,7 +31,8 @@ def check_counts(view: View, store: Store, key: str, commit: str) -> None:
     if not terms:
         return
     raise conflict(
-        f"{key} got its nodes while the change was on its way and keeps its terms ({', '.join(terms)}): the change is "
+        f"{key} got its nodes while the change was being pushed and keeps its terms ({', '.join(terms)}): "
+        "the change is "
         f"on main as {commit[:12]} but has no effect; release the request, or restore its file",
         PROVISIONED,
         {"commit": commit, "terms": terms},

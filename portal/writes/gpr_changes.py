@@ -133,7 +133,7 @@ def edited(view: View, tree: Tree, key: str, fields: Mapping[Path, Any]) -> Chan
                 f"{path}:{error.line}: {error}; first repair the file in the repository, or restore the request"
             ) from error
     if data == there:
-        raise conflict(f"{key} already says so; nothing changes", "Unchanged")
+        raise conflict(f"{key} has these values already; nothing to change", "Unchanged")
     document = read_document(path, data)
     if isinstance(document, GPR):
         check_names(view, key.partition("/")[0], document.spec.model_dump(by_alias=True))
@@ -194,7 +194,9 @@ def restored(view: View, tree: Tree, key: str) -> Changes:
     if there is not None and counts_as_it_is(
         says(readable(path, there), view.wanted.templates), found.status
     ):
-        raise conflict(f"the file of {key} already has the terms in force; nothing changes", "Unchanged")
+        raise conflict(
+            f"the file of {key} has the content that counts already; nothing to change", "Unchanged"
+        )
     return {path: _restored(view, tree, found)}
 
 

@@ -253,7 +253,9 @@ class GroupWriter:
         """Main as fetched last, read up to its tip."""
         tip = self._store.tips().get(self._main) or self._store.fetch([self._main]).get(self._main)
         if tip is None:
-            raise unavailable(f"the repository has no branch {self._main}; `egs init` writes the first files")
+            raise unavailable(
+                f"the repository has no branch {self._main}; create the first files with `egs init`"
+            )
         if self._main_tree is None or self._is_doubtful:
             old, self._is_doubtful = self._main_tree, False
             at = tip if old is None else old.tip

@@ -81,7 +81,7 @@ def in_rank_order(requests: Iterable[Request]) -> list[Request]:
 
 
 def rank_order(numbers: NDArray[np.int64], keys: Sequence[str]) -> NDArray[np.int64]:
-    """The same order for many requests at once, as positions: `numbers` has a row each, with `RankInputs`' fields."""
+    """The same order for many requests at once, as positions: `numbers` has a row each, with `RankInputs`'s fields."""
     priority, boost, move, share, service, filed_at = numbers.T
     columns = [-(priority + boost), -move, share, service, filed_at]
     telling = [column for column in columns if column.size and (column != column[0]).any()]

@@ -16,7 +16,7 @@ from scheduler.kernel.placements import Displacements, Placed, Placements
 from scheduler.kernel.rows import NO_PROMISE, PROMISED_POOL, Rows, rows_of
 from scheduler.kernel.search import World
 from scheduler.kernel.state import world_of, write_shares
-from scheduler.kernel.steps import Outcome, Standing, compress, draw_lines, move_all, place, stand
+from scheduler.kernel.steps import Outcome, Promises, compress, draw_lines, move_all, place, stand
 from scheduler.reasons import no_place
 from scheduler.snapshot import Plan, Snapshot, Window
 
@@ -32,7 +32,7 @@ class Prepared:
     rows: Rows
     fleet: Fleet
     world: World
-    promises: Standing
+    promises: Promises
     outcome: Outcome
     standing: bool
 

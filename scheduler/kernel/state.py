@@ -28,7 +28,7 @@ from scheduler.kernel.rows import (
 from scheduler.kernel.search import RequestArrays, Spots, World
 from scheduler.kernel.shown import Shown
 from scheduler.kernel.slices import NOBODY, Slices
-from scheduler.kernel.steps import Standing
+from scheduler.kernel.steps import Promises
 from scheduler.kernel.timeline import SIZE, Lines, lines
 from scheduler.snapshot import FOREVER, Lease, Pool, Promise, Request, Snapshot, Window
 
@@ -193,7 +193,7 @@ def _joined(stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return found
 
 
-def standing_of(snapshot: Snapshot, rows: Rows, asked: RequestArrays) -> Standing:
+def standing_of(snapshot: Snapshot, rows: Rows, asked: RequestArrays) -> Promises:
     """Which promises may hold, if there is room."""
     table = rows.table
     pool, start = table[:, PROMISED_POOL].copy(), table[:, PROMISED_START].copy()
@@ -203,10 +203,10 @@ def standing_of(snapshot: Snapshot, rows: Rows, asked: RequestArrays) -> Standin
     own = np.zeros(asked.nodes.size, dtype=np.bool_)
     own[owner[asked.pool == pool[owner]]] = True
     standing = np.where(own & ~late & (pool >= 0), pool, ELSEWHERE)
-    return Standing(np.where(pool == NO_PROMISE, NO_PROMISE, standing), start)
+    return Promises(np.where(pool == NO_PROMISE, NO_PROMISE, standing), start)
 
 
-def wanted_of(rows: Rows, fleet: Fleet, standing: Standing, shares: Shares, now: int) -> Shares:
+def wanted_of(rows: Rows, fleet: Fleet, standing: Promises, shares: Shares, now: int) -> Shares:
     """The groups that served promises, for unequal nodes."""
     wanted = empty_shares(shares.first)
     for number in np.flatnonzero(fleet.groups > 1).tolist():
@@ -247,7 +247,7 @@ def spots_of(size: int) -> Spots:
     return Spots(np.full(size, -1, dtype=np.int64), np.zeros(size, dtype=np.int64))
 
 
-def world_of(snapshot: Snapshot, rows: Rows, fleet: Fleet, sides: int) -> tuple[World, Standing]:
+def world_of(snapshot: Snapshot, rows: Rows, fleet: Fleet, sides: int) -> tuple[World, Promises]:
     """The whole world, with lines still to be drawn."""
     asked, marks = asked_of(rows, fleet, snapshot)
     shares = shares_of(asked, fleet)

@@ -29,7 +29,7 @@ from scheduler.kernel.shown import forget, known
 from scheduler.kernel.timeline import Lines, draw, lowest
 
 
-class Standing(NamedTuple):
+class Promises(NamedTuple):
     """Promises by rank: the pool where it may stand, -1 where it may not, -2 for none; and its start."""
 
     pool: NDArray[np.int64]
@@ -54,7 +54,7 @@ def draw_lines(
 
 
 @entry
-def stand(w: World, p: Standing, o: Outcome, begin: int) -> int:
+def stand(w: World, p: Promises, o: Outcome, begin: int) -> int:
     """Step 1 from request `begin` on. Where it ended: all are done, or this one needs others to change nodes."""
     for i in range(begin, p.pool.size):
         if p.pool[i] == -2:
@@ -123,7 +123,7 @@ def displace(o: Outcome, who: int, whom: int) -> None:
 
 
 @compiled
-def _may_be_bound_anew(w: World, p: Standing, i: int) -> bool:
+def _may_be_bound_anew(w: World, p: Promises, i: int) -> bool:
     """Whether another assignment of nodes might help: they are unequal, and there are enough in total."""
     pool, start = p.pool[i], p.start[i]
     end = start + w.asked.duration[i] + w.pools.drain[pool]

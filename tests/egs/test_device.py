@@ -40,7 +40,7 @@ def test_what_the_provider_means(status: int, body: dict[str, str], want: str | 
     ("status", "body", "sentence", "code"),
     [
         pytest.param(400, {"error": "access_denied"}, "refused in the browser", 1, id="somebody said no"),
-        pytest.param(400, {"error": "expired_token"}, "nobody logged in in time", 1, id="too late"),
+        pytest.param(400, {"error": "expired_token"}, "the login took too long", 1, id="too late"),
         pytest.param(200, {"access_token": "x"}, "gave no ID token", 3, id="no ID token"),
         pytest.param(500, {}, "answered 500: no reason", 3, id="it broke"),
     ],

@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
-from egs.listing import ListOptions
 
 from egs import cli
 from egs.commands.errors import Said
 from egs.commands.kinds import CLUSTERS, SINGULAR, Kind, by_pool
-from egs.commands.listing import GetForm, answer
+from egs.commands.listing import GetForm, ListOptions, answer
 
 PETS = Kind(
     "pet",

@@ -113,7 +113,7 @@ def test_a_request_that_never_starts_is_told_and_makes_the_answer_no(trace: Path
     ("args", "says"),
     [
         pytest.param([], "name the CSV of a trace", id="no trace"),
-        pytest.param(["FILE"], "an instance needs its pools", id="no pools"),
+        pytest.param(["FILE"], "--instance needs pools", id="no pools"),
         pytest.param(["FILE", "--pool", "q=2"], "pool 'p' is not declared", id="another pool"),
         pytest.param(
             ["FILE", "--pool", "p=2", "--since", "2026-11-21T08:00:00Z"], "--since", id="no history"

@@ -1,0 +1,359 @@
+"""One contract for the commands (`egs.commands`), on both backends: a repository, and the server in front of it.
+
+The same command gives the same JSON, the same table and the same exit code, and a change leaves the same file (D2, D14,
+H10, H11, K1). What a server does not carry out it says in one sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from egs.commands.questions import LONGEST_COUNTED_S
+from reconciler.accounts.insights import MARKS_S
+from tests.egs.remote import CLIENT_ALONE, Done, Shell
+from tests.support.portal import Site
+
+READS = [
+    "get gprs",
+    "get gprs --slice vision",
+    "get gprs --phase Queued",
+    "get gpr vision/runs",
+    "get gprs vision/runs vision/waits",
+    "get node east/h100-1",
+    "get slices",
+    "get clusters",
+    "get nodes",
+    "get nodes --cluster east --pool h100",
+    "get requests",
+    "get queue",
+    "get queue --slice nlp",
+    "get events",
+    "get events --gpr vision/runs --limit 2",
+    "get problems",
+    "get workloads",
+    "get workload vision/runs",
+    "key list",
+    "plan",
+    "insights",
+    "why vision/waits",
+    "why vision/asks",
+    "describe gpr vision/runs",
+    "describe gpr vision/waits",
+    "describe gpr vision/runs --checks",
+    "describe slice vision",
+    "describe cluster east",
+    "describe node east/h100-1",
+    "wait --slice vision --nodes 1 --duration 2h",
+    "wait --slice vision --nodes 99 --duration 2h",
+    "wait --slice nlp --nodes 4 --gpus-per-node 8 --duration 0d6h0m --cluster east --priority 200",
+]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Two requests hold all of east, one waits behind them, one waits for an admin, one is over."""
+    made = Site(tmp_path_factory.mktemp("site"))
+    made.settle()
+    made.file("vision/short", nodes=1, duration="30m")
+    made.settle()
+    made.pass_time(50)
+    made.file("vision/runs", nodes=3, duration="2h", clusters=["east"])
+    made.file("nlp/more", nodes=1, duration="1h")
+    made.settle()
+    made.file("vision/waits", nodes=3, duration="1h", clusters=["east"], displayName="Later: much")
+    made.file("vision/asks", nodes=4, duration="1h", clusters=["east"], gpusPerNode=8)
+    made.settle()
+    made.commit({"slices/vision/gprs/bad.yaml": "kind: GPR\n", "clusters/east.yml": "x: 1\n"})
+    made.settle()
+    made.pass_time(40)  # it has its nodes
+    made.commit({"slices/vision/gprs/worse.yaml": "kind: GPR\n"})
+    made.settle()
+    made.clock.set(made.view.facts.at)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def url(site: Site) -> Iterator[str]:
+    with site.server() as found:
+        yield found
+
+
+@pytest.fixture
+def shell(site: Site, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(site, url, tmp_path, capsys)
+
+
+@pytest.mark.parametrize("line", READS)
+def test_an_admin_reads_the_same_in_both_modes(shell: Shell, line: str) -> None:
+    here = shell.on_repository(f"{line} -o json")
+    there = shell.on_server(f"{line} -o json")
+    assert there.data == here.data
+    assert there.code == here.code
+    assert list(_keys(there.data)) == list(_keys(here.data)), "keys come in the same order"
+
+
+def _keys(content: object) -> Iterator[str]:
+    if isinstance(content, dict):
+        for name, value in content.items():
+            yield name
+            yield from _keys(value)
+    elif isinstance(content, list):
+        for one in content:
+            yield from _keys(one)
+
+
+@pytest.mark.parametrize("line", READS)
+def test_the_client_alone_answers_in_every_form(shell: Shell, line: str) -> None:
+    """K1: without the rest of the project."""
+    shell.installed = list(CLIENT_ALONE)
+    as_json = shell.on_server(f"{line} -o json").data
+    assert yaml.safe_load(shell.on_server(f"{line} -o yaml").out) == as_json
+    table = shell.on_server(line)
+    assert table.out or table.err, "people are told something, if only that there is nothing"
+
+
+KINDS = ["gprs", "slices", "clusters", "nodes", "requests", "queue", "events", "problems", "workloads"]
+
+
+@pytest.mark.parametrize("line", [*READS, *(f"get {kind} -o wide" for kind in KINDS)])
+def test_the_tables_are_the_same_too(shell: Shell, line: str) -> None:
+    there, here = shell.on_server(line), shell.on_repository(line)
+    assert (there.code, there.out, there.err) == (here.code, here.out, here.err)
+
+
+@pytest.mark.parametrize("on", ["on_server", "on_repository"])
+def test_a_name_of_nothing_is_told_after_what_there_is(shell: Shell, on: str) -> None:
+    done = getattr(shell, on)("get gprs vision/runs vision/run")
+    assert done.code == 1
+    assert "vision/runs" in done.out
+    assert "there is no request vision/run; did you mean vision/runs" in done.err
+
+
+def test_what_runs_has_cost_something_so_far(shell: Shell) -> None:
+    """H17: also before it ends, with the project's currency, everywhere the same."""
+    row = shell.on_repository("get gpr vision/runs -o json").data
+    (load,) = [w for w in shell.on_repository("get workloads -o json").data if w["name"] == "vision/runs"]
+    cost = shell.on_repository("describe gpr vision/runs -o json").data["cost"]
+    assert row["phase"] == "Provisioned"
+    assert (row["cost"], row["currency"]) == (cost["amount"], cost["currency"])
+    assert load["cost"] == f"{row['cost']:.2f} USD"
+    assert f"{row['cost']:.2f} USD" in shell.on_repository("get gprs").out
+    id_ = load["gprId"]
+    data = shell.site.client("ada-owner").get("/api/v1/gpr", params={"gprId": id_}).json()["data"]
+    assert data["status"]["cost"] == load["cost"]
+
+
+def test_the_checks_of_a_request_are_shown_each_with_value_and_log(shell: Shell) -> None:
+    """F4, F5: passing or not, on a repository, on a server and in the status."""
+    rows = shell.on_server("describe gpr vision/runs --checks -o json").data
+    assert rows == shell.on_repository("describe gpr vision/runs -o json").data["status"]["checks"]
+    assert len({row["node"] for row in rows}) == 3
+    assert {"NodeHealth", "PersistentVolume", "Connectivity"} <= {row["name"] for row in rows}
+    assert all(row["passed"] and row["value"] and row["log"] for row in rows)
+    table = shell.on_repository("describe gpr vision/runs --checks")
+    assert table.out.splitlines()[0].split() == ["STAGE", "NODE", "CHECK", "PASSED", "VALUE", "AT", "LOG"]
+    assert shell.on_server("describe gpr vision/waits --checks").err == "egs: no node of it was checked yet\n"
+
+
+# -- changes -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Backend:
+    """One of the two, over a site of its own: runs a line as ada, an admin who is a member of everything here."""
+
+    name: str
+    shell: Shell
+
+    def __call__(self, line: str, *more: str) -> Done:
+        """Run it; the portal and the controller have seen what it did then."""
+        site = self.shell.site
+        if self.name == "server":
+            done = self.shell.on_server(line, *more)
+        else:
+            author = () if line.split()[0] in _READS else ("--author", "Ada <ada@example.com>")
+            done = self.shell(*line.split(), *more, "--repo", str(site.repo), *author)
+        site.settle()
+        return done
+
+    def spec(self, path: str) -> dict[str, Any]:
+        """What main says there; empty: nothing."""
+        found: dict[str, Any] = yaml.safe_load(self.shell.site.main(path) or "{}").get("spec", {})
+        return found
+
+
+_READS = {"get", "describe", "plan"}
+
+
+@pytest.fixture(scope="module", params=["repository", "server"])
+def changed(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, Site]]:
+    made = Site(tmp_path_factory.mktemp("changed"))
+    made.settle()
+    yield request.param, made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def address(changed: tuple[str, Site]) -> Iterator[str]:
+    with changed[1].server() as found:
+        yield found
+
+
+@pytest.fixture
+def egs(
+    changed: tuple[str, Site], address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> Backend:
+    name, site = changed
+    return Backend(name, Shell(site, address, tmp_path, capsys))
+
+
+LATER = "2027-06-01T00:00:00Z"
+FILED = ["slice", "name", "path", "commit", "branch", "pullRequest", "dryRun", "estimate"]
+
+
+def test_a_request_is_tried_and_filed(egs: Backend) -> None:
+    line = (
+        "gpr create vision/train --nodes 2 --gpus-per-node 8 --shape H100-80GB --duration 6h --rdma --model m"
+    )
+    assert egs(f"{line} --dry-run").code == 1, "no node here has RDMA, so it has no start"
+    line = line.replace(" --rdma", "")
+    tried, before = egs(f"{line} --dry-run -o json"), egs.shell.site.log()
+    assert (tried.code, tried.data["dryRun"], tried.data["commit"]) == (0, True, None)
+    assert egs.shell.site.log() == before
+    done = egs(f"{line} -o json", "--display-name", "Try 1: small")
+    assert (done.code, list(done.data), done.data["dryRun"]) == (0, FILED, False), done.err
+    assert done.data["estimate"]["cluster"] == "east"
+    assert "committed to main as" in done.err
+    spec = egs.spec("slices/vision/gprs/train.yaml")
+    assert (spec["nodes"], spec["displayName"], spec["model"]["name"]) == (2, "Try 1: small", "m")
+    author, _, subject = egs.shell.site.log()[0].split("|")
+    assert (author.partition(" ")[2], subject) == ("<ada@example.com>", "Create vision/train")
+    assert egs(f"{line} -o json").code == 1, "its name is taken"
+
+
+def test_what_waits_is_edited_and_cancelled(egs: Backend) -> None:
+    assert egs(f"gpr create vision/later --nodes 1 --duration 1h --not-before {LATER}").code == 0
+    path = "slices/vision/gprs/later.yaml"
+    for line, field, value in (
+        ("gpr edit vision/later nodes=2 network.rdma=false", "nodes", 2),
+        ("gpr priority vision/later 150", "priority", 150),
+        ("gpr extend vision/later 0d0h30m", "extend", "0d0h30m"),
+        ("gpr rename vision/later Second", "displayName", "Second"),
+        ("gpr edit vision/later displayName=", "displayName", None),
+    ):
+        done = egs(line)
+        assert done.code == 0, done.err
+        assert "committed to main as" in done.err
+        assert egs.spec(path).get(field) == value, line
+    assert egs("gpr edit vision/later nodes").code == 2
+    assert egs("gpr edit vision/later nope=1").code == 1
+    assert egs("gpr cancel vision/later").code == 0
+    assert egs.spec(path)["earlyRelease"] is True
+    assert egs("gpr cancel vision/later").code == 1
+
+
+def test_what_runs_is_stopped_started_and_released(egs: Backend) -> None:
+    assert egs("gpr create nlp/runs --nodes 1 --duration 6h").code == 0
+    egs.shell.site.pass_time(10)
+    path = "slices/nlp/gprs/runs.yaml"
+    assert egs("gpr cancel nlp/runs").code == 1
+    assert egs("gpr stop nlp/runs").code == 0
+    assert egs.spec(path)["stopped"] is True
+    egs.shell.site.pass_time(20)
+    assert egs("gpr start nlp/runs").code == 0
+    assert not egs.spec(path).get("stopped")
+    egs.shell.site.pass_time(20)
+    egs.shell.site.commit({path: None})
+    egs.shell.site.settle()
+    assert egs("gpr restore nlp/runs").code == 0
+    assert egs.spec(path)["nodes"] == 1
+    assert egs("gpr release nlp/runs").code == 0
+    assert egs.spec(path)["earlyRelease"] is True
+
+
+def test_an_admin_decides(egs: Backend) -> None:
+    egs.shell.site.file("vision/big", nodes=4, duration="1h", gpusPerNode=8, notBefore=LATER, priority=250)
+    egs.shell.site.file("vision/other", nodes=1, duration="1h", notBefore=LATER)
+    egs.shell.site.settle()
+    done = egs("reject vision/other --reason", "not now")
+    assert done.code == 0, done.err
+    assert egs.spec("approvals/vision/other/ada.yaml")["decision"] == "reject"
+    assert egs("get gpr vision/other -o json").data["phase"] == "Rejected"
+
+
+def test_slices_come_and_go_with_their_members(egs: Backend) -> None:
+    asked = egs("slice request speech --quota 8 --cluster east --reason sound")
+    assert asked.code == 0, asked.err
+    made = egs("slice create audio --cluster east --member dee@example.com --quota 8 --description", "a: b")
+    assert made.code == 0, made.err
+    assert egs.spec("slices/audio/slice.yaml")["description"] == "a: b"
+    for line, code in (("add", 0), ("add", 1), ("remove", 0), ("remove", 1)):
+        assert egs(f"slice members {line} audio eve@example.com").code == code, line
+        has_eve = "eve@example.com" in (egs.shell.site.main("slices/audio/slice.yaml") or "")
+        assert has_eve is (line == "add")
+    told = egs("slice delete audio -o json")
+    assert (told.code, list(told.data)) == (0, ["slice", "files", "clusters", "namespaces"])
+    assert (told.data["clusters"], told.data["namespaces"]) == (["east"], ["audio"])
+    assert "with --yes" in told.err
+    assert egs("slice delete audio").out.splitlines()[0].split() == [
+        "SLICE",
+        "FILES",
+        "NAMESPACES",
+        "CLUSTERS",
+    ]
+    assert egs("slice delete audio --yes").code == 0
+    assert egs.shell.site.main("slices/audio/slice.yaml") is None
+
+
+def test_a_key_is_made_once_listed_and_revoked(egs: Backend) -> None:
+    made = egs("key create robot --role Viewer --slice vision --expires 30d --description bot")
+    assert (made.code, len(made.out.splitlines())) == (0, 1), made.err
+    assert made.out.startswith("egs_")
+    assert made.out.strip() not in (egs.shell.site.main("keys/robot.yaml") or "")
+    assert "never again" in made.err
+    assert egs.spec("keys/robot.yaml")["role"] == "Viewer"
+    assert egs("key create robot --role Viewer").code == 1
+    assert egs("key revoke robot").code == 0
+    assert egs.spec("keys/robot.yaml")["revoked"] is True
+
+
+ALONE = [
+    "codeowners",
+    "diff",
+    "forecast --shape H100-80GB --target-p90 4h",
+    "pr status",
+    "prune",
+    "resubmit vision/runs",
+    "gpr move vision/waits --first",
+    "slice edit vision paused=true",
+    "get gprs --now 2026-11-21T08:00:00Z",
+    "plan --ref main",
+    "watch --every 7",
+    "gpr stop vision/runs --push",
+    "gpr edit vision/runs nodes=1 --author ada",
+    "approve vision/asks --as ada",
+    "slice create new --max-nodes 2",
+    "slice members add vision a@b.c --forge a:1",
+    "key create new --role Viewer --dry-run",
+    "kubeconfig vision --cluster east --static",
+]
+
+
+@pytest.mark.parametrize("line", ALONE)
+def test_what_a_server_does_not_carry_out_is_one_sentence(shell: Shell, line: str) -> None:
+    done = shell.on_server(line)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done.err
+    assert "works on a repository and not on a server" in done.err
+
+
+def test_the_bounds_of_counted_waits_are_the_same() -> None:
+    assert MARKS_S[-1] == LONGEST_COUNTED_S
