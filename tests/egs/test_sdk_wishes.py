@@ -153,7 +153,7 @@ def test_arguments_are_told_before_anything_is_sent(args, kwargs, why):
 
 
 def test_301_is_300_with_a_warning_at_the_line_that_said_it():
-    with pytest.warns(PriorityClamped, match="301 is above 300") as told:
+    with pytest.warns(PriorityClamped, match="301 is above the maximum and was set to 300") as told:
         script = request_gpu(*TEN[:9], 301, session())
     assert told[0].filename == __file__
     assert played(script, [TOKEN, FILED]).steps[-1].outgoing.body["priority"] == 300
