@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from egs.commands.output import Row
-from egs.modes import SERVER
 
 Data = dict[str, Any]
+
+STANDS = ("phase", "reason", "estimatedStartTime", "estimatedEndTime")
+"""What of a request is followed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,13 +163,3 @@ class Backend(Protocol):
 
 REPOSITORY: ContextVar[Callable[[Where], Backend] | None] = ContextVar("repository", default=None)
 """How the running command line opens a repository; None: only the client is installed. Set by `egs.cli`."""
-
-
-def backend(where: Where) -> Backend:
-    """The server if one is chosen (`egs.modes`), else the repository."""
-    opened = REPOSITORY.get()
-    if opened is not None and SERVER.get() is None:
-        return opened(where)
-    from egs.remote.server import Server
-
-    return Server()

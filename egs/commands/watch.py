@@ -9,14 +9,11 @@ from typing import Annotated
 import typer
 
 from egs.commands import output
-from egs.commands.backend import Backend
+from egs.commands.backend import STANDS, Backend
 from egs.commands.declare import READS_NOW, declare
 from egs.commands.lists import Slice
 from egs.commands.options import of_repository
 from egs.commands.output import Row
-
-STANDS = ("phase", "reason", "estimatedStartTime", "estimatedEndTime")
-"""What of a request is followed."""
 
 
 class WatchForm(StrEnum):

@@ -10,8 +10,8 @@ from contextvars import copy_context
 from typing import Any
 
 from egs import clock
+from egs.commands.backend import STANDS
 from egs.commands.errors import Said, wrong_use
-from egs.commands.watch import STANDS
 from egs.remote import asking
 from egs.sse import Message
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from egs.commands import output
-from egs.commands.watch import STANDS
+from egs.commands.backend import STANDS
 from reconciler.queries.event_search import Filter, event_row
 from reconciler.queries.state import is_name
 from reconciler.sources.command_errors import NotAllowed, WrongUse
